@@ -574,7 +574,6 @@ SAME_NAMES: dict[str, str] = {
     "Topic": "the broker's, and what an inspection of stored ledgers finds of one",
     "TopicListWatcher": "Pulsar's name on both sides of WATCH_TOPIC_LIST",
     "TopicPattern": "the client's look at a pattern, and the broker's with re2 and a limit",
-    "TopicSettings": "settings of all topics, one topic's values of them, and the REST API's of a topic",
     "TopicStats": "Pulsar's name: what the broker counts, and what the REST client reads",
     "Topics": "REST resources, what an inspection finds, and the topics that a Spark option names",
     "Verdict": "of a filter on an entry, and of Spark's exactly-once writer on a row",

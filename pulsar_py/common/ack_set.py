@@ -23,8 +23,8 @@ _WORD_BYTES = 8
 _WORD_MASK = (1 << _WORD_BITS) - 1
 
 MAX_WORDS: Final = 4096
-"""Limit for the ack set of one batch: 262,144 messages. A bit set of more
-bytes than that has no place in the stored form of a cursor."""
+"""The most words of one batch's ack set, which is 262,144 messages. The stored form of a cursor has
+no room for longer ones."""
 
 
 def to_bits(words: Sequence[int]) -> int:
@@ -52,7 +52,7 @@ def full_bits(batch_size: int) -> int:
 
 
 def full_words(batch_size: int) -> list[int]:
-    """The same as words."""
+    """The words of a batch of which nothing is acknowledged."""
     return to_words(full_bits(batch_size))
 
 
@@ -72,7 +72,7 @@ def is_empty(words: Iterable[int]) -> bool:
 
 
 def indexes(words: Sequence[int]) -> Iterator[int]:
-    """The batch indexes that still wait, ascending."""
+    """The batch indexes that are not acknowledged, ascending."""
     bits = to_bits(words)
     while bits:
         lowest = bits & -bits
@@ -81,7 +81,7 @@ def indexes(words: Sequence[int]) -> Iterator[int]:
 
 
 def from_indexes(batch_indexes: Iterable[int]) -> list[int]:
-    """Words in which exactly those indexes still wait."""
+    """Words in which exactly those indexes are not acknowledged."""
     bits = 0
     for index in batch_indexes:
         bits |= 1 << index
@@ -94,5 +94,8 @@ def after_acknowledging(batch_index: int, batch_size: int) -> list[int]:
 
 
 def from_index_on(batch_index: int, batch_size: int) -> list[int]:
-    """Indexes `batch_index` to the end still wait: a cumulative ack before, or a seek to it."""
+    """Words in which everything before `batch_index` is acknowledged, and nothing from there on.
+
+    A cumulative acknowledgement of the index before has this form, and so has a seek to the index.
+    """
     return to_words(full_bits(batch_size) >> batch_index << batch_index)

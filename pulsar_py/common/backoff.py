@@ -19,7 +19,11 @@ _JITTER = 0.1  # a delay is shortened by up to this part of it
 
 
 class Backoff:
-    """The delays of one thing that is tried again and again."""
+    """The delays between the attempts at one operation.
+
+    They begin with `initial_seconds` and double up to `maximum_seconds`; the constructor raises
+    ValueError unless 0 < `initial_seconds` <= `maximum_seconds`.
+    """
 
     __slots__ = (
         "_chance",
@@ -48,7 +52,7 @@ class Backoff:
         self._initial_seconds = initial_seconds
         self._maximum_seconds = maximum_seconds
         self._mandatory_stop_seconds = mandatory_stop_seconds
-        # The delay that comes next, before chance.
+        # The delay that comes next, before its random part is taken off.
         self._next_seconds = initial_seconds
         # When the first delay was asked for; None before.
         self._first_at: float | None = None
@@ -77,7 +81,7 @@ class Backoff:
         return self._is_mandatory_stop_made
 
     def reset(self) -> None:
-        """Begin anew after a success."""
+        """Start again with the initial delay, after a success."""
         self._next_seconds = self._initial_seconds
         self._first_at = None
         self._is_mandatory_stop_made = False

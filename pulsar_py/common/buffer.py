@@ -7,7 +7,8 @@ from typing import TypeAlias
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 EntryBytes: TypeAlias = bytes | memoryview
-"""An entry: a large one may be a view of memory that nobody changes while there is a view of it.
+"""The bytes of an entry. A large entry may be a view of the buffer that it was read into, which is
+not written to again while a view of it exists.
 
-A view keeps all of that memory, so who keeps a few bytes of an entry for long takes them as bytes.
+A view keeps the whole buffer in memory: code that keeps a few bytes of an entry copies them.
 """

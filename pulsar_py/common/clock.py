@@ -18,7 +18,7 @@ class Clock(ABC):
 
     @abstractmethod
     def monotonic_seconds(self) -> float:
-        """Seconds that only ever grow; their zero means nothing."""
+        """Seconds of a clock that never goes back; only differences of them mean something."""
 
     @abstractmethod
     def wall_time_millis(self) -> int:

@@ -1,9 +1,9 @@
 """Runs the same operation for many items, a bounded number at a time, each to its end (edge).
 
-An error of one does not keep the others from ending, which is what closing, chores and
-unsubscribing need. Cancelling cancels all and waits for them. There are never more tasks than
-things under way, whatever the number of things. After every `at_once` of them the rest of the
-program has a turn, even where nothing had to be waited for.
+An error of one does not keep the others from ending, which is what closing, periodic jobs and
+unsubscribing need. Cancelling cancels all and waits for them. At most `at_once` tasks are started,
+however many items there are, and each task yields to the loop between two items, even where the
+work never waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _AT_ONCE: Final = 100
 async def concurrently(
     work: Callable[[A], Awaitable[T]], items: Iterable[A], *, at_once: int = _AT_ONCE
 ) -> list[T | Exception]:
-    """What `work` gave or raised for each item, in order; at most `at_once` run at a time."""
+    """Call `work` for each item, at most `at_once` at a time; returns when all have ended.
+
+    The list has what each call returned or raised, in the order of the items.
+    """
     waiting = list(items)  # a copy: what `items` is made of may change meanwhile
     results: dict[int, T | Exception] = {}
     places = iter(range(len(waiting)))
@@ -32,7 +35,7 @@ async def concurrently(
         is_first = True
         for place in places:
             if not is_first:
-                await asyncio.sleep(0)  # work that never waits would keep others from their turns
+                await asyncio.sleep(0)  # work that never waits would block the event loop
             is_first = False
             try:
                 results[place] = await work(waiting[place])
@@ -51,7 +54,7 @@ async def each_result(
     """The result of `work` for each item, in order, when all have ended.
 
     Raises:
-        Exception: The first item's that failed.
+        Exception: The error of the first item, in the order of `items`, that failed.
     """
     results: list[T] = []
     for result in await concurrently(work, items, at_once=at_once):

@@ -70,10 +70,11 @@ class ReadFile(ABC):
         """The bytes at `offset`; fewer than `length` only at the end of the file."""
 
     async def read_into(self, offset: int, memory: memoryview) -> int:
-        """Read the bytes at `offset` into memory; how many, fewer only at the end of the file.
+        """Read the bytes at `offset` into `memory`; returns how many were read.
 
-        Nobody else may write there until this has returned, nor after a cancellation as long as
-        there is another view of it. What the system has in memory may be there at once.
+        They are fewer than `memory` holds only at the end of the file. `memory` belongs to this
+        call until it returns. After a cancellation a thread may go on writing to it, until the
+        buffer has no other view. Bytes in the system's page cache may be read without waiting.
         """
         data = await self.read_at(offset, len(memory))
         memory[: len(data)] = data
@@ -82,7 +83,7 @@ class ReadFile(ABC):
     async def next_data(self, offset: int) -> tuple[int, int] | None:
         """Start and end of the next bytes from `offset` on that may be other than zero, if any.
 
-        A disk that can tell reserved space from written one saves the reading of it.
+        Where a disk can tell reserved space from written space, callers need not read the former.
         """
         size = self.size_bytes
         return (offset, size) if offset < size else None
@@ -96,8 +97,8 @@ async def read_fully(file: ReadFile, offset: int, length: int) -> bytes:
     """The bytes at `offset`; fewer than `length` only where the file ends.
 
     Raises:
-        StorageError: The disk gave less than the file has. Neither damage nor an end: it may be
-            asked again.
+        StorageError: The disk returned fewer bytes than the file has there. This is neither damage
+            nor the file's end; the read may be repeated.
     """
     data = await file.read_at(offset, length)
     _check_length(file, offset, length, len(data))
@@ -105,7 +106,7 @@ async def read_fully(file: ReadFile, offset: int, length: int) -> bytes:
 
 
 async def read_fully_into(file: ReadFile, offset: int, memory: memoryview) -> memoryview:
-    """As `read_fully`, into memory; gives the part of it that was filled, not to be written to."""
+    """As `read_fully`, into `memory`; returns a read-only view of the part that was filled."""
     size = await file.read_into(offset, memory)
     _check_length(file, offset, len(memory), size)
     return memory[:size].toreadonly()

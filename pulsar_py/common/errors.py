@@ -2,14 +2,14 @@
 
     PulsarError
     ├── ProtocolError            bytes or commands that break the protocol
-    │   ├── LocalProtocolError       we misused it
-    │   └── RemoteProtocolError      the peer did
-    │       └── PayloadError             but only within one message
+    │   ├── LocalProtocolError       our own side broke it
+    │   └── RemoteProtocolError      the peer broke it
+    │       └── PayloadError             within one message only
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
     │   │   EntryTooBigError, DirectoryLockedError, InstanceMismatchError
-    │   ├── StoreUnavailableError        not now, and nothing is wrong with the ledger
+    │   ├── StoreUnavailableError        not possible now; nothing is wrong with the ledger
     │   │   ├── StoreBusyError, NotEnoughBookiesError, DiskFullError
     │   └── CorruptDataError
     │       └── FormatVersionError       whole, but written by another version
@@ -55,7 +55,7 @@ class ProtocolError(PulsarError):
 
 
 class LocalProtocolError(ProtocolError):
-    """We asked for something the protocol does not allow."""
+    """Our own side asked for something the protocol does not allow."""
 
 
 class RemoteProtocolError(ProtocolError):
@@ -113,7 +113,7 @@ class StoreUnavailableError(StorageError):
 
 
 class StoreBusyError(StoreUnavailableError):
-    """As much is waiting for the ledger store as may wait; try again when some is answered."""
+    """The ledger store's queue of unanswered requests is full; try again when some are answered."""
 
 
 class NotEnoughBookiesError(StoreUnavailableError):
@@ -121,7 +121,7 @@ class NotEnoughBookiesError(StoreUnavailableError):
 
 
 class DiskFullError(StoreUnavailableError):
-    """There is no room for more; reads still work, and writes will again once there is room."""
+    """The disk is full; reads still work, and writes work again once there is room."""
 
 
 class InstanceMismatchError(StorageError):
@@ -170,7 +170,7 @@ class MetadataUnavailableError(MetadataError):
 
 
 class SessionInDoubtError(MetadataUnavailableError):
-    """The session may have ended, and what it owns be another's; nothing was changed."""
+    """The session may have ended and its keys may belong to another one; nothing was changed."""
 
 
 class ManagedLedgerError(PulsarError):
@@ -438,7 +438,7 @@ class ConnectError(ClientError):
 
 
 class ConnectionClosedError(ClientError):
-    """The connection was lost, or there is none now; it comes back by itself (NotConnected)."""
+    """The connection was lost, or there is none now (NotConnected); the client reconnects."""
 
 
 class LookupFailedError(ClientError):
@@ -446,7 +446,7 @@ class LookupFailedError(ClientError):
 
 
 class AuthenticationDataError(ClientError):
-    """The credentials could not be had: a file, a supplier or a token server failed."""
+    """The credentials could not be obtained: a file, a supplier or a token server failed."""
 
 
 class MessageTooBigError(ClientError):
@@ -462,7 +462,7 @@ class MemoryBufferFullError(ClientError):
 
 
 class CryptoError(ClientError):
-    """A message could not be encrypted or decrypted, or a key not be had."""
+    """A message could not be encrypted or decrypted, or a key could not be obtained."""
 
 
 class SchemaSerializationError(ClientError):

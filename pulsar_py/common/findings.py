@@ -35,7 +35,7 @@ class Finding:
 
     @classmethod
     def of(cls, error: Exception, path: str) -> Finding:
-        """The finding that an error's message tells of; `path` counts if it names none."""
+        """The finding that an error's message describes; `path` is used if the message has none."""
         text = str(error)
         if found := _PLACE.fullmatch(text):
             return cls(found["path"], int(found["offset"]), found["problem"])
@@ -45,8 +45,8 @@ class Finding:
 
 
 OnProgress = Callable[[str, int], None]
-"""Told of long work: what is read, and how many bytes more of it are done."""
+"""Called during long work: the path that is read, and the bytes of it done since the last call."""
 
 
 def no_progress(path: str, size_bytes: int) -> None:
-    """Nobody watches."""
+    """An `OnProgress` that does nothing."""

@@ -1,8 +1,8 @@
 """`LocalDisk`: a Disk in a directory of the machine (edge).
 
-Calls that must not wait run in threads: one of its own serves `append_and_sync`, so that a journal
-never queues behind anything else, and a small pool serves the rest. Each wakes the loop once. The
-threads touch files only, never the broker's state.
+Calls that would block run in threads: `append_and_sync` has a thread of its own, so that a journal
+never queues behind anything else, and a small pool serves the rest. Each job wakes the loop once.
+The threads touch files only, never the broker's state.
 
 Data is synced with `fdatasync` (the size is data, too), directories with `fsync`. Reserved space is
 `posix_fallocate`d, which saves the file system an allocation at each sync: 0.18 against 0.23 ms for
@@ -37,7 +37,7 @@ BUFFERS_PER_CALL = 1024
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
-"""Only Linux has it."""
+"""The flag of `preadv` for reading from the page cache only; None where the system has none."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,7 +57,13 @@ class LocalDisk(Disk):
         return f"{self._root}/{path}" if path else self._root
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call `work` in the pool; system errors come out as ours, save FileNotFoundError."""
+        """Call `work` in the pool.
+
+        Raises:
+            FileNotFoundError: The file does not exist.
+            DiskFullError: There is no room.
+            StorageError: Any other OSError, or a number that is too large for the system.
+        """
         if self._pool is None:
             self._pool = ThreadPoolExecutor(POOL_THREADS_COUNT, "pulsar-disk")
         loop = asyncio.get_running_loop()
@@ -143,7 +149,7 @@ class LocalDisk(Disk):
 
 
 class _SyncThread:
-    """Writes, syncs, reports; one job after the other."""
+    """The thread of `append_and_sync`: writes, syncs and reports one job after the other."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[
@@ -167,7 +173,7 @@ class _SyncThread:
                 error = failure
             # Nothing of this job may stay alive while the thread waits for the next one.
             del job, buffers
-            # A loop that was closed meanwhile has nobody left who waits.
+            # RuntimeError: the loop was closed meanwhile, so nobody waits for the report.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(on_synced, error)
 
@@ -197,7 +203,7 @@ class _LocalAppendFile(AppendFile):
         await self._disk.run(os.fdatasync, self._descriptor)
 
     async def close(self) -> None:
-        # From now on a stray write fails; the number may soon be another file's.
+        # From now on a late write fails: the system may soon give the number to another file.
         descriptor, self._descriptor = self._descriptor, -1
         await self._disk.run(os.close, descriptor)
 
@@ -216,19 +222,20 @@ class _LocalReadFile(ReadFile):
         return await self._disk.run(_read, self._descriptor, offset, length)
 
     async def read_into(self, offset: int, memory: memoryview) -> int:
-        # To a thread and back costs as much as copying a megabyte.
+        # Bytes in the page cache are read on the loop: going to a thread and back costs as much as
+        # copying a megabyte.
         size = _read_what_is_cached(self._descriptor, offset, memory)
         if size < len(memory):
             size += await self._disk.run(_read_into, self._descriptor, offset + size, memory[size:])
         else:
-            await asyncio.sleep(0)  # who reads on and on lets others have their turn
+            await asyncio.sleep(0)  # a caller that reads in a loop must not block the event loop
         return size
 
     async def next_data(self, offset: int) -> tuple[int, int] | None:
         return await self._disk.run(_next_data, self._descriptor, offset)
 
     async def close(self) -> None:
-        # From now on a stray write fails; the number may soon be another file's.
+        # From now on a late read fails: the system may soon give the number to another file.
         descriptor, self._descriptor = self._descriptor, -1
         await self._disk.run(os.close, descriptor)
 
@@ -243,7 +250,7 @@ def _translated(work: Callable[[], T]) -> T:
         kind = DiskFullError if error.errno in _FULL else StorageError
         raise kind(f"{name}{error.strerror or error}") from error
     except OverflowError as error:
-        raise StorageError(f"beyond what the system can count: {error}") from error
+        raise StorageError(f"an offset or length is too large for the system: {error}") from error
 
 
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
@@ -292,17 +299,18 @@ def _read_into(descriptor: int, offset: int, memory: memoryview) -> int:
 
 
 def _read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> int:
-    """Read what comes without waiting for the disk; how many bytes."""
+    """Read what the page cache has, without waiting for the disk; returns how many bytes."""
     if _NO_WAIT is None:
         return 0
     try:
         return os.preadv(descriptor, [memory], offset, _NO_WAIT)
-    except (OSError, OverflowError):  # Nothing is there, or more is wrong: who waits finds out.
+    except (OSError, OverflowError):  # Not cached, or a real error: the blocking read reports it.
         return 0
 
 
 def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:
-    # What the system reads ahead counts as data from then on, and this would never end.
+    # Without this the system reads ahead into reserved space, which it then reports as data, so a
+    # search for the end of the data would run through all of it.
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
     try:
         start = os.lseek(descriptor, offset, os.SEEK_DATA)
@@ -310,7 +318,7 @@ def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:
     except OSError as error:
         if error.errno == errno.ENXIO:
             return None
-        if error.errno == errno.EINVAL:  # A file system that can't tell.
+        if error.errno == errno.EINVAL:  # This file system does not know SEEK_DATA.
             size = os.fstat(descriptor).st_size
             return (offset, size) if offset < size else None
         raise
@@ -414,5 +422,6 @@ def _flock(descriptor: int, kind: int, root: str) -> None:
         owner = os.read(descriptor, 64).decode(errors="replace").strip()
         os.close(descriptor)
         raise DirectoryLockedError(
-            f"{root}: in use by another process ({owner or 'unknown'})"
+            f"{root}: the data directory is in use by another process ({owner or 'unknown'}); "
+            "stop that one first"
         ) from None

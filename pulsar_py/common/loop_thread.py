@@ -36,7 +36,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def call_soon(self, callback: Callable[[], object]) -> None:
-        """Call it on the loop, later."""
+        """Call `callback` on the loop, later; returns at once."""
         self._loop.call_soon_threadsafe(callback)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:  # Any: as in asyncio.run

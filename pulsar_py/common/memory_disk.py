@@ -80,13 +80,13 @@ class MemoryDisk(Disk):
         """Nothing to do."""
 
     async def free_bytes(self) -> int:
-        """Capacity left."""
+        """The bytes of the capacity that are left."""
         return self._capacity_bytes - sum(len(content.data) for content in self._files.values())
 
     async def lock(self) -> None:
         """Take the tree."""
         if self._is_locked:
-            raise DirectoryLockedError("the memory disk is in use")
+            raise DirectoryLockedError("memory disk: in use already; close its other user first")
         self._is_locked = True
 
     async def close(self) -> None:
@@ -102,7 +102,10 @@ class MemoryDisk(Disk):
         if self._capacity_bytes < DEFAULT_CAPACITY_BYTES and growth_bytes > 0:
             used = sum(len(content.data) for content in self._files.values())
             if used + growth_bytes > self._capacity_bytes:
-                raise DiskFullError(f"memory disk: {used} of {self._capacity_bytes} bytes are used")
+                raise DiskFullError(
+                    f"memory disk: no room for {growth_bytes} bytes more, "
+                    f"{used} of {self._capacity_bytes} bytes are used"
+                )
 
     def _content(self, path: str) -> _Content:
         try:

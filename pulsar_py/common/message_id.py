@@ -21,12 +21,12 @@ _UNSIGNED = 2**64
 
 
 def to_unsigned(value: int) -> int:
-    """A signed 64-bit number as the wire's unsigned fields hold it: -1 becomes 2^64-1."""
+    """A signed 64-bit number as the protocol's unsigned fields hold it: -1 becomes 2^64-1."""
     return value if value >= 0 else value + _UNSIGNED
 
 
 def to_signed(value: int) -> int:
-    """The number that `to_unsigned` made this of."""
+    """The signed number of an unsigned 64-bit one; the reverse of `to_unsigned`."""
     return value if value <= MAX_LONG else value - _UNSIGNED
 
 
@@ -75,7 +75,7 @@ class MessageId:
 
     @property
     def position(self) -> Position:
-        """The entry."""
+        """The position of the entry that holds the message."""
         return Position(self.ledger_id, self.entry_id)
 
     @classmethod

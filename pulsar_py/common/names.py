@@ -54,12 +54,12 @@ def url_form_encode(text: str) -> str:
 
 
 def url_form_decode(text: str) -> str:
-    """The text that `url_form_encode` made this of."""
+    """The text that was encoded; the reverse of `url_form_encode`."""
     return unquote_plus(text)
 
 
 def is_valid_entity(text: str) -> bool:
-    """Whether a tenant, namespace or cluster may be called that."""
+    """Whether `text` may be the name of a tenant, namespace or cluster."""
     return _ENTITY.fullmatch(text) is not None
 
 
@@ -149,7 +149,10 @@ class TopicName:
         """
         text = f"{domain}://{namespace_name}/{local_name}"
         if domain not in DOMAINS:
-            raise InvalidTopicNameError(f"invalid topic name {text!r}: unknown domain {domain!r}")
+            raise InvalidTopicNameError(
+                f"invalid topic name {text!r}: unknown domain {domain!r}, "
+                f"expected {PERSISTENT} or {NON_PERSISTENT}"
+            )
         if not local_name or local_name.isspace():
             raise InvalidTopicNameError(f"invalid topic name {text!r}: the local name is blank")
         if "/" in local_name:

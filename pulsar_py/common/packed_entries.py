@@ -1,4 +1,4 @@
-"""`PackedEntries`: the entries of a run, as they lie in the bytes that were read (pure).
+"""`PackedEntries`: a sequence of entries that stay in the bytes that were read, until used (pure).
 
 A run holds thousands of entries, of which a dispatcher takes some at a time: cutting them out when
 they are sent keeps them in the processor's cache. Large entries are not copied at all: they are
@@ -18,7 +18,8 @@ from typing import Final, overload
 from pulsar_py.common.buffer import EntryBytes
 
 LENT_BYTES: Final = 256 * 1024
-"""Entries from which on a view is given: it keeps all of what was read, up to some megabytes."""
+"""Entries of at least this size are returned as views, smaller ones as copies. A view keeps all the
+bytes that were read in memory, up to some megabytes."""
 
 _NO_ENDS = array("I")
 
@@ -26,7 +27,7 @@ _NO_ENDS = array("I")
 class PackedEntries(Sequence[EntryBytes]):
     """Entries that stand one after the other in `data` from `at`; keeps all of `data` in memory.
 
-    A slice shares what it is a slice of.
+    A slice shares the data of the whole.
     """
 
     __slots__ = ("_at", "_count", "_data", "_ends", "_first", "_size")
@@ -34,10 +35,16 @@ class PackedEntries(Sequence[EntryBytes]):
     def __init__(
         self, data: EntryBytes, at: int, count: int, lengths: int | array[int], first: int = 0
     ) -> None:
-        """`lengths` is that of each.
+        """Callers with a length for each entry use `of`.
 
-        Where they differ, it has where they begin and end, from `at` on, and `first` is the place
-        of the first one among those.
+        Args:
+            data: The bytes that hold the entries.
+            at: Where the first entry of the run begins in `data`.
+            count: How many entries this sequence has.
+            lengths: The length of every entry, if all are equal; else the run's boundaries as
+                offsets from `at`, one more than the run has entries.
+            first: The index in the run of this sequence's first entry, where `lengths` has
+                boundaries.
         """
         self._data = data
         self._at = at
@@ -55,7 +62,7 @@ class PackedEntries(Sequence[EntryBytes]):
 
     @property
     def size_bytes(self) -> int:
-        """Of all entries together."""
+        """The bytes of all entries together."""
         if self._size >= 0:
             return self._size * self._count
         return self._ends[self._first + self._count] - self._ends[self._first]
@@ -80,7 +87,7 @@ class PackedEntries(Sequence[EntryBytes]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._cut() == list(other)
 
-    __hash__ = None  # type: ignore[assignment] # as of a list, which it is equal to
+    __hash__ = None  # type: ignore[assignment] # equal to lists, which have no hash
 
     def __iter__(self) -> Iterator[EntryBytes]:
         return iter(self._cut())
@@ -96,7 +103,7 @@ class PackedEntries(Sequence[EntryBytes]):
         return self._part(place, min(place + count, self._count))
 
     def heads(self, length: int) -> list[bytes]:
-        """How each of them begins; all of an entry that isn't longer than that."""
+        """The first `length` bytes of each entry; the whole of an entry that isn't longer."""
         # Hot path: catch-up in `make bench`.
         size = self._size
         if size > length:

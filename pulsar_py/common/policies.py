@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 UNLIMITED: Final = -1
-"""As a limit of retention, quotas and rates: none."""
+"""The value of a limit of retention, quotas or rates that is off."""
 
 
 class SchemaCompatibilityStrategy(Enum):

@@ -155,7 +155,8 @@ class PositionRangeSet:
         bitmap = self._bitmaps.get(ledger_id)
         if bitmap is None or entry_id not in bitmap:
             return entry_id - 1
-        # Double the step while whole, then halve: all looks are counts inside the bitmap.
+        # Double the step while the stretch has no gap, then halve it: each test is one count inside
+        # the bitmap, so a run of a million entries costs some forty of them.
         whole, step = entry_id, 1
         while bitmap.contains_range(whole + 1, whole + 1 + step):
             whole += step
@@ -286,7 +287,7 @@ class PositionRangeSet:
             return iter(())
         return iter(BitMap(range(first, last + 1)) & bitmap)
 
-    # Pages of a ledger, for who stores a set in parts
+    # Pages of a ledger, for callers that store a set in parts
 
     def page_numbers(self, ledger_id: int, shift: int) -> list[int]:
         """The pages of `2 ** shift` entries of one ledger in which there are any."""
@@ -320,7 +321,7 @@ class PositionRangeSet:
         return part
 
     def size_bytes(self) -> int:
-        """About what the set takes in memory: what bitmaps say of themselves, and their places."""
+        """An estimate of the set's memory: the bitmaps' own figures and a fixed part for each."""
         return sum(_bitmap_bytes(bitmap) for bitmap in self._bitmaps.values())
 
     def words_count(self) -> int:
@@ -367,7 +368,7 @@ class PositionRangeSet:
         return ack_set.to_words(int.from_bytes(data, "little"))
 
     def add_words(self, ledger_id: int, words: Iterable[int]) -> None:
-        """Add what `words` of one ledger says; the reverse of `words`."""
+        """Add the entries whose bits are set in the words of one ledger; the reverse of `words`."""
         entry_ids: list[int] = []
         for index, word in enumerate(words):
             number = word & (2**64 - 1)

@@ -1,4 +1,4 @@
-"""Adds to maps that keep only a number of the newest items (pure)."""
+"""Keeps the newest items of an ordered map, up to a limit (pure)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 def remember(kept: OrderedDict[K, V], key: K, value: V, limit_count: int) -> None:
-    """Take in a value as the newest; beyond the limit the oldest goes."""
+    """Put `value` under `key` as the newest item; the oldest goes if there are too many."""
     kept[key] = value
     kept.move_to_end(key)
     if len(kept) > limit_count:

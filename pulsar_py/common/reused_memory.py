@@ -1,9 +1,9 @@
 """`ReusedMemory`: large buffers that are used again once no view of them is left (pure).
 
 Allocating a megabyte costs more than using it: the system maps its pages one by one, each when it
-is first written (measured: 0.4 us a KB, and 0.03 us where the pages are there). A buffer is used
-again once there is no view of it left, nor a slice of one: a bytearray tells, since it can't be
-resized before. So callers give nothing back, and bytes that somebody holds never change.
+is first written (measured: 0.4 µs a KB, and 0.03 µs where the pages are mapped). A buffer is used
+again once no view of it is left, nor a slice of one. The bytearray itself shows that: it can't be
+resized while a view exists. So callers give nothing back, and bytes in use never change.
 
 Source: the pooled buffers of Netty, which count references by hand.
 """
@@ -21,7 +21,7 @@ class ReusedMemory:
     __slots__ = ("_kept", "_kept_bytes", "_limit_bytes")
 
     def __init__(self, limit_bytes: int) -> None:
-        """`limit_bytes` may be kept; where more is in use, the rest goes when it no longer is."""
+        """Keep at most `limit_bytes`; buffers beyond that are freed when their last view is."""
         self._limit_bytes = limit_bytes
         self._kept: list[bytearray] = []
         self._kept_bytes = 0
@@ -32,7 +32,7 @@ class ReusedMemory:
         return self._kept_bytes
 
     def take(self, size: int) -> memoryview:
-        """So many bytes that nobody else has, with anything in them."""
+        """A view of `size` bytes that no other view shares; their contents are undefined."""
         # Hot path: batch read in `make bench-spark`.
         if not size:
             return memoryview(bytearray())
@@ -42,7 +42,7 @@ class ReusedMemory:
                 if len(buffer) >= size:
                     return memoryview(buffer)[:size]
                 small = buffer
-        if small is not None:  # in the way of one that fits
+        if small is not None:  # free but too small: its bytes of the limit go to one that fits
             self._kept = [buffer for buffer in self._kept if buffer is not small]
             self._kept_bytes -= len(small)
         buffer = bytearray(-(-size // _ROUND_BYTES) * _ROUND_BYTES)
@@ -53,7 +53,7 @@ class ReusedMemory:
 
 
 def _is_free(buffer: bytearray) -> bool:
-    """Whether there is no view of it; it is left as long as it was."""
+    """Whether the buffer has no view; its length is the same afterwards."""
     try:
         buffer.append(buffer.pop())
     except BufferError:

@@ -21,13 +21,17 @@ class TokenBucket:
     def __init__(
         self, rate_per_second: float, *, now: float, capacity: float | None = None
     ) -> None:
-        """Begin full; the capacity is that of one second unless given."""
+        """Begin full, with the tokens of one second as the capacity unless one is given.
+
+        Raises:
+            ValueError: The rate is not above 0.
+        """
         if rate_per_second <= 0:
             raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self._rate_per_second = rate_per_second
         self._capacity = rate_per_second if capacity is None else capacity
         self._tokens = self._capacity
-        # When `_tokens` was right.
+        # The time at which `_tokens` was computed.
         self._updated_at = now
 
     @property
@@ -71,7 +75,11 @@ class TokenBucket:
     def set_rate(
         self, rate_per_second: float, *, now: float, capacity: float | None = None
     ) -> None:
-        """Follow a changed limit; what was overdrawn stays so."""
+        """Change the limit; an overdrawn bucket stays overdrawn.
+
+        Raises:
+            ValueError: The rate is not above 0.
+        """
         if rate_per_second <= 0:
             raise ValueError(f"rate_per_second={rate_per_second}: expected more than 0")
         self.available(now)

@@ -9,7 +9,7 @@ _MORE: Final = 0x80
 
 
 def varint(number: int) -> bytes:
-    """A number that is not negative."""
+    """The encoded bytes of `number`, which must not be negative."""
     encoded = bytearray()
     while number >= _MORE:
         encoded.append(number & (_MORE - 1) | _MORE)

@@ -1,4 +1,4 @@
-"""Bounds the work that a command does before other commands have a turn, and asserts the bound.
+"""Bounds the work that a command does before it yields to the loop, and asserts the bound.
 
 A *unit* is an item that a handler processes one by one: an id, a word of an ack set, a pair of
 texts, a hash range, a topic name. A handler passes `check_units` the number of units that it is
@@ -17,24 +17,24 @@ MAX_UNITS: Final = 10_000
 """Units between two yields; they cost about 30 ms of CPU at the worst."""
 
 MAX_IDS_A_TURN: Final = 1_000
-"""Ids of an ACK or REDELIVER in parts between two yields: each takes longer than other units."""
+"""Message ids of a large ACK or REDELIVER between two yields; one takes longer than other units."""
 
 MAX_HOLDERS_A_TURN: Final = 200_000
-"""Consumers asked, between two yields, whether it is they who hold an acknowledged entry."""
+"""Look-ups of an acknowledged entry in a consumer's pending acks, between two yields."""
 
 
 def check_units(count: int) -> None:
-    """Assert that what comes next is little enough."""
+    """Assert that `count` units may be processed without a yield."""
     assert count <= MAX_UNITS, f"{count} units at once, allowed are {MAX_UNITS}"
 
 
 def ids_a_turn(consumers_count: int) -> int:
-    """Acknowledged ids between two yields, where any of so many consumers may hold them."""
+    """Acknowledged ids between two yields, if each may be pending at any of so many consumers."""
     return max(1, min(MAX_IDS_A_TURN, MAX_HOLDERS_A_TURN // max(consumers_count, 1)))
 
 
 async def in_turns(items: Sequence[T], size: int = MAX_UNITS // 2) -> AsyncIterator[Sequence[T]]:
-    """Stretches of `items`; before each but the first others have a turn."""
+    """Slices of `items` of at most `size`, in order; the loop runs other tasks between two."""
     check_units(size)
     for start in range(0, len(items), size):
         if start:

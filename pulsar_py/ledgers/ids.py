@@ -1,9 +1,8 @@
-"""LedgerIds: the protocol of what gives new ledgers their ids.
+"""`LedgerIds`: the interface of the generator of ledger ids.
 
 An id is greater than every id given before in the cluster, by whatever process, and never given
 again, also not after a crash or the deletion of its ledger. Topics rely on it: their ledgers are
-told apart and ordered by id alone. The metadata's side implements the protocol, ledger stores use
-it.
+told apart and ordered by id alone. `metadata` implements the interface, ledger stores use it.
 
 Source: LedgerIdGenerator, ZkLedgerIdGenerator in Apache BookKeeper.
 """
@@ -20,5 +19,5 @@ class LedgerIds(Protocol):
         """An id greater than all given before, at least 1.
 
         Raises:
-            MetadataError: None can be had now; one may be lost.
+            MetadataError: The metadata store gave none; an id may be skipped.
         """

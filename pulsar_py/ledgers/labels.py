@@ -1,8 +1,8 @@
-"""Labels: say to whom a ledger belongs, as custom metadata of its store.
+"""Labels of ledgers: custom metadata that says which cluster, topic and cursor a ledger belongs to.
 
 They are those that Apache Pulsar sets, so that its tools and ours know each other's ledgers, and
-one of ours: the name of the cluster. Only ledgers with the own cluster's name may be collected as
-garbage: one of another cluster, of another program or without labels is left alone.
+one of ours: the name of the cluster. The ledger collector deletes only ledgers with its own
+cluster's name: one of another cluster, of another program or without labels is left alone.
 
     application        pulsar
     component          managed-ledger | compacted-ledger | delayed-index-bucket | schema
@@ -20,7 +20,7 @@ from typing import Final
 APPLICATION: Final = "application"
 COMPONENT: Final = "component"
 CLUSTER: Final = "pulsar/cluster"
-"""Ours: which cluster's metadata names the ledger."""
+"""The label that Pulsar does not have: the cluster whose metadata names the ledger."""
 
 _PULSAR: Final = b"pulsar"
 

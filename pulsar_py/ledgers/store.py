@@ -1,21 +1,21 @@
-"""LedgerStore: append-only, fenced ledgers of entries; the interface to all engines.
+"""`LedgerStore`: the interface to append-only, fenced ledgers of entries.
 
-A distributed store comes in here. The embedded `Bookie` implements it with a journal and entry
-logs in this process, a BookKeeper client over a wire protocol, `pulsar_py.testing` with a network
-that misbehaves; nothing above may assume which. The contract is what a quorum over a network can
-keep, and the embedded engine keeps it too:
+The embedded `Bookie` implements it with a journal and entry logs in this process, the package
+`bookkeeper` with a client of Apache BookKeeper, and `pulsar_py.testing` with a simulated network
+that loses and delays; callers may not assume which one they have. The contract is what a quorum
+over a network can keep, and the embedded engine keeps it too:
 
-- A ledger has one writer. Whoever recovers it fences that writer, which learns of it *late*: from a
-  failed append, perhaps never while it is idle; a store in this process may tell at once. Being
-  fenced does not mean that another owner has the topic: repair of a lost replica fences, too.
+- A ledger has one writer. Recovering the ledger fences that writer, which learns of it *late*: from
+  a failed append, perhaps never while it is idle; a store in this process may report it at once.
+  Being fenced does not mean that another owner has the topic: repair of a lost replica fences, too.
 - Entries have ids from 0 without gaps. One up to `last_add_confirmed` is durable and every recovery
   finds it. One beyond may be found, or not; once a recovery has answered, that is decided.
-- A handle on a ledger that somebody else writes may lag behind: ask for its end with
+- A handle on a ledger that another handle writes may lag behind: ask for its end with
   `read_last_add_confirmed`.
 - Ledger ids grow: an id is greater than every id given before, by whatever process of the cluster.
 - Every wait ends: within `limits.answer_timeout_seconds` an append is confirmed or failed, and a
-  call returns or raises. A blip of the network is repeated inside the store up to then.
-- Deleting removes the name first: open handles may read and even append for a while.
+  call returns or raises. Until then the store itself repeats requests that the network lost.
+- Deleting removes the ledger's metadata first: open handles may read and append for a while.
 
 Appending is synchronous and costs no object an entry: the writer returns the id and reports how far
 durability has come at most once a turn of the loop, through `LedgerListener`.
@@ -37,9 +37,9 @@ from pulsar_py.common.errors import StorageError
 LentEntry: TypeAlias = EntryBytes | tuple[EntryBytes, ...]
 """One entry to append: its bytes, or the pieces that follow each other in it.
 
-Whoever appends lends the memory: it must not change until the entry is confirmed or failed, or the
-ledger is closed. That of `bytes`, and behind a read-only view, is given for good: nobody changes it
-as long as somebody has it, and a store may keep it.
+The caller lends the memory: it must not change until the entry is confirmed or failed, or the
+ledger is closed. `bytes`, and memory behind a read-only view, never change while there is a
+reference to them, so a store may keep those for longer.
 """
 
 
@@ -74,10 +74,10 @@ class StoreLimits:
     max_entry_bytes: int
     """The largest entry; a larger one is refused with EntryTooBigError."""
     max_pinned_bytes: int
-    """Memory that appends may hold until they are answered, lent buffers as large as what they
-    keep alive; beyond that appends are refused with StoreBusyError."""
+    """Memory that unanswered appends may hold. A lent view counts as the whole buffer that it keeps
+    alive. Beyond this appends are refused with StoreBusyError."""
     answer_timeout_seconds: float
-    """After so long an append without answer is failed, and a call raises."""
+    """The time after which an unanswered append has failed, and a call raises."""
 
 
 class LedgerListener(Protocol):
@@ -92,9 +92,9 @@ class LedgerListener(Protocol):
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
         """Nothing beyond the confirmed entries will be confirmed through this writer any more.
 
-        Once. `LedgerFencedError`: somebody recovered the ledger. `LedgerNotFoundError`: it was
-        deleted. After any error the ledger has to be recovered to learn how far it goes: of what
-        was not confirmed any part may be stored.
+        It is called once. `LedgerFencedError`: the ledger was recovered through another handle.
+        `LedgerNotFoundError`: it was deleted. After any error the ledger has to be recovered to
+        learn its end: any part of the unconfirmed entries may be stored.
         """
 
 
@@ -106,18 +106,21 @@ class LedgerReader(ABC):
     @property
     @abstractmethod
     def last_add_confirmed(self) -> int:
-        """Id of the last entry that is known here to be confirmed, -1 when there is none.
+        """Id of the last entry that this handle knows to be confirmed, -1 when there is none.
 
-        Exact for a closed ledger and for one's own writer; of a ledger that somebody else writes it
-        is what was last heard.
+        It is exact for a closed ledger and for the writer itself; for a ledger that another handle
+        writes it is the value last received.
         """
 
     @abstractmethod
     async def read_last_add_confirmed(self) -> int:
-        """Ask how far the ledger is confirmed; at least one entry of its writer's may be missing.
+        """Ask the store for the last confirmed entry; returns its id, -1 for none.
+
+        A store with replicas may answer with an earlier entry than its writer knows: they learn
+        that an entry is confirmed from the next one.
 
         Raises:
-            StoreUnavailableError: Nobody could tell in time.
+            StoreUnavailableError: No answer came in time.
             LedgerNotFoundError: The ledger was deleted, and that is known.
         """
 
@@ -129,7 +132,7 @@ class LedgerReader(ABC):
     @property
     @abstractmethod
     def is_closed(self) -> bool:
-        """It is known here that nothing will be added any more."""
+        """Whether this handle knows that nothing will be added any more."""
 
     @abstractmethod
     def read_cached(
@@ -143,8 +146,8 @@ class LedgerReader(ABC):
     ) -> Sequence[EntryBytes]:
         """Entries from `first_entry_id`, in order: at least one, then while `max_bytes` allow.
 
-        How many it fetches at once and how far it reads ahead is the store's own matter: it may
-        return fewer than asked for whatever the bytes, and the caller asks again.
+        A store may return fewer entries than `max_bytes` allow, because of how much it fetches at
+        once or reads ahead; the caller then calls again.
 
         Raises:
             EntryNotFoundError: `first_entry_id` is past the last entry known to be confirmed.
@@ -155,7 +158,7 @@ class LedgerReader(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Release the handle; of a writer see there."""
+        """Release the handle; `LedgerWriter.close` says what it does for a writer."""
 
 
 class LedgerWriter(LedgerReader):
@@ -168,7 +171,7 @@ class LedgerWriter(LedgerReader):
 
     @abstractmethod
     def append(self, data: LentEntry) -> int:
-        """Queue one entry; returns its id. Durable only once the listener was told.
+        """Queue one entry; returns its id. It is durable once `on_confirmed` has reported that id.
 
         The memory of `data` is lent until then. A store that keeps an entry longer than that keeps
         a copy where the entry is a small part of the memory behind it.
@@ -178,22 +181,23 @@ class LedgerWriter(LedgerReader):
                 was queued and the ledger is as good as before.
             EntryTooBigError: Larger than `max_entry_bytes`; nothing was queued.
             LedgerClosedError, LedgerFencedError, LedgerNotFoundError: Nothing was queued.
-            StorageError: An earlier append failed (not a StoreUnavailableError, whatever it failed
-                of: this ledger takes nothing more); nothing was queued.
+            StorageError: An earlier append failed, so this ledger takes nothing more; nothing was
+                queued. It is never a StoreUnavailableError, whatever that append's error was.
         """
 
     @abstractmethod
     async def close(self) -> None:
         """End the ledger at its last confirmed entry, durably; `last_add_confirmed` is exact then.
 
-        What is not confirmed when it is called fails with LedgerClosedError before it returns; a
-        store that has some of it on its way to disk confirms that first. Who wants it kept waits
-        for it before. May be called again, also after an error.
+        Entries that are unconfirmed when it is called fail with LedgerClosedError before it
+        returns, except those that the store is already writing to disk, which it confirms first. A
+        caller that wants all of them kept waits for their confirmation before. May be called again,
+        also after an error.
 
         Raises:
-            LedgerFencedError: Somebody else recovered the ledger, and set its end.
+            LedgerFencedError: The ledger was recovered through another handle, which set its end.
             LedgerNotFoundError: It was deleted.
-            StorageError: Whether the end was written is unknown; recover it to learn its end.
+            StorageError: Whether the end was written is unknown; recover the ledger to learn it.
         """
 
 
@@ -222,14 +226,14 @@ class LedgerStore(ABC):
         """A new, empty, durable ledger whose id is greater than every id given before.
 
         Raises:
-            StoreUnavailableError: No ledger can be had now (full disk, too few bookies).
-            StorageError, MetadataError: It could not be made, or that is not known; a ledger that
-                nobody names may be left over.
+            StoreUnavailableError: No ledger can be created now (full disk, too few bookies).
+            StorageError, MetadataError: It was not created, or the outcome is unknown; a ledger
+                that no metadata refers to may be left over, for the collector to delete.
         """
 
     @abstractmethod
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Open for reading without disturbing a writer; reads up to what is known confirmed.
+        """Open for reading without fencing a writer; reads up to `last_add_confirmed`.
 
         Raises:
             LedgerNotFoundError: There is none.
@@ -240,8 +244,9 @@ class LedgerStore(ABC):
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
         """Fence the writer if there is one, find the last entry, close the ledger, open it.
 
-        Every entry ever confirmed is in it. Returns once the fence and the end are durable. The
-        former writer may not know of it for a while; nothing that it appends is confirmed any more.
+        The ledger then has every entry that was ever confirmed. This returns once the fence and the
+        end are durable. The former writer may learn of it later; nothing that it appends is
+        confirmed any more.
 
         Raises:
             LedgerNotFoundError: There is none.
@@ -251,7 +256,7 @@ class LedgerStore(ABC):
 
     @abstractmethod
     async def delete(self, ledger_id: int) -> None:
-        """Delete a ledger for good; fine if it is gone already. Open handles end some time later.
+        """Delete a ledger for good; fine if it is gone already. Open handles fail some time later.
 
         Raises:
             StorageError, MetadataError: It may still be there.
@@ -284,9 +289,9 @@ class LedgerStore(ABC):
         """
 
     def figures(self) -> Mapping[str, float]:
-        """The store's counts and sizes now, by its own names; empty by default."""
+        """The store's counts and sizes now, under names of its own; empty by default."""
         return {}
 
     @abstractmethod
     async def close(self) -> None:
-        """Flush everything and stop. Open writers' ledgers stay open and get recovered later."""
+        """Flush everything and stop. Ledgers with open writers stay open, to be recovered later."""

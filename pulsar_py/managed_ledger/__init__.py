@@ -1,4 +1,4 @@
-"""Managed ledgers and their cursors: positions, acknowledgements, trimming; never the wire.
+"""Managed ledgers and their cursors: appending, reading, acknowledging and trimming entries.
 
 Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
 """

@@ -1,12 +1,12 @@
-"""CutShortDeletions: managed ledgers in metadata of which nothing counts any more (edge).
+"""`CutShortDeletions`: finds managed ledgers in metadata whose deletion was interrupted (edge).
 
-A deletion says so in the list of ledgers before it removes that list; who stops in between leaves a
-list of which nothing counts, until somebody opens it and removes the rest. Lists of names must not
-have it, and may not read every list to see that. So all lists are read once when the broker starts,
-in the background, and again with each round that reads them anyway; what was found then is read
-again, name by name, when somebody lists.
+A deletion marks the list of ledgers before it removes it. A broker that stops in between leaves a
+marked list, which counts as deleted; the next opening removes the rest. Listings of topics must not
+show it, but can't read every list to find out. So all lists are read once in the background when
+the broker starts, and again with each round of the ledger collector, which reads them anyway. When
+topics are listed, only the marked ones found so far are read again.
 
-A deletion that is cut short later by another broker is found in the next round.
+A deletion that another broker leaves unfinished later is found in the next round.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from pulsar_py.metadata.store import MetadataStore
 logger = logging.getLogger(__name__)
 
 NAMES_AT_ONCE = 64
-"""Questions to the metadata store that are under way at the same time."""
+"""Requests to the metadata store that are under way at the same time."""
 
 FIRST_LOOK_SECONDS = 5.0
-"""How long those who list names wait for the first look to end."""
+"""Seconds that a listing waits for the first round to end."""
 
 _LEDGER_DEPTH: Final = 3
 """Path segments below the root before a managed ledger's own: tenant, namespace, domain."""
 
-_DOMAINS_AT_ONCE = 16  # whose names are in memory at the same time
+_DOMAINS_AT_ONCE = 16  # domains whose topics' names are in memory at the same time
 
 
 class CutShortDeletions:
-    """What is known of such managed ledgers. Owned by a `ManagedLedgerOpener`."""
+    """The marked managed ledgers found so far. Owned by a `ManagedLedgerOpener`."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
-        self._found: dict[str, None] = {}  # paths; some may be gone, or made anew
-        self._first_look: asyncio.Event | None = None  # set when it has ended; None before it
+        self._found: dict[str, None] = {}  # paths; some may be gone, or created again
+        self._first_look: asyncio.Event | None = None  # set when the first round has ended
 
     def begin(self, tasks: TaskOwner) -> None:
         """Read all lists once, in a task of `tasks`; to be called at the start."""
@@ -54,7 +54,7 @@ class CutShortDeletions:
                 ledgers = await self.children(paths)
                 await each_result(self._look_at, ledgers, at_once=NAMES_AT_ONCE)
         except MetadataError as error:
-            logger.warning("deletions cut short not looked for", extra={"error": str(error)})
+            logger.warning("unfinished deletions not found out", extra={"error": str(error)})
         finally:
             looked.set()
 
@@ -64,14 +64,14 @@ class CutShortDeletions:
             self.note(path)
 
     def note(self, path: str) -> None:
-        """Somebody has read a list that is being deleted."""
+        """Note a managed ledger whose list, as a caller has read, is marked as being deleted."""
         self._found[path] = None
 
     async def below(self, prefix: str) -> set[str]:
-        """Names of the last path segment, of those directly below a path.
+        """The last path segments of marked managed ledgers directly below a path.
 
         Raises:
-            MetadataError: It can't be found out now.
+            MetadataError: The lists can't be read now.
         """
         if self._first_look is not None and not self._first_look.is_set():
             await self._until_looked(self._first_look)
@@ -92,7 +92,7 @@ class CutShortDeletions:
             return
 
     async def domains(self) -> list[list[str]]:
-        """Paths that managed ledgers lie below, some at a time."""
+        """The parent paths of managed ledgers, `tenant/namespace/domain`, in groups."""
         paths = [ROOT]
         for _ in range(_LEDGER_DEPTH):
             paths = await self.children(paths)

@@ -1,4 +1,4 @@
-"""Compares the ledgers that metadata names with the ledgers that exist.
+"""Compares the ledgers and positions in metadata with the ledgers that exist, for tools.
 
 `read_topics` and `check_topics` are pure; `read_cursors` reads cursors as a broker does, from a
 store that changes nothing.
@@ -35,9 +35,9 @@ from pulsar_py.metadata.memory_store import MemoryMetadataStore
 
 METADATA = "metadata.sqlite"
 MAX_ENTRIES_PER_LEDGER = 50_000_000
-"""No setting allows more entries; a higher number is damage."""
+"""The most entries of a ledger that any setting allows; a higher number is damage."""
 _PARTS_OF_A_CURSOR = 6
-"""managed-ledgers, tenant, namespace, persistent, topic, cursor."""
+"""Parts of a cursor's path: managed-ledgers, tenant, namespace, persistent, topic, cursor."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Topic:
     ledgers: LedgerList
     cursors: dict[str, CursorRecord] = field(default_factory=dict)
     states: dict[str, CursorSnapshot] = field(default_factory=dict)
-    """The cursors as a broker would find them."""
+    """The cursors' states, as a broker would recover them."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Topics:
 
 
 def read_topics(keys: Mapping[str, bytes]) -> Topics:
-    """Take the records of managed ledgers and cursors out of all keys."""
+    """Decode the records of managed ledgers and cursors among all keys of the metadata store."""
     found = Topics()
     cursors = []
     for key in sorted(keys):
@@ -107,7 +107,7 @@ def _read_cursor(found: Topics, key: str, value: bytes) -> None:
 async def read_cursors(
     found: Topics, keys: Mapping[str, bytes], store: LedgerStore, clock: Clock
 ) -> None:
-    """Fill in the cursors' states, as a broker would find them in `store`."""
+    """Fill in the cursors' states, as a broker would recover them from `store`."""
     metadata = MemoryMetadataStore(clock)
     config = ManagedLedgerConfig()
     for topic in found.topics.values():
@@ -133,7 +133,7 @@ async def read_cursors(
 
 
 async def _is_not_asked() -> None:
-    """Nothing to prove: an inspection only reads, and owns no ledger."""
+    """Return at once: an inspection only reads, so it has no ownership to prove."""
 
 
 def check_topics(
@@ -141,7 +141,8 @@ def check_topics(
 ) -> list[Finding]:
     """Compare topics and cursors with the ledgers that exist.
 
-    `last_entries` has the last entry id of each, `infos` what its record says.
+    Both maps are by ledger id: `last_entries` has the last entry ids of the ledgers that exist,
+    `infos` their records in the ledger store.
     """
     findings: list[Finding] = []
     owners: dict[int, str] = {}
@@ -165,7 +166,10 @@ _Problem = tuple[str, Severity]
 
 
 def _check_ids(topic: Topic, key: str, owners: dict[int, str]) -> Iterator[_Problem]:
-    """`owners` has the key of the first topic that names a ledger, and gets this one's."""
+    """Ids that do not ascend, or that two topics name.
+
+    `owners` has the key of the first topic that names a ledger; this topic's are added.
+    """
     for ledger_id, following in misplaced_ids(topic.ledgers):
         yield f"ledger {following} is named after ledger {ledger_id}", Severity.DAMAGE
     for ledger in topic.ledgers.ledgers:
@@ -184,7 +188,7 @@ def _check_ends(topic: Topic, last_entries: Mapping[int, int]) -> Iterator[_Prob
 
 
 def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem | None:
-    """Differences between a closed ledger in the topic's list and its own record.
+    """The difference between a closed ledger in the topic's list and its own record, if any.
 
     The list has fewer entries where a writer failed: entries that were stored, but reported as
     failed, are not in it. Sizes serve retention and statistics alone, and change where lost
@@ -211,7 +215,7 @@ def _unlike(ledger: LedgerRecord, infos: Mapping[int, LedgerInfo]) -> _Problem |
 
 
 def expected_ends(found: Topics) -> dict[int, int]:
-    """The least last entry of each referenced ledger, as far as the metadata knows."""
+    """The last entry id that each referenced ledger must at least have, by the metadata."""
     ends: dict[int, int] = {}
     for topic in found.topics.values():
         ends |= _ends(topic)
@@ -228,7 +232,7 @@ def _ends(topic: Topic) -> dict[int, int]:
         for ledger in topic.ledgers.ledgers
         if ledger.entries_count <= MAX_ENTRIES_PER_LEDGER
         and not (ledger.is_closed and not ledger.entries_count)
-        and ledger.stored is None  # else it may be elsewhere
+        and ledger.stored is None  # else it may be offloaded, and not in this store
     }
     for ledger_id, entry_id in _known_positions(topic):
         if ledger_id in ends and entry_id < MAX_ENTRIES_PER_LEDGER:

@@ -1,9 +1,9 @@
-"""LedgerTrimmer: deletes ledgers that neither retention nor a durable cursor keeps (edge).
+"""`LedgerTrimmer`: deletes ledgers that neither retention nor a durable cursor needs (edge).
 
-`LedgerState.trimmable` chooses them. First the list without them is written, then every cursor
-steps over them, and only then they are deleted: a crash leaves ledgers that no metadata names,
-which the `LedgerCollector` finds. A ledger goes only when the cursors' positions beyond it are
-durable.
+`LedgerState.trimmable` chooses them. First the list without them is written, then every cursor's
+positions are moved over them, and only then are they deleted: a crash leaves ledgers that no
+metadata names, which the `LedgerCollector` finds. A ledger is deleted only when the cursors'
+positions beyond it are durable.
 
 Source: internalTrimLedgers and asyncDeleteLedger in ManagedLedgerImpl.
 """
@@ -34,7 +34,7 @@ DELETIONS_AT_ONCE = 32
 
 
 class TrimmerOwner(Protocol):
-    """What trimming needs of its ManagedLedger."""
+    """The part of the ManagedLedger that trimming uses."""
 
     name: str
     config: ManagedLedgerConfig
@@ -70,7 +70,7 @@ class LedgerTrimmer:
         self._is_trimming = False  # a task that trims runs
 
     def maybe_trim(self) -> None:
-        """Trim in a task of its own if any ledger can go; for callers that don't wait."""
+        """Trim in a task of its own if any ledger can be deleted; for callers that don't wait."""
         if not self._is_trimming and not self._owner.is_closed and self._trimmable():
             self._is_trimming = True
             self._owner.tasks.spawn(self._trim_soon(), "trim")
@@ -91,7 +91,7 @@ class LedgerTrimmer:
             self._is_trimming = False
 
     async def trim(self) -> None:
-        """Delete the ledgers that can go now; none once fenced or closed.
+        """Delete the ledgers that are not needed any more; none once fenced or closed.
 
         Raises:
             ManagedLedgerFencedError, MetadataError: Nothing was deleted.

@@ -1,7 +1,8 @@
-"""ManagedLedger: an append-only log of ledgers with cursors (edge).
+"""`ManagedLedger`: an append-only log of ledgers with cursors (edge).
 
-Carries out the decisions of `LedgerState` about positions, trimming and ends. A `LedgerListStore`
-keeps the list of ledgers in metadata; a list that another owner changed fences the managed ledger.
+It carries out the decisions of `LedgerState` about positions, trimming and ends. A
+`LedgerListStore` keeps the list of ledgers in metadata; if another owner changes that list, the
+managed ledger is fenced.
 The `Appender` appends, and reports whole groups: each is counted, cached if a cursor tails, handed
 to the listener in one call, and wakes waiting cursors once.
 
@@ -84,7 +85,7 @@ class SharedParts(Protocol):
     may_change: Callable[[], bool]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
-        """It is closed or deleted, and may be opened anew."""
+        """Called when a managed ledger is closed or deleted, and may be opened again."""
 
 
 class ManagedLedger(Generic[C]):
@@ -93,8 +94,8 @@ class ManagedLedger(Generic[C]):
     Pulsar's ManagedLedgerImpl.
     """
 
-    # append(data, context) queues one entry; `context` comes back in the listener's news. Groups
-    # are completed in the order of the calls. While there is no ledger, entries wait for it in
+    # append(data, context) queues one entry; the listener's calls have its `context`. Groups are
+    # completed in the order of the calls. While there is no ledger, entries wait for it in
     # order; if it can't be created, or the disk is full, `on_append_failed` is called. Raises
     # ManagedLedgerFencedError (another owner has it; reopening does not help),
     # ManagedLedgerTerminatedError and ManagedLedgerClosedError. It is the appender's own method,
@@ -164,7 +165,7 @@ class ManagedLedger(Generic[C]):
             readers=self._readers,
             cache=self._cache,
         )
-        self._is_lost = False  # it was fenced; also once it is closed
+        self._is_lost = False  # it was fenced; stays True once it is closed
         self._is_closing = False
         self._closed = asyncio.Event()
 
@@ -182,7 +183,7 @@ class ManagedLedger(Generic[C]):
 
     @property
     def ledgers(self) -> LedgerState:
-        """The decider, for cursors and tests."""
+        """The `LedgerState` that decides for it; for cursors and tests."""
         return self._ledgers
 
     @property
@@ -197,22 +198,22 @@ class ManagedLedger(Generic[C]):
 
     @property
     def is_terminated(self) -> bool:
-        """Nothing can be appended any more, by request."""
+        """Whether it was terminated: nothing can be appended any more."""
         return self._ledgers.terminated_position is not None
 
     @property
     def is_fenced(self) -> bool:
-        """Another owner has it."""
+        """Whether it was fenced: another owner has it."""
         return self._ledgers.state is State.FENCED
 
     @property
     def is_closed(self) -> bool:
-        """It was closed or deleted, or is being closed."""
+        """Whether it was closed or deleted, or is being closed."""
         return self._is_closing
 
     @property
     def terminated_position(self) -> Position | None:
-        """The last entry of a terminated managed ledger."""
+        """The position of a terminated managed ledger's last entry; None if it isn't terminated."""
         return self._ledgers.terminated_position
 
     @property
@@ -236,12 +237,15 @@ class ManagedLedger(Generic[C]):
         return self._appender.pending_count
 
     def pending_contexts(self) -> list[C]:
-        """Those of entries that the listener will hear of, in order; for rare questions."""
+        """The contexts of unanswered appends that will be reported to the listener, in order.
+
+        It copies them all, so it is for rare calls.
+        """
         return [each for each in self._appender.pending if not isinstance(each, Waiter)]
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """Stored with the list of ledgers."""
+        """The properties that are stored with the list of ledgers."""
         return self._ledgers.properties
 
     @property
@@ -251,7 +255,7 @@ class ManagedLedger(Generic[C]):
 
     @property
     def listener(self) -> AppendListener[C] | None:
-        """Learns the outcome of appends; set by the topic."""
+        """The callbacks for the outcome of appends; set by the topic."""
         return self._news.listener
 
     @listener.setter
@@ -263,7 +267,7 @@ class ManagedLedger(Generic[C]):
     async def append_and_wait(self, data: bytes) -> Position:
         """Append one entry and return its position once it is durable; for rare writes.
 
-        Its context does not reach the listener.
+        The listener is not called for it.
 
         Raises:
             ManagedLedgerError, StorageError: It is not stored.
@@ -288,15 +292,15 @@ class ManagedLedger(Generic[C]):
         self._registry.wake()
 
     def on_failed_group(self, contexts: list[C | Waiter], error: Exception) -> None:
-        """Answer appends that are not stored."""
+        """Report appends that are not stored."""
         self._news.failed(contexts, error)
 
     # The list of ledgers
 
     def fence(self, error: Exception) -> None:
-        """Another owner was seen: fail pending appends and call the listener, soon. Once.
+        """Fail pending appends and call the listener, soon and once: another owner has it.
 
-        Where it is being closed, the close writes no metadata from here on.
+        If it is being closed, the close changes no metadata after this.
         """
         self._is_lost = True
         if self._ledgers.state in (State.FENCED, State.CLOSED):
@@ -309,12 +313,13 @@ class ManagedLedger(Generic[C]):
     async def prove_ownership(self) -> None:
         """Return if it is still ours, although one of its ledgers was fenced.
 
-        Repair of a lost replica fences ledgers, too. The managed ledger is ours while its bundle
-        is, by a session known to be alive, and nobody else has changed the list of ledgers.
+        Repair of a lost replica fences ledgers, too. The managed ledger is ours while this broker
+        owns its bundle in a session that is not in doubt, and no other broker has changed the list
+        of ledgers.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
         if not await self._shared.owns(self.name):
             error = ManagedLedgerFencedError(f"{self.name}: this broker does not own it any more")
@@ -327,11 +332,11 @@ class ManagedLedger(Generic[C]):
         return not self._is_lost and self._shared.may_change()
 
     def check_owner(self) -> None:
-        """Return if it is known at this moment that it is ours; asked before metadata is written.
+        """Return if it is certainly ours at this moment; called before metadata is written.
 
         Raises:
-            ManagedLedgerFencedError: Another owner has it: what began before that was known ends.
-            MetadataUnavailableError: Somebody else may have it.
+            ManagedLedgerFencedError: Another owner has it.
+            MetadataUnavailableError: Another owner may have it.
         """
         if self._is_lost:
             raise ManagedLedgerFencedError(f"{self.name}: another owner has it")
@@ -342,17 +347,17 @@ class ManagedLedger(Generic[C]):
         self._news.fenced(error)
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
-        """The appender has a new ledger: delete the empty ones, and trim."""
+        """Delete empty ledgers that left the list when a new one joined it, and trim."""
         if placeholders:
             self.tasks.spawn(self._trimmer.delete_ledgers(placeholders), "delete placeholders")
         self._registry.on_ledgers_changed()
         self._trimmer.maybe_trim()
 
     async def create_first_ledger(self) -> None:
-        """Make the first ledger of a managed ledger that has none, in metadata too.
+        """Create the first ledger of a managed ledger that has none, and name it in metadata.
 
         Raises:
-            StorageError, MetadataError, ManagedLedgerFencedError: It could not be made.
+            StorageError, MetadataError, ManagedLedgerFencedError: It could not be created.
         """
         async with self.change_lock:
             await self._appender.create_first()
@@ -400,7 +405,7 @@ class ManagedLedger(Generic[C]):
             await self.roll_ledger()
 
     async def trim(self) -> None:
-        """Delete the ledgers that retention and durable cursors let go.
+        """Delete the ledgers that neither retention nor durable cursors need.
 
         Raises:
             ManagedLedgerError, MetadataError, StorageError: Nothing was deleted.
@@ -429,7 +434,8 @@ class ManagedLedger(Generic[C]):
         """
         if name in self.cursors:
             return await self._registry.open(name)
-        # A trim decided without the new cursor ends first, lest it starts in a deleted ledger.
+        # This waits for a trim under way, which does not know of the new cursor: otherwise the
+        # cursor could start in a ledger that is being deleted.
         async with self.ledgers_kept():
             return await self._registry.open(
                 name, initial, properties=properties, cursor_properties=cursor_properties
@@ -452,8 +458,8 @@ class ManagedLedger(Generic[C]):
     ) -> ManagedCursor:
         """A cursor in memory only; the first entry it reads is the one at `start`.
 
-        A start past the end becomes `initial` (LATEST if None), one in a deleted ledger the next
-        entry there is. Never holds trimming back.
+        A start past the end becomes `initial` (LATEST if None), a start in a deleted ledger becomes
+        the next existing entry. The cursor keeps no ledger from being trimmed.
 
         Raises:
             ManagedLedgerError: Closed or fenced, or the name is taken.
@@ -465,7 +471,7 @@ class ManagedLedger(Generic[C]):
 
         Raises:
             CursorNotFoundError: There is none.
-            MetadataError: Its record could not be removed; it goes on.
+            MetadataError: Its record could not be removed; the cursor stays in use.
         """
         await self._registry.delete(name)
         self._trimmer.maybe_trim()
@@ -475,7 +481,7 @@ class ManagedLedger(Generic[C]):
         return self._registry.slowest_durable()
 
     def on_cursor_moved(self, before: Position, after: Position) -> None:
-        """A durable cursor's written position moved: its ledgers may go now."""
+        """Trim after the durable mark-delete position of a cursor has moved to another ledger."""
         following = self._ledgers.next_valid_position(after)
         if before.ledger_id != following.ledger_id:
             self._trimmer.maybe_trim()
@@ -496,7 +502,8 @@ class ManagedLedger(Generic[C]):
     ) -> Position | None:
         """The newest entry (after `after`) for which `predicate` holds; None if there is none.
 
-        A binary search: the predicate must hold for all entries up to one, and for none after it.
+        It is a binary search: the predicate must hold for all entries up to some entry, and for
+        none after it.
         """
         return await self.reading.find_newest(predicate, after=after)
 
@@ -577,7 +584,7 @@ class ManagedLedger(Generic[C]):
     async def terminate(self) -> Position:
         """End the managed ledger after its last entry, whose position is returned; idempotent.
 
-        Appends that still wait for a ledger fail; those that have one are waited for.
+        Appends that wait for a ledger fail; it waits for the others' answers.
 
         Raises:
             ManagedLedgerError, MetadataError, StorageError: It may not be terminated.
@@ -600,11 +607,11 @@ class ManagedLedger(Generic[C]):
         return end
 
     async def close(self) -> None:
-        """Persist all cursors and close the current ledger. May be called again.
+        """Write all cursors and close the current ledger. May be called again.
 
         Raises:
-            StorageError, MetadataError: Something could not be written; it is closed all the same,
-                and the next opening recovers all durable entries.
+            StorageError, MetadataError: A cursor or the list could not be written; it is closed all
+                the same, and the next opening recovers all durable entries.
         """
         if self._is_closing:
             await self._closed.wait()
@@ -626,7 +633,7 @@ class ManagedLedger(Generic[C]):
         return await self._registry.close()
 
     async def _close_ledger(self) -> list[Exception]:
-        """End the current ledger and write that down, unless another owner has it."""
+        """End the current ledger and write the list, unless another owner has it."""
         is_fenced = self.is_fenced
         if self._ledgers.state is not State.CLOSED:
             self._ledgers.move_to(State.CLOSED)
@@ -658,10 +665,10 @@ class ManagedLedger(Generic[C]):
         await self._closed.wait()
 
     async def delete(self) -> None:
-        """Delete cursors, metadata and ledgers for good; closes first.
+        """Close it, then delete cursors, metadata and ledgers for good.
 
-        Metadata is deleted at once and before the ledgers, so that a crash leaves all of it, or
-        ledgers that no metadata names.
+        Metadata is marked and deleted before the ledgers, so that a crash leaves a deletion that
+        the next opening finishes, or ledgers that no metadata names.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; nothing was deleted.
@@ -676,7 +683,7 @@ class ManagedLedger(Generic[C]):
             await self._trimmer.delete_ledgers(ledger_ids)
 
     async def _delete_metadata(self) -> list[int]:
-        """Remove the record and all cursors'; returns the ledgers they named."""
+        """Remove the list and all cursors' records; returns the ids of their ledgers."""
         cursor_ledger_ids = self._registry.abandon()
         is_fenced = self.is_fenced
         self._ledgers.move_to(State.CLOSED)
@@ -690,7 +697,7 @@ class ManagedLedger(Generic[C]):
         return [*self._ledgers.ledger_ids, *cursor_ledger_ids]
 
     def raise_if_unusable(self) -> None:
-        """Raise if nothing can be changed any more.
+        """Raise if it can't be changed any more.
 
         Raises:
             ManagedLedgerClosedError, ManagedLedgerFencedError: It is closed or another owner's.

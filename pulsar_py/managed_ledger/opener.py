@@ -1,13 +1,13 @@
-"""ManagedLedgerOpener: opens each managed ledger once, and owns what all of them share (edge).
+"""`ManagedLedgerOpener`: opens each managed ledger once, and owns what all of them share (edge).
 
-Opening reads the list of ledgers; if the last one was not closed, its former owner died or lives
-on: it is recovered, which fences that owner. The list is compared and set in any case: a former
-owner that lives on, and has no ledger open that could be fenced, finds another version with its
-next change. The next ledger is created at the first append; only a new managed ledger gets its
-first one at once, so that every position has a ledger.
+Opening reads the list of ledgers. If the last one was not closed, its former owner died or still
+runs: the ledger is recovered, which fences that owner. The list is written with compare-and-set in
+any case: a former owner that still runs, without an open ledger that could be fenced, finds another
+version with its next change. The next ledger is created at the first append; only a new managed
+ledger gets its first one at once, so that every position has a ledger.
 
 What always holds: two opens of one name give the same object; a name that is being closed is opened
-anew only after that.
+again only after that.
 
 Source: ManagedLedgerFactoryImpl and ManagedLedgerImpl.initialize in Pulsar's managed-ledger.
 """
@@ -85,19 +85,20 @@ class ManagedLedgerOpener:
         check_owner: Callable[[str], None] | None = None,
         may_change: Callable[[], bool] | None = None,
     ) -> None:
-        """`cache_size_bytes` bounds the entry caches of all ledgers together; 0 switches them off.
+        """`cache_size_bytes` bounds all entry caches together; 0 switches them off.
 
         `cursor_memory_bytes` bounds the stored acknowledgements that large cursors keep in memory.
 
         `chance` spreads the rollover times.
 
-        `owns` says whether a managed ledger is still this process's when one of its ledgers was
-        fenced; it raises MetadataError if that is unknown. None: it always is.
+        `owns` is called when a ledger of a managed ledger was fenced, and returns whether this
+        process still owns the managed ledger; it raises MetadataError if that is unknown. None:
+        this process owns all of them.
 
         `check_owner` is called before each change of the metadata, and raises
-        MetadataUnavailableError while it is not known that the managed ledger is this process's.
+        MetadataUnavailableError while another process may own the managed ledger.
 
-        `may_change` says whether the metadata can be changed now, as far as is known; while it
+        `may_change` returns whether the metadata can be changed now, as far as is known; while it
         can't, full ledgers grow on. None: it always can.
         """
         self.ledger_store = ledger_store
@@ -123,7 +124,7 @@ class ManagedLedgerOpener:
 
     @property
     def ledgers(self) -> list[Ledger]:
-        """All that are open now."""
+        """All managed ledgers that are open now."""
         return list(self._ledgers.values())
 
     async def open(
@@ -153,7 +154,7 @@ class ManagedLedgerOpener:
 
     @asynccontextmanager
     async def _locked(self, name: str) -> AsyncIterator[None]:
-        """One at a time for each name."""
+        """A context of which one for each name is entered at a time."""
         lock, users = self._locks.get(name, (asyncio.Lock(), 0))
         self._locks[name] = (lock, users + 1)
         try:
@@ -170,19 +171,20 @@ class ManagedLedgerOpener:
         self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
     ) -> Ledger:
         path = ledger_path(name)
-        # What this broker wrote before it closed it last, and got no answer to, is made by then or
-        # never; else it would be taken for another owner's later.
+        # An unanswered write of this broker, from before it last closed this managed ledger, has
+        # been made by the end of this call, or never will be. Made later, it would look like
+        # another owner's.
         await self.metadata.sync(path)
         found = await self.metadata.get(path)
         if found is None:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             if await self.metadata.children(path):
-                await self.metadata.delete_recursive(path)  # cursors of a deletion cut short
+                await self.metadata.delete_recursive(path)  # cursors that a deletion left over
             return await self._create(name, config, MUST_NOT_EXIST)
         stored = decode_ledger_list(found.value)
         if stored.is_being_deleted:
-            # A deletion was cut short: it is finished first.
+            # A deletion was interrupted: it is finished first.
             await self.metadata.delete_recursive(path)
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
@@ -190,7 +192,7 @@ class ManagedLedgerOpener:
         await self._end_last_ledger(stored, config)
         ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
         if stored.ledgers:
-            # Also where nothing has changed: a former owner that lives on finds another version.
+            # Written even if unchanged: a former owner that still runs finds another version then.
             async with ledger.ledger_list.lock:
                 await ledger.ledger_list.write(stored)
         else:
@@ -209,7 +211,7 @@ class ManagedLedgerOpener:
         return ledger
 
     async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> None:
-        """Recover the last ledger if nobody closed it."""
+        """Recover the last ledger if its owner did not close it."""
         if not stored.ledgers or stored.ledgers[-1].is_closed:
             return
         record = stored.ledgers[-1]
@@ -233,7 +235,7 @@ class ManagedLedgerOpener:
         )
 
     def on_ledger_closed(self, ledger: Ledger) -> None:
-        """It is closed or deleted, and may be opened anew."""
+        """Forget a managed ledger that is closed or deleted, so that it may be opened again."""
         if self._ledgers.get(ledger.name) is ledger:
             del self._ledgers[ledger.name]
 
@@ -252,9 +254,9 @@ class ManagedLedgerOpener:
         return found is not None and not is_deletion_begun(found.value)
 
     async def list_names(self, prefix: str) -> list[str]:
-        """Full names of those directly below `tenant/namespace/persistent`, sorted.
+        """Full names of the managed ledgers in `tenant/namespace/persistent`, sorted.
 
-        Those that are being deleted are left out, as far as they are known.
+        Those that are being deleted are left out, as far as that is known.
         """
         path = ledger_path(prefix)
         children = await self.metadata.children(path)
@@ -263,7 +265,7 @@ class ManagedLedgerOpener:
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that metadata names, for a collector to compare with the store's."""
-        await self.metadata.sync(ROOT)  # all that was named before is found
+        await self.metadata.sync(ROOT)  # without it, reads might miss a ledger named just before
         named: set[int] = set()
         for paths in await self.deletions.domains():
             ledgers = await self.deletions.children(paths)
@@ -275,7 +277,7 @@ class ManagedLedgerOpener:
         return named
 
     async def _named_by_list(self, path: str) -> list[int] | None:
-        """None: nothing of it counts, and none of its cursors."""
+        """Ids of the ledgers in a list; None if it is being deleted, with all its cursors."""
         found = await self.metadata.get(path)
         if found is None:
             return []
@@ -299,7 +301,7 @@ class ManagedLedgerOpener:
         await each_result(_check, self.ledgers, at_once=CHECKS_AT_ONCE)
 
     async def close(self) -> None:
-        """Close all managed ledgers; refuses to open any more."""
+        """Close all managed ledgers; later calls of `open` raise ManagedLedgerClosedError."""
         self._is_closed = True
         results = await asyncio.gather(
             *(ledger.close() for ledger in self.ledgers), return_exceptions=True

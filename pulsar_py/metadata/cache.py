@@ -1,12 +1,12 @@
-"""MetadataCache: decoded values of one kind, read through and kept fresh by a watch.
+"""`MetadataCache`: decoded values of one kind, read through and kept fresh by a watch.
 
-`get_cached` returns a value that was read once without waiting. When its key changes it is read
+`get_cached` returns, without waiting, a value that was read before. When its key changes it is read
 again, and then listeners are called; until then `get_cached` returns the old value, while `get`
-reads the store. Where the store may have missed changes, everything counts as changed; where it
-can't be asked now, it is asked until it can. A key with
-an empty value, as a parent made on demand has, counts as having none. The owner of the cache notes
-at once what it writes (`note_written`). A key that does not exist is remembered, too. At most
-`max_entries` are kept, and the oldest is dropped.
+reads the store. Where the watch may have missed changes, every key counts as changed. Where the
+store is unavailable, reading is repeated until it succeeds. A key with an empty value, as a parent
+made on demand has, counts as having none. The owner of the cache notes at once what it writes
+(`note_written`). That a key does not exist is remembered, too. At most `max_entries` are kept, and
+the oldest is dropped.
 
 Invariant: a path in `_entries` is either not in `_stale`, or being read again.
 """
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ENTRIES: Final = 100_000
 RETRY_SECONDS: Final = 0.5
-"""How long to wait where the store can't be asked."""
+"""Seconds between two attempts to read, while the store is unavailable."""
 MISSING: Final = -1
 """The version of a key that does not exist."""
 
@@ -63,7 +63,7 @@ class MetadataCache(Generic[V]):
         self._listeners: list[Callable[[str, V | None], None]] = []
         self._tasks = TaskOwner(f"cache of {prefix}")
         self._is_refreshing = False
-        self._has_missed_changes = False  # listeners may not have heard of everything
+        self._has_missed_changes = False  # the watch reported ANYTHING: all keys have to be read
         self._is_closed = False
         self._stop_watching = store.watch(prefix, self._on_change)
 
@@ -96,13 +96,13 @@ class MetadataCache(Generic[V]):
         return entry
 
     def note_written(self, path: str, value: V, version: int) -> None:
-        """The owner has put `value` as that version."""
+        """Take over a value that the owner has put, with the version that it got."""
         known = self._entries.get(path)
         if known is None or known.version < version:
             self._keep(path, Cached(value, version))
 
     def note_deleted(self, path: str) -> None:
-        """The owner has deleted `path`."""
+        """Note that the owner has deleted `path`."""
         self._keep(path, Cached(None, MISSING))
 
     def forget(self, path: str) -> None:
@@ -110,7 +110,7 @@ class MetadataCache(Generic[V]):
         self._entries.pop(path, None)
 
     def listen(self, listener: Callable[[str, V | None], None]) -> Callable[[], None]:
-        """Tell `listener` the path and new value of each change; returns what ends that."""
+        """Call `listener` with the path and new value of each change; returns what ends that."""
         self._listeners.append(listener)
 
         def stop() -> None:
@@ -151,7 +151,7 @@ class MetadataCache(Generic[V]):
             self._is_refreshing = False
 
     async def _refresh_next(self) -> None:
-        """Raises MetadataUnavailableError where it has to be tried again."""
+        """Read one stale value again; MetadataUnavailableError means that it has to be repeated."""
         if self._has_missed_changes:
             await self._find_missed()
             return
@@ -169,7 +169,7 @@ class MetadataCache(Generic[V]):
             self._replace(path, entry)
 
     async def _find_missed(self) -> None:
-        """Read every key that there is again: those that were made meanwhile, too."""
+        """Mark every existing key as stale, those that were created meanwhile, too."""
         self._has_missed_changes = False
         change = self._changes_count
         try:
@@ -203,7 +203,7 @@ class MetadataCache(Generic[V]):
             return
         self._keep(path, entry)
         for listener in tuple(self._listeners):
-            # An error is the listener's fault: the others have to learn of the change.
+            # An error of one listener must not keep the change from the others.
             with ErrorsLogged(logger, "listener failed", extra={"path": path}):
                 listener(path, entry.value)
 

@@ -1,6 +1,7 @@
 """Documents of clusters, tenants, namespaces and topics, which metadata holds as JSON (values).
 
-Names and shapes of keys are Apache Pulsar's; an attribute is None where nothing is said.
+Names and shapes of keys are Apache Pulsar's; an attribute is None where the document has no such
+key.
 
 Source: ClusterData, TenantInfo, Policies, LocalPolicies, TopicPolicies, PartitionedTopicMetadata.
 """
@@ -46,7 +47,7 @@ _BOUNDARIES: Codec[tuple[int, ...]] = Codec(
 
 
 def equal_boundaries(bundles_count: int) -> tuple[int, ...]:
-    """The boundaries that cut the hash space into so many bundles of (nearly) one size."""
+    """The boundaries that cut the hash space into that many bundles of (nearly) one size."""
     assert bundles_count >= 1, f"{bundles_count} bundles"
     step = HASH_SPACE // bundles_count
     return (*(step * index for index in range(bundles_count)), LAST_BOUNDARY)
@@ -74,11 +75,11 @@ class LocalPolicies(JsonDocument):
     """The part of a namespace's policies that belongs to this cluster alone."""
 
     boundaries = key("bundles", _BOUNDARIES)
-    """First and last included: one more than there are bundles."""
+    """The ends of the hash space included: one more than there are bundles."""
 
 
 class PartitionedTopicMetadata(JsonDocument):
-    """A partitioned topic."""
+    """A partitioned topic's number of partitions."""
 
     partitions_count = key("partitions", INTEGER)
     is_deleted = key("deleted", BOOLEAN)
@@ -98,7 +99,7 @@ class NamespacePolicies(JsonDocument):
     replicator_dispatch_rates = key("replicatorDispatchRate", mapping_codec(DISPATCH_RATE))
     subscribe_rates = key("clusterSubscribeRate", mapping_codec(SUBSCRIBE_RATE))
     publish_rates = key("publishMaxMessageRate", mapping_codec(PUBLISH_RATE))
-    """The rates above are by cluster."""
+    """The keys of the five rates above are names of clusters."""
     persistence = key("persistence", PERSISTENCE)
     is_deduplication_enabled = key("deduplicationEnabled", BOOLEAN)
     deduplication_snapshot_seconds = key("deduplicationSnapshotIntervalSeconds", INTEGER)
@@ -166,7 +167,7 @@ class TopicPolicies(JsonDocument):
 
 
 class DynamicConfiguration(JsonDocument):
-    """Settings that were changed while brokers run: names and texts."""
+    """Settings that were changed while brokers run: their names and new values."""
 
     @property
     def texts(self) -> dict[str, str]:

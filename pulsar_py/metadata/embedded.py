@@ -1,8 +1,8 @@
-"""EmbeddedMetadata: opens the metadata store that a broker keeps in its own process (edge).
+"""`EmbeddedMetadata`: opens the metadata store that a broker keeps in its own process (edge).
 
-A broker uses two stores by role: one for its cluster (`local`), one that all clusters share
-(`configuration`). The composition root gives it a `MetadataStoreFactory`, and nothing else knows
-which stores these are. This factory makes a single store for both roles: the file
+A broker uses metadata stores in two roles: one for its cluster (`local`), one that all clusters
+share (`configuration`). The composition root gives it a `MetadataStoreFactory`, and nothing else
+knows what implements them. This factory makes a single store for both roles: the file
 `metadata.sqlite` in the data directory, or memory alone.
 """
 
@@ -37,10 +37,10 @@ class MetadataStores:
 
 
 class MetadataStoreFactory(Protocol):
-    """Opens a broker's metadata stores; called once a start."""
+    """Opens a broker's metadata stores; called once at each start."""
 
     async def __call__(self, clock: Clock) -> MetadataStores:
-        """The open stores; whoever called closes them.
+        """The open stores; the caller closes them.
 
         Raises:
             DirectoryLockedError: Another process has them.
@@ -53,11 +53,11 @@ class EmbeddedMetadata:
     """The `MetadataStoreFactory` of SQLite and memory."""
 
     def __init__(self, data_dir: Path | None) -> None:
-        """`data_dir` None keeps everything in memory; else it is made if it is missing."""
+        """`data_dir` None keeps everything in memory; else the directory is made if missing."""
         self._data_dir = data_dir
 
     async def __call__(self, clock: Clock) -> MetadataStores:
-        """Open the file, or begin with nothing."""
+        """Open the file, or an empty store in memory."""
         store: MetadataStore
         if self._data_dir is None:
             store = MemoryMetadataStore(clock)

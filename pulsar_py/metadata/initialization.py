@@ -1,4 +1,4 @@
-"""Creates what a new cluster starts with: its record, two tenants, a namespace each (edge).
+"""Creates the metadata of a new cluster: its record, two tenants, a namespace each (edge).
 
 Source: PulsarStandalone.createSampleNameSpace; PulsarClusterMetadataSetup.
 """
@@ -27,11 +27,11 @@ async def initialize_cluster(
     bundles_count: int,
     admin_roles: Sequence[str] = (),
 ) -> None:
-    """Create what is not there yet; note the cluster's addresses if they changed.
+    """Create the objects that are missing; store the cluster's addresses if they changed.
 
-    Tenants are there before their namespaces: a store may make an empty parent for the first key
-    below it, and whoever creates that parent then finds it there, without a value for ever. What is
-    there already stays as it is, also if somebody changed it.
+    Tenants are created before their namespaces: a store may create an empty parent for the first
+    key below it, and the tenant would then exist without a value. Tenants and namespaces that exist
+    stay as they are, also if somebody changed them.
     """
     addresses = ClusterData(service_url=service_url, broker_service_url=broker_service_url)
     tenant = TenantInfo(admin_roles=tuple(admin_roles), allowed_clusters=(cluster,))

@@ -1,9 +1,9 @@
 """Reads a metadata file that nobody has open, and writes a new one (edge).
 
 Only a copy of the file and of its `-wal` is opened, so that the original never changes. SQLite has
-no checksums in the file: it detects a broken structure, and others check what the values mean. A
-damaged WAL is reported, and read as far as it is of use. A table that can't be read in one go is
-read row by row, and rows on broken pages are lost.
+no checksums in the file: it detects a broken structure only, and callers check the values. A
+damaged WAL is reported, and read as far as its transactions can be used. A table that can't be read
+with one statement is read row by row, and rows on broken pages are lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class MetadataContents:
 
     keys: dict[str, bytes] = field(default_factory=dict)
     sequences: dict[str, int] = field(default_factory=dict)
-    """The next number of each, by the parent of the sequential children."""
+    """The next number of each sequence, by the path of the sequential children's parent."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -101,7 +101,8 @@ def _read(connection: sqlite3.Connection, contents: MetadataContents, path: Path
             problem = f"sequence {name!r} is lost, its next number is {following!r}"
             contents.findings.append(Finding(path.name, None, problem))
     if version == FIRST_FORMAT_VERSION and paths.LEDGER_ID_COUNTER in contents.sequences:
-        contents.sequences[paths.LEDGER_ID_COUNTER] += 1  # it gave the number after
+        # Version 1 gave a ledger the number after the one that it took from the sequence.
+        contents.sequences[paths.LEDGER_ID_COUNTER] += 1
 
 
 def _broken_pages(connection: sqlite3.Connection, name: str) -> Iterator[Finding]:
@@ -119,7 +120,7 @@ def _broken_pages(connection: sqlite3.Connection, name: str) -> Iterator[Finding
 
 
 def _rows_one_by_one(connection: sqlite3.Connection) -> Iterator[tuple[object, ...]]:
-    """Rows by their numbers, passing over those that can't be read."""
+    """Rows in the order of their numbers, without those that can't be read."""
     query = f"SELECT {_COLUMNS} FROM keys WHERE rowid = ? AND session IS NULL"  # noqa: S608
     for number in range(1, _last_row(connection) + 1):
         try:
@@ -141,7 +142,7 @@ def _last_row(connection: sqlite3.Connection) -> int:
 
 
 def write_metadata(path: Path, contents: MetadataContents, *, now_millis: int) -> None:
-    """Make a new file; its keys begin with version 0 again.
+    """Write a new file; each key has version 0, and `now_millis` as its times.
 
     Raises:
         MetadataError: It can't be written.

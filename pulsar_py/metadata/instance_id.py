@@ -1,9 +1,9 @@
 """Checks at each start that metadata and ledgers belong together, by an id that both carry (edge).
 
-The id stands in the metadata store at `/ledgers/INSTANCEID` and in the file `COOKIE` on the disk of
-the ledgers. The file is written first: a crash in between leaves a file without a key and nothing
-else. Without the check, ledgers without their metadata would start, and new ledgers get ids that
-are taken; metadata without its ledgers would start, and fail topic by topic.
+The id is stored in the metadata store at `/ledgers/INSTANCEID` and in the file `COOKIE` on the
+ledgers' disk. The file is written first: a crash in between leaves a file without a key and nothing
+else. Without this check a broker would start with ledgers but not their metadata, and give new
+ledgers ids that are taken; or with metadata but not its ledgers, and fail topic by topic.
 
 Source: the cookies and `INSTANCEID` of Apache BookKeeper, reduced to the id.
 """
@@ -21,7 +21,7 @@ FILE: Final = "COOKIE"
 
 
 async def check_instance_id(metadata: MetadataStore, disk: Disk, *, new_id: str) -> str:
-    """The instance's id; a fresh instance gets `new_id`.
+    """The instance's id; a new instance gets `new_id`, stored at both places.
 
     Raises:
         InstanceMismatchError: Metadata and ledgers are not of the same instance, or one is missing.
@@ -35,23 +35,26 @@ async def check_instance_id(metadata: MetadataStore, disk: Disk, *, new_id: str)
     if known is None:
         if await _has_ledgers(disk):
             raise InstanceMismatchError(
-                f"there are ledgers of instance {cookie}, but the metadata for them is missing"
+                f"there are ledgers of instance {cookie}, but the metadata for them is missing; "
+                "bring back the metadata store that belongs to them"
             )
         await disk.replace(FILE, f"{new_id}\n".encode())
         await metadata.put(PATH, new_id.encode())
         return new_id
     if cookie is None:
         raise InstanceMismatchError(
-            f"the metadata is of instance {known}, but its ledgers are missing: no file {FILE}"
+            f"the metadata is of instance {known}, but its ledgers are missing: no file {FILE}; "
+            "bring back the ledgers' directory that belongs to it"
         )
     if cookie != known:
         raise InstanceMismatchError(
-            f"the metadata is of instance {known}, the ledgers are of instance {cookie}"
+            f"the metadata is of instance {known}, the ledgers are of instance {cookie}; "
+            "start with metadata and ledgers of the same instance"
         )
     return known
 
 
 async def _has_ledgers(disk: Disk) -> bool:
-    """Whether a storage engine has kept anything there: its manifest comes with the first flush."""
+    """Whether a storage engine has stored anything there: a manifest, or before that a journal."""
     names = set(await disk.list_directory(""))
     return "MANIFEST" in names or bool(await disk.list_directory("journal"))

@@ -1,6 +1,6 @@
-"""JsonDocument: a JSON object as a typed, immutable value that keeps unknown keys (pure).
+"""`JsonDocument`: a JSON object as a typed, immutable value that keeps unknown keys (pure).
 
-A class lists the keys it understands; each reads one key of the document and says how:
+A class lists the keys it understands, each with the codec of its value:
 
     class TenantInfo(JsonDocument):
         admin_roles = key("adminRoles", TEXTS)
@@ -59,7 +59,9 @@ class Key(Generic[T]):
         try:
             return self.codec.decode(value)
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-            raise MetadataError(f"{self.json_name}: can't read {value!r}") from error
+            raise MetadataError(
+                f"{self.json_name}: can't read the stored value {value!r}: {error!r}"
+            ) from error
 
 
 def key(json_name: str, codec: Codec[T]) -> Key[T]:
@@ -95,7 +97,7 @@ class JsonDocument:
         """Read a stored object.
 
         Raises:
-            MetadataError: It is no JSON object.
+            MetadataError: The bytes are not a JSON object.
         """
         try:
             document = parse_json(data) if data else {}
@@ -109,7 +111,7 @@ class JsonDocument:
 
     @classmethod
     def names(cls) -> Iterable[str]:
-        """The attributes it understands."""
+        """The attributes that this class understands."""
         return cls._keys.keys()
 
     def to_bytes(self) -> bytes:
@@ -128,7 +130,7 @@ class JsonDocument:
         for name, value in attributes.items():
             declared = self._keys.get(name)
             if declared is None:
-                raise TypeError(f"{type(self).__name__} has no {name}")
+                raise TypeError(f"{type(self).__name__} has no attribute {name}")
             json_value = None if value is None else declared.codec.encode(value)
             encoded[declared.json_name] = json_value
         return encoded

@@ -1,8 +1,8 @@
-"""MetadataLedgerIds: takes ledger ids from one sequence of the cluster's metadata (edge).
+"""`MetadataLedgerIds`: takes ledger ids from one sequence of the cluster's metadata (edge).
 
 An id is the number of an ephemeral sequential child of `/ledgers/idgen`, which is deleted again, as
 Apache BookKeeper's clients do it: so ours and theirs never give the same. Numbers grow, whichever
-process takes them. Id 0 is never given: non-persistent messages carry it.
+process takes them. Id 0 is never given: the ids of non-persistent messages have it.
 
 No caller waits for the deletion. Children of one moment are deleted together, and those that a
 crash leaves are deleted with the session.
@@ -29,12 +29,12 @@ from pulsar_py.metadata.store import MetadataStore, Session
 logger = logging.getLogger(__name__)
 
 MAX_ATTEMPTS: Final = 3
-"""Numbers that are tried to be had for one id, where it is unknown whether the last was taken."""
+"""How often a number is requested for one id, while the outcome of the last request is unknown."""
 
 DELETES_AT_ONCE: Final = 1000
 
 DELETE_AFTER_SECONDS: Final = 0.05
-"""Children are gathered for so long before they are deleted, so that many share a commit."""
+"""Seconds for which children are gathered before they are deleted, so that many share a commit."""
 
 
 class MetadataLedgerIds:
@@ -52,7 +52,7 @@ class MetadataLedgerIds:
         """An id greater than all given before, at least 1.
 
         Raises:
-            MetadataError: None can be had now; one may be lost.
+            MetadataError: The store gave no number; one may be lost, and is never given again.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
@@ -61,7 +61,7 @@ class MetadataLedgerIds:
                 if attempt == MAX_ATTEMPTS:
                     raise
                 continue  # a number may be lost, and its key goes with the session
-            return number or await self._take()
+            return number or await self._take()  # 0, the first number of a cluster, is not an id
         raise AssertionError("unreachable")
 
     async def _take(self) -> int:
@@ -92,6 +92,7 @@ class MetadataLedgerIds:
         except MetadataNotFoundError:
             return  # it went with a session that ended
         except MetadataError as error:
+            # Harmless: the key is ephemeral and goes with the session.
             logger.info("ledger id's key is left", extra={"path": path, "error": str(error)})
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""MemoryMetadataStore: keys in memory, for tests and brokers that keep nothing.
+"""`MemoryMetadataStore`: a metadata store in memory, for tests and brokers that keep nothing.
 
 Several clients can share one tree: `connect` gives another one, with sessions and watches of its
 own. All methods finish without waiting, and the watchers of all clients are called before the
@@ -181,7 +181,7 @@ class MemoryMetadataStore(MetadataStore):
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise MetadataError("the metadata store is closed")
+            raise MetadataError("the metadata store is closed; open another one")
 
     def _owner_of(
         self, path: str, session: Session | None, expected_version: int | None

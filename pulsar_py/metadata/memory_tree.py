@@ -1,8 +1,8 @@
-"""MemoryTree: versioned keys as a tree of nodes; decides what a change does (pure).
+"""`MemoryTree`: versioned keys as a tree of nodes, for stores in memory (pure).
 
-Each part of a path is a node, with a value or only with children; a node with neither goes, but the
-numbers of its sequential children stay known. Every change is returned as a `KeyChange`, which
-another tree can `apply`: so a copy follows the original.
+Each part of a path is a node, with a value or only with children; a node with neither is removed,
+but the next number of its sequential children stays known. Every change is returned as a
+`KeyChange`, which another tree can `apply`: so a copy follows the original.
 
 Invariant: `_owned` names exactly the paths whose values have an owner.
 """
@@ -96,7 +96,7 @@ class MemoryTree:
     def create_sequential(
         self, prefix: str, value: bytes, *, now_millis: int, owner: str | None = None
     ) -> KeyChange:
-        """Create a key `prefix` plus its parent's next number; those that exist are passed over."""
+        """Create a key `prefix` plus its parent's next number; numbers that exist are skipped."""
         above = prefix[: prefix.rindex("/")] or "/"
         while True:
             number = self._sequences.get(above, 0)
@@ -139,7 +139,7 @@ class MemoryTree:
         return changes
 
     def apply(self, change: KeyChange) -> None:
-        """Let the key be as `change` says, whatever it was."""
+        """Put the key into the state of `change`, whatever state it has."""
         path = change.path
         node = self._find(path)
         if node is not None and node.versioned is not None and node.versioned.owner is not None:

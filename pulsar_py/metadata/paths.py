@@ -1,7 +1,7 @@
 """Paths of all kinds of objects in the metadata store, as Apache Pulsar has them (pure).
 
 Local names of topics, cursor names and subscription names are encoded as HTML forms do it
-(`names.url_form_encode`). What stands under `/ledgers` belongs to the ledger store.
+(`names.url_form_encode`). Keys under `/ledgers` belong to the ledger store.
 
 Source: PulsarResources and its parts in Pulsar's broker.
 """
@@ -41,15 +41,15 @@ HEALTH: Final = "/pulsar_py/health"
 _REFUSED: Final = re.compile(
     r"//|/\.\.?(?:/|\Z)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]"
 )
-"""Empty parts, `.` and `..`, control characters, and those that ZooKeeper does not take."""
+"""Empty parts, `.` and `..`, control characters, and characters that ZooKeeper refuses."""
 
 
 def check(path: str) -> None:
-    """Refuse what is no path.
+    """Refuse a text that is not a path of the metadata store.
 
     Raises:
         ValueError: It does not start with `/`, ends with one, has a part that is empty, `.` or
-            `..`, or has control characters or such beyond the basic plane.
+            `..`, or has control characters or characters beyond the basic multilingual plane.
 
     Source: PathUtils.validatePath in ZooKeeper.
     """
@@ -60,7 +60,7 @@ def check(path: str) -> None:
 
 
 def check_sequential(prefix: str) -> None:
-    """Refuse what is no path once a number follows; unlike a path it may end with `/`.
+    """Refuse a prefix that is not a path once a number follows; unlike a path it may end with `/`.
 
     Raises:
         ValueError: As `check`.
@@ -74,7 +74,7 @@ def sequence_number(path: str) -> int:
 
 
 def parent(path: str) -> str:
-    """The path one level up; `/` has itself."""
+    """The path one level up; for `/` it is `/`."""
     return path[: path.rindex("/")] or "/"
 
 
@@ -136,7 +136,7 @@ def managed_ledger(name: str) -> str:
 
 
 def managed_cursor(managed_ledger_name: str, cursor_name: str) -> str:
-    """A cursor's state, or where it is."""
+    """A cursor's state, or the ledger that holds it."""
     return f"{MANAGED_LEDGERS}/{managed_ledger_name}/{url_form_encode(cursor_name)}"
 
 
@@ -152,7 +152,7 @@ def bundle_owners(namespace: NamespaceName) -> str:
 
 
 def bundle_owner(namespace: NamespaceName, bundle_range: str) -> str:
-    """The ephemeral record of who owns a bundle, a range such as `0x00000000_0x40000000`."""
+    """The ephemeral record of a bundle's owner; the range is such as `0x00000000_0x40000000`."""
     return f"{OWNERSHIP}/{namespace}/{bundle_range}"
 
 

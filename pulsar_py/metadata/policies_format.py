@@ -39,12 +39,12 @@ def _same(value: Json) -> Json:
 
 
 def enum_codec(kind: type[E]) -> Codec[E]:
-    """Enums are stored as their values."""
+    """The codec of an enum, stored as its value."""
     return Codec(kind, lambda member: member.value)
 
 
 def mapping_codec(codec: Codec[T]) -> Codec[Mapping[str, T]]:
-    """Objects whose values are all of one kind."""
+    """The codec of an object whose values are all of one kind."""
     return Codec(
         lambda document: {name: codec.decode(value) for name, value in document.items()},
         lambda mapping: {name: codec.encode(value) for name, value in mapping.items()},
@@ -80,7 +80,7 @@ RETENTION = Codec(_decode_retention, _encode_retention)
 
 
 def _decode_backlog_quota(document: Json) -> BacklogQuota:
-    # `limit` is what `limitSize` was called before Pulsar 2.8.
+    # Pulsar before 2.8 wrote `limit` for `limitSize`.
     limit_bytes = document.get("limitSize", document.get("limit", 0))
     return BacklogQuota(
         limit_bytes=int(limit_bytes or document.get("limit") or 0),

@@ -1,8 +1,8 @@
-"""Resources: clusters, tenants, namespaces and topics as typed objects.
+"""`Resources`: clusters, tenants, namespaces and topics as typed objects of the metadata stores.
 
-Two stores by role: what all clusters share (`configuration`: clusters, tenants, policies,
-partitioned topics) and what belongs to this one (`local`: bundles); one store may serve both. Each
-kind is a `Resource`, which reads through a cache and writes with compare and set.
+A store has one of two roles: `configuration` holds what all clusters share (clusters, tenants,
+policies, partitioned topics), `local` what belongs to this cluster (bundles); one store may have
+both roles. Each kind is a `Resource`, which reads through a cache and writes with compare-and-set.
 
 Source: PulsarResources in Pulsar's broker.
 """
@@ -42,7 +42,7 @@ K = TypeVar("K")
 V = TypeVar("V", bound=JsonDocument)
 
 GLOBAL_CLUSTER: Final = "global"
-"""A name that old clusters' metadata holds and no list shows."""
+"""The entry that Pulsar before 3.0 kept beside the clusters for shared data; no list shows it."""
 
 
 class Resource(Generic[K, V]):
@@ -73,7 +73,7 @@ class Resource(Generic[K, V]):
         return self._cache.get_cached(self._path_of(key))
 
     async def exists(self, key: K) -> bool:
-        """Whether there is one."""
+        """Whether the object exists."""
         return await self.get(key) is not None
 
     async def create(self, key: K, value: V) -> None:
@@ -89,7 +89,7 @@ class Resource(Generic[K, V]):
         self._cache.note_written(path, value, version)
 
     async def update(self, key: K, change: Callable[[V], V]) -> V:
-        """Change an object; `change` runs again if somebody else was quicker.
+        """Change an object; `change` runs again if another writer was faster.
 
         Raises:
             MetadataNotFoundError: There is none.
@@ -105,7 +105,7 @@ class Resource(Generic[K, V]):
     async def update_or_create(self, key: K, change: Callable[[V | None], V]) -> V:
         """Change an object, or make it: `change` gets None if there is none.
 
-        What it leaves as it is is not written.
+        Nothing is written if `change` returns an equal object.
         """
         path = self._path_of(key)
         while True:
@@ -120,7 +120,8 @@ class Resource(Generic[K, V]):
                 )
             except (MetadataBadVersionError, MetadataExistsError):
                 self._cache.forget(path)
-                await self._store.sync(path)  # what is read next has to be newer
+                # Without the sync the next read might return the same old version for ever.
+                await self._store.sync(path)
                 continue
             self._cache.note_written(path, value, version)
             return value
@@ -132,7 +133,7 @@ class Resource(Generic[K, V]):
             self._cache.note_deleted(path)
 
     def watch(self, listener: Callable[[K, V | None], None]) -> Callable[[], None]:
-        """Tell `listener` of every change, once `get_cached` has it; returns what ends that."""
+        """Call `listener` for every change, once `get_cached` has it; returns what ends that."""
 
         def tell(path: str, value: V | None) -> None:
             key = self._key_of(path)
@@ -210,11 +211,11 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
     async def create_with_bundles(
         self, namespace: NamespaceName, policies: NamespacePolicies, bundles_count: int
     ) -> None:
-        """Create a namespace, cut into so many bundles, unless its policies have boundaries.
+        """Create a namespace of `bundles_count` bundles, unless its policies have boundaries.
 
-        Policies and bundles may lie in two stores, and a crash leaves one of them. Policies come
-        first and have the boundaries, too: `bundles_of` makes up for what is missing. Bundles
-        without policies are of a namespace that was deleted, and are cut anew.
+        Policies and bundles may be in two stores, and a crash may leave one of them. The policies
+        are written first and have the boundaries, too, from which `bundles_of` restores missing
+        bundles. Bundles without policies belong to a deleted namespace, and are replaced.
 
         Raises:
             MetadataExistsError: There is one already.
@@ -251,7 +252,7 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
             await self.local_policies.update(namespace, change)
 
     async def delete(self, key: NamespaceName) -> None:
-        """Delete a namespace's policies and bundles; what else is left of it goes before."""
+        """Delete a namespace's policies and bundles; its topics have to be deleted before."""
         await asyncio.gather(super().delete(key), self.local_policies.delete(key))
 
     async def close(self) -> None:
@@ -302,7 +303,7 @@ class TopicPoliciesResources(Resource[TopicName, TopicPolicies]):
 
 
 class DynamicConfigurationResource(Resource[str, DynamicConfiguration]):
-    """The settings that were changed while brokers run: one object, whatever the key."""
+    """The settings that were changed while brokers run: one object, for every key."""
 
     def __init__(self, store: MetadataStore) -> None:
         super().__init__(
@@ -315,7 +316,7 @@ class DynamicConfigurationResource(Resource[str, DynamicConfiguration]):
 
 
 class Resources:
-    """All kinds; whoever makes one closes it before the stores."""
+    """All kinds of objects; its maker closes it before the stores."""
 
     def __init__(self, local: MetadataStore, configuration: MetadataStore) -> None:
         self.local = local

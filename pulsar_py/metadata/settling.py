@@ -1,7 +1,7 @@
 """Finds out whether a change took effect when its answer is missing (edge).
 
-It is meant for keys that several writers change, each based on what it read. `OwnedRecord` of the
-managed ledger does it for keys of a single owner, which remembers what it has written.
+It is meant for keys that several writers change, each based on what it read. `OwnedRecord` in
+`managed_ledger` does this for keys of a single owner, which remembers what it has written.
 
 Source: the retries after a connection loss in BookKeeper's ZooKeeperClient.
 """
@@ -20,11 +20,11 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 async def put_settled(
     store: MetadataStore, path: str, value: bytes, *, expected_version: int
 ) -> int:
-    """Compare and set, and read back where the answer is missing; returns the new version.
+    """Compare-and-set, then read back if the answer is missing; returns the new version.
 
     Raises:
-        MetadataExistsError, MetadataBadVersionError: Somebody else's value is there.
-        MetadataOutcomeUnknownError: It is not made so far, and may yet be.
+        MetadataExistsError, MetadataBadVersionError: The key has another writer's value.
+        MetadataOutcomeUnknownError: The key still has its old version, and may yet change.
         MetadataError: As `MetadataStore.put`.
     """
     try:
@@ -46,11 +46,11 @@ async def put_settled(
 async def delete_settled(
     store: MetadataStore, path: str, *, expected_version: int | None = None
 ) -> None:
-    """Delete a key, and look whether it is gone where the answer is missing.
+    """Delete a key, and read it if the answer is missing, to learn whether it is gone.
 
     Raises:
-        MetadataNotFoundError: There was none.
-        MetadataOutcomeUnknownError: It is still there, and may yet go.
+        MetadataNotFoundError: The key did not exist.
+        MetadataOutcomeUnknownError: It still exists, and may yet be deleted.
         MetadataError: As `MetadataStore.delete`.
     """
     try:

@@ -1,4 +1,4 @@
-"""SqliteFile: reads and changes the SQLite file of `sqlite_store`, on one thread (edge).
+"""`SqliteFile`: reads and changes the SQLite file of `sqlite_store`, on one thread (edge).
 
 Tables:
 
@@ -6,15 +6,15 @@ Tables:
                session TEXT: the owner of an ephemeral key, else NULL
     sequences  path TEXT, next INTEGER: the next number of a sequential child of this key
 
-Version 1 of the format had sequences of their own, and gave ledgers the number *after* the one it
-took; opening such a file raises that sequence by one and makes it version 2.
+Version 1 of the format gave a ledger the number *after* the one that it took from the sequence;
+opening such a file raises that sequence by one and makes it version 2.
 
-Paths sort by their UTF-8 bytes, so what lies below `/a` is what is greater than `/a/` and less than
+Paths sort by their UTF-8 bytes, so the keys below `/a` are those greater than `/a/` and less than
 `/a0` (`0` follows `/`). The file is in WAL mode with `synchronous=FULL`: a commit is one append and
-one sync of `<file>-wal`. The connection holds the file exclusively, so that a second process, or a
-second store of this one, is refused; with the process dies the lock, and the next start replays
-what was committed. As SQLite would silently drop what is behind a damaged place of the WAL, that is
-looked for first (`sqlite_wal`).
+one sync of `<file>-wal`. The connection locks the file exclusively, so that a second process, or a
+second store of this one, is refused; the lock ends with the process, and the next start replays
+what was committed. SQLite would silently drop everything after a damaged place of the WAL, so
+opening checks for damage first (`sqlite_wal`).
 
 Invariant: every method that changes something either raises before its first change, or makes all
 its changes; so a group of them can share a transaction, and each can fail alone.
@@ -52,7 +52,7 @@ from pulsar_py.metadata.store import (
 APPLICATION_ID: Final = 0x50756C50  # "PulP", in the file's header
 FORMAT_VERSION: Final = 2
 FIRST_FORMAT_VERSION: Final = 1
-"""Of files that are read, too, and become `FORMAT_VERSION` when they are opened."""
+"""The oldest version that can be opened, which makes the file one of `FORMAT_VERSION`."""
 _BELOW: Final = "0"  # the character after "/"
 
 _SCHEMA: Final = (
@@ -102,8 +102,8 @@ class SqliteFile:
         """Open or create the file, and drop the ephemeral keys that a crash left.
 
         Raises:
-            DirectoryLockedError: Somebody else has it open.
-            CorruptDataError: It is no file of ours, or unreadable, or its WAL is damaged.
+            DirectoryLockedError: Another process, or another store, has it open.
+            CorruptDataError: It is not a file of this store, or unreadable, or its WAL is damaged.
             FormatVersionError: It comes from a newer or older version.
             MetadataError: It can't be opened.
         """
@@ -149,7 +149,9 @@ class SqliteFile:
     def _explain(self, error: sqlite3.Error) -> Exception:
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-            return DirectoryLockedError(f"{self.path} is in use by another process")
+            return DirectoryLockedError(
+                f"{self.path}: the data directory is in use by another process; stop that one first"
+            )
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return CorruptDataError(f"{self.path}: {error}")
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
@@ -157,7 +159,7 @@ class SqliteFile:
         return MetadataError(f"{self.path}: {error}")
 
     def close(self) -> None:
-        """Release the file; what is committed moves from the WAL into it."""
+        """Release the file; committed changes move from the WAL into it."""
         self._connection.close()
 
     def begin(self) -> None:
@@ -169,7 +171,7 @@ class SqliteFile:
         """Make the group durable.
 
         Raises:
-            MetadataError: It was not written, nothing of it; the disk may be full.
+            MetadataError: Nothing of the group was written; the disk may be full.
         """
         try:
             self._connection.execute("COMMIT")
@@ -276,7 +278,7 @@ class SqliteFile:
             self.notifications.append(Notification(NotificationType.DELETED, path))
 
     def raise_sequence(self, parent: str, following: int) -> None:
-        """Let no number below `following` be given to a sequential child of `parent` any more."""
+        """Make `following` the lowest number that a later sequential child of `parent` can get."""
         self._connection.execute(_RAISE, (parent, following))
 
 
@@ -291,7 +293,7 @@ def _refuse_damaged_wal(path: Path) -> None:
     if damage is not None:
         raise CorruptDataError(
             f"{wal}: offset {damage.offset}: {damage};"
-            f" `pulsar-py storage recover {path.parent}` goes on with what is good"
+            f" `pulsar-py storage recover {path.parent}` keeps what is undamaged"
         )
 
 
@@ -299,8 +301,8 @@ def _create(path: Path) -> None:
     """Make an empty file in one piece: under another name, synced once, then put in place.
 
     (SQLite itself, creating it in place, syncs seven times, each some milliseconds.) The new name
-    is durable with the first commit, for which SQLite syncs the directory. If somebody else is
-    quicker, the file is theirs.
+    is durable with the first commit, for which SQLite syncs the directory. If another process
+    creates the file first, that file is used.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.new")
     try:

@@ -1,19 +1,20 @@
-"""SqliteMetadataStore: the durable metadata store, one SQLite file.
+"""`SqliteMetadataStore`: the durable metadata store, one SQLite file.
 
 All SQL runs on one thread of the store's own. The operations of one turn of the loop go to it
 as one batch, and while it commits further batches gather: it answers the reads among them, then
 makes all changes in *one* transaction, so that ten thousand puts at once cost a handful of syncs.
 Each caller gets the result or error of its own operation, once the group is durable; if the commit
-fails, all of its callers get that error. Then watchers are called, in order of commit, before any
-of the callers goes on.
+fails, all callers of the group get that error. Watchers are called after the commit, in order of
+commit, before any of the callers goes on.
 
     loop     put put get │ put …      (batches of one turn)
     thread               └ answer get │ BEGIN put put put COMMIT │
     loop                                                         └ tell watchers, wake callers
 
 A caller that is cancelled does not learn the result of its operation, which is carried out all the
-same. An operation that takes longer than `limits.operation_timeout_seconds` is answered: a read as
-unavailable, a change as of unknown outcome. Sessions are good until they are closed.
+same. An operation that takes longer than `limits.operation_timeout_seconds` fails, a read with
+MetadataUnavailableError, a change with MetadataOutcomeUnknownError. Sessions are good until they
+are closed.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 MAX_OPERATIONS_PER_COMMIT: Final = 4096
-"""Changes that share a transaction at most, so that none waits for a very long one."""
+"""The most changes that share a transaction, so that none waits for a very long one."""
 
 
 _REFUSED_ALONE: Final = (
@@ -123,7 +124,7 @@ class SqliteMetadataStore(MetadataStore):
         self._opened_millis = clock.wall_time_millis()  # makes session ids unique over restarts
         self._batch: list[_Operation] = []  # of this turn of the loop
         self._batches: SimpleQueue[list[_Operation] | None] = SimpleQueue()  # None ends the thread
-        # What is unanswered, the oldest first, and the time by which it has to be.
+        # Unanswered operations, the oldest first, each with the loop time at which it fails.
         self._waiting: dict[asyncio.Future[Any], tuple[float, _Operation]] = {}
         self._deadline: asyncio.TimerHandle | None = None  # of the oldest of them
         self._is_closing = False
@@ -139,12 +140,12 @@ class SqliteMetadataStore(MetadataStore):
 
         Raises:
             DirectoryLockedError: Another process, or another store, has it open.
-            CorruptDataError: It is no file of ours, or unreadable.
+            CorruptDataError: It is not a file of this store, or unreadable.
             MetadataError: It can't be opened.
         """
         store = cls(Path(path), clock, limits=limits)
         store._thread.start()
-        # The thread ends also if nobody waits any more.
+        # A cancelled `open` has no store that could be closed: the thread has to end by itself.
         with OnFailure(lambda: store._batches.put(None)):
             await store._opened
         return store
@@ -268,7 +269,7 @@ class SqliteMetadataStore(MetadataStore):
             self._batch = []
 
     def _give_up_late_ones(self) -> None:
-        """Answer operations whose time is over; the thread may still carry them out."""
+        """Fail operations whose time is over; the thread may still carry them out."""
         self._deadline = None
         now_seconds = self._loop.time()
         while self._waiting:
@@ -282,7 +283,7 @@ class SqliteMetadataStore(MetadataStore):
                     MetadataOutcomeUnknownError if operation.is_change else MetadataUnavailableError
                 )
                 seconds = self.limits.operation_timeout_seconds
-                future.set_exception(kind(f"{self._path}: not done within {seconds:g} s"))
+                future.set_exception(kind(f"{self._path}: no answer within {seconds:g} s"))
 
     def _deliver(self, outcomes: list[_Outcome], notifications: list[Notification]) -> None:
         self._watches.notify(notifications)
@@ -312,7 +313,8 @@ class SqliteMetadataStore(MetadataStore):
                 try:
                     self._carry_out(file, operations)
                 except Exception as error:
-                    # The thread has to live on: whoever waits must hear something.
+                    # The thread has to live on, or the callers of this batch and of all later ones
+                    # would wait for ever.
                     logger.exception("metadata operations failed")
                     failure = MetadataError(f"{self._path}: {error}")
                     outcomes = [_Outcome(each.future, None, failure) for each in operations]
@@ -322,7 +324,7 @@ class SqliteMetadataStore(MetadataStore):
             self._call_loop(partial(self._deliver, [_Outcome(self._ended, None, None)], []))
 
     def _next_operations(self) -> list[_Operation] | None:
-        """All queued operations, once there are any; None at the end."""
+        """Wait for operations and take all that are queued; None when the store is closed."""
         operations = self._batches.get()
         if operations is None:
             return None
@@ -373,7 +375,7 @@ def _carry_out_one(file: SqliteFile, operation: _Operation) -> _Outcome:
         return _Outcome(operation.future, operation.work(file), None)
     except sqlite3.Error as error:
         if operation.is_change and not isinstance(error, _REFUSED_ALONE):
-            raise  # the whole group is in doubt
+            raise  # SQLite may have rolled back: the whole group fails
         return _Outcome(operation.future, None, MetadataError(str(error)))
-    except Exception as error:  # noqa: BLE001 - the caller's, who gets it
+    except Exception as error:  # noqa: BLE001 - handed to this operation's caller
         return _Outcome(operation.future, None, error)

@@ -1,4 +1,4 @@
-"""Tells damage in SQLite's write-ahead log from a torn end; SQLite itself does not (pure).
+"""Tells damage in SQLite's write-ahead log from a torn end, which SQLite does not (pure).
 
 SQLite takes the first frame whose checksum is wrong as the end of the log: after a crash that is
 right, but after a flipped bit all transactions behind it are lost silently. All numbers are
@@ -16,14 +16,14 @@ Frames with other salts are leftovers from before the last checkpoint. As each c
 from the one before, a frame also proves which frame it was written behind.
 
 A commit returns once the log is synced, and the header is synced before its first frame. So a crash
-can only tear the last transaction, though its frames may be left in any order. What is proven to be
-written behind the end of a transaction says that this one was whole once: if a bad frame stands at
-that end or before it, it is damage. Frames that were rolled back, or torn in an earlier crash, may
-stand behind the end; they do not continue what is before them. Not to be told from a crash is
-damage to the last transaction, and a file that was cut.
+can only tear the last transaction, though its frames may be left in any order. A frame that was
+provably written after the end of a transaction shows that this transaction was once whole: a bad
+frame at that end or before it is damage. Frames that were rolled back, or torn in an earlier crash,
+may follow the end; their checksums do not go on from the frames before them. Damage to the last
+transaction, and a file that was cut, look the same as a crash.
 
-Often what is behind the damage is still of use: if every page on a bad frame was written again by a
-whole transaction further on, the log without the damage says the same as it once did.
+The frames behind the damage can often be used: if every page on a bad frame was written again by a
+whole transaction further on, the log without the bad frames gives the same database.
 
 Source: "The WAL File Format" in SQLite's Database File Format.
 """
@@ -61,17 +61,17 @@ class WalDamage:
 
     offset: int
     lost_transactions_count: int
-    """Ends of transactions that still can be told; those on bad frames may not count."""
+    """Counted by the frames that end one; an end on a bad frame may be missed."""
     lost_frames_count: int
     is_header: bool
     repaired: bytes | None = field(default=None, repr=False)
-    """A log with all that is not lost; None if that ends before the damage."""
+    """A log with every transaction that is not lost; None if all of those precede the damage."""
 
     def __str__(self) -> str:
         """The problem, without the place."""
         what = "the header" if self.is_header else "a frame"
         if self.repaired and not self.lost_frames_count:
-            return f"{what} is damaged; nothing is lost, for what is behind makes up for it"
+            return f"{what} is damaged; nothing is lost, later transactions replaced its pages"
         return (
             f"{what} is damaged; {self.lost_transactions_count} transactions "
             f"in {self.lost_frames_count} frames can't be read any more"
@@ -107,9 +107,10 @@ class _Log:
     commits: Sequence[int]
     salts: Sequence[int]
     states: Sequence[_Checksum]
-    """Before each frame the checksum that is stored in front of it, and the last one's own."""
+    """For each frame the checksum stored before it, from which its own goes on; then the last
+    frame's own."""
     continues: Sequence[bool]
-    """Whether each was written behind the one before it, as its checksum says."""
+    """Whether each frame was written behind the one before it, as its checksum proves."""
 
     @classmethod
     def read(cls, wal: bytes, page_bytes: int, order: _Order, start: _Checksum) -> _Log:
@@ -157,7 +158,7 @@ class _Log:
         return state == self.states[at + 2]
 
     def damage_of_header(self) -> WalDamage | None:
-        """The damage, if the header is not whole: there is some if any frames belong together."""
+        """The damage, if the header is bad: there is some if any frames belong together."""
         for at, does_continue in enumerate(self.continues):
             if does_continue and (at == 0 or self.salts[at] == self.salts[at - 1]):
                 return self._damage(0, self.salts[at], is_header=True)
@@ -172,12 +173,15 @@ class _Log:
         found = range(first, last + 1)
         ends = sum(self.commits[at] > 0 and self.salts[at] == salts for at in found)
         offset = 0 if is_header else HEADER_BYTES + bad * self.frame_bytes
-        lost = len(found) if ends else 0  # without an end it never was confirmed
+        lost = len(found) if ends else 0  # a transaction without an end never was confirmed
         repaired = None if last_of_use is None else self._repaired(last_of_use, salts)
         return WalDamage(offset, ends, lost, is_header, repaired)
 
     def _last_of_use(self, bad: int, salts: int) -> int | None:
-        """The last end of a transaction behind the bad frames that makes up for them."""
+        """The end of the last usable transaction behind the bad frames; None if pages are lost.
+
+        The transactions behind them are usable if they wrote every page of the bad frames again.
+        """
         count = len(self.salts)
         good = next((at for at in range(bad, count) if self._is_whole(at, salts)), count)
         stop = next((at for at in range(good, count) if not self._is_whole(at, salts)), count)
@@ -203,7 +207,7 @@ class _Log:
 
 
 def _checksum(data: bytes | bytearray, state: _Checksum, order: _Order) -> _Checksum:
-    """SQLite's checksum of the data, going on from a state."""
+    """SQLite's checksum of the data, going on from the checksum `state`."""
     first, second = state
     form = "<" if order == "little" else ">"
     for even, odd in struct.iter_unpack(f"{form}2I", data):

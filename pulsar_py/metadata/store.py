@@ -1,4 +1,4 @@
-"""The MetadataStore: versioned keys with watches, sessions and sequences; an interface.
+"""`MetadataStore`: the interface to versioned keys with watches, sessions and sequences.
 
 Keys are absolute paths as in ZooKeeper (`/managed-ledgers/public/default/persistent/t`); a key may
 have both a value and children. Each value has a version that starts at 0 and grows by one with
@@ -7,24 +7,25 @@ every put; compare-and-set on it is how owners notice that they lost. Ephemeral 
 
 The contract is what a store behind a network can keep, and the embedded ones keep it too:
 
-- A change either was made, was not made, or nobody knows (`MetadataOutcomeUnknownError`). A change
-  of unknown outcome is never repeated by the store; its owner reads back what is there, after a
-  `sync` (`settling` does).
+- A change was made, was not made, or its outcome is unknown (`MetadataOutcomeUnknownError`). The
+  store never repeats a change of unknown outcome; the caller calls `sync` and reads the key back
+  (`settling` does).
 - Reads may lag behind what other clients wrote; `sync` waits for what was written before it. A
   client's reads see its own changes, except those of unknown outcome. Compare-and-set always
   decides by the newest value.
 - Every call ends within `limits.operation_timeout_seconds`.
-- A session is in doubt from 5/6 of its time-out without news on, by this process's own clock, also
-  when the process slept: before the server can have given its keys to others. Nothing is written
-  then.
-- Watches may miss changes while the connection is away; then they say that anything may have
-  changed.
+- A session is in doubt once 5/6 of its time-out have passed without an answer of the server, by
+  this process's own clock, also when the process slept: that is before the server can give its
+  keys to others. No change is sent while it is in doubt.
+- Watches may miss changes while there is no connection; then they report `ANYTHING`.
 - Deleting a subtree is a walk from the leaves up, that may stop in the middle.
-- A parent made on demand may look like a key with an empty value: an empty value says nothing.
+- A parent made on demand may look like a key with an empty value, so callers store no empty values
+  that mean something.
 - Values, lists of children and names have limits.
 
-Implementations: `memory_store`, `sqlite_store`, and `pulsar_py.testing.hostile_metadata`, which
-uses every freedom that the contract gives; all pass one contract suite.
+Implementations: `memory_store`, `sqlite_store`, the package `zookeeper`, and
+`pulsar_py.testing.hostile_metadata`, which uses every freedom that the contract gives; all pass one
+contract suite.
 
 Source: MetadataStoreExtended, SessionEvent in Pulsar's pulsar-metadata; ZooKeeper's guarantees.
 """
@@ -43,7 +44,7 @@ MUST_NOT_EXIST: Final = -1
 """As `expected_version`: the put must create the key."""
 
 IN_DOUBT_SHARE: Final = 5 / 6
-"""Of a session's time-out without news from the server: then it is in doubt."""
+"""The part of a session's time-out after which it is in doubt, if the server does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class NotificationType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One change of one key, told after it is durable; or the news that some were missed."""
+    """One change of one key, reported after it is durable; or that some changes were missed."""
 
     type: NotificationType
     path: str
@@ -87,13 +88,13 @@ class SessionEvent(Enum):
     """A change of a session's state; reported on the loop, in the order in which it is learnt."""
 
     CONNECTION_LOST = "connection lost"
-    """The server can't be reached; the session may live on. Writing goes on as far as it can."""
+    """The server can't be reached; the session may live on. Changes are still attempted."""
     IN_DOUBT = "in doubt"
-    """No news for 5/6 of the time-out: nothing may be written, nor said with success."""
+    """No answer for 5/6 of the time-out: nothing may be written, nor confirmed to clients."""
     RECONNECTED = "reconnected"
-    """The same session is back; its keys are still there. Watches may have missed something."""
+    """The same session is connected again and has its keys; watches may have missed changes."""
     NEW_SESSION = "new session"
-    """The old one has ended, and with it its keys; `session_id` is another one from now on."""
+    """The session has ended and its keys are gone; from now on `session_id` is a new session's."""
 
 
 SessionListener = Callable[[SessionEvent], None]
@@ -111,21 +112,21 @@ class Session(ABC):
     @property
     @abstractmethod
     def is_good(self) -> bool:
-        """Whether it is known, by the clock at this moment, that nobody else can have its keys.
+        """Whether, by this process's clock, no other session can have its keys by now.
 
-        Never waits. It turns False by itself with time, before any event tells.
+        Never waits. It turns False as time passes, before `IN_DOUBT` is reported.
         """
 
     @abstractmethod
     def listen(self, listener: SessionListener) -> Callable[[], None]:
-        """Tell `listener` of every event; returns what ends that."""
+        """Call `listener` for every event, until the returned function is called."""
 
     @abstractmethod
     async def close(self) -> None:
         """Delete its ephemeral keys. A crash does the same, after the time-out at the latest.
 
-        Where all of a client share one session this ends it for all of them: who only gives up
-        what is its own deletes its keys. May be called again.
+        Where all users of a client share one session, this ends it for all of them: a user that
+        gives up only its own keys deletes those instead. May be called again.
         """
 
 
@@ -134,28 +135,29 @@ class MetadataLimits:
     """The bounds a store works within."""
 
     max_value_bytes: int
-    """Of one value; a larger one is refused with MetadataTooLargeError."""
+    """The largest value; a larger one is refused with MetadataTooLargeError."""
     max_children_bytes: int
-    """Of all names in one answer of `children`; beyond, MetadataTooLargeError."""
+    """All names in one answer of `children`; more raise MetadataTooLargeError."""
     operation_timeout_seconds: float
-    """After so long a call raises; a change's outcome is unknown then."""
+    """The time after which a call raises; a change's outcome is unknown then."""
 
     def check_value(self, path: str, value: bytes) -> None:
         """Refuse a value that is over the limit.
 
         Raises:
-            MetadataTooLargeError: It is.
+            MetadataTooLargeError: The value has more bytes than `max_value_bytes`.
         """
         if len(value) > self.max_value_bytes:
             raise MetadataTooLargeError(
-                f"{path}: a value of {len(value)} bytes, the store takes {self.max_value_bytes}"
+                f"{path}: the value has {len(value)} bytes, the store takes "
+                f"at most {self.max_value_bytes}"
             )
 
     def check_children(self, path: str, names: Sequence[str]) -> None:
-        """Refuse a list of children that one answer does not hold.
+        """Refuse a list of children that is too long for one answer.
 
         Raises:
-            MetadataTooLargeError: They are more.
+            MetadataTooLargeError: The names have more bytes than `max_children_bytes`.
         """
         size_bytes = sum(map(len, names))  # characters: a lower bound that costs nothing
         if size_bytes > self.max_children_bytes // 4:
@@ -163,7 +165,7 @@ class MetadataLimits:
         if size_bytes > self.max_children_bytes:
             raise MetadataTooLargeError(
                 f"{path}: {len(names)} children with names of {size_bytes} bytes, "
-                f"one answer holds {self.max_children_bytes}"
+                f"one answer holds at most {self.max_children_bytes}"
             )
 
 
@@ -172,14 +174,14 @@ EMBEDDED_LIMITS: Final = MetadataLimits(
     max_children_bytes=64 * 1024 * 1024,
     operation_timeout_seconds=60.0,
 )
-"""Of the stores within this process: far beyond what a broker needs, and an end all the same."""
+"""The limits of the stores within this process, far beyond what a broker needs."""
 
 
 def check_creates(path: str, expected_version: int | None) -> None:
-    """Refuse a put with a session that might change what exists.
+    """Refuse a put with a session that might change an existing key.
 
     Raises:
-        ValueError: It is not said that the key must not exist.
+        ValueError: `expected_version` is not `MUST_NOT_EXIST`.
     """
     if expected_version != MUST_NOT_EXIST:
         raise ValueError(f"{path}: an ephemeral key is only created, its owner can't change")
@@ -188,9 +190,9 @@ def check_creates(path: str, expected_version: int | None) -> None:
 class MetadataStore(ABC):
     """Versioned keys, as one client sees them.
 
-    Every method raises MetadataUnavailableError where the store could not be asked, every change
-    SessionInDoubtError where this client's session is in doubt, and MetadataOutcomeUnknownError
-    where the answer is missing. What is no path raises ValueError (`paths.check`).
+    Every method raises MetadataUnavailableError if the store could not be asked. Every change
+    raises SessionInDoubtError if this client's session is in doubt, and MetadataOutcomeUnknownError
+    if the answer is missing. A text that is not a path raises ValueError (`paths.check`).
     """
 
     limits: MetadataLimits
@@ -210,15 +212,15 @@ class MetadataStore(ABC):
     ) -> int:
         """Store a value durably; returns its new version. Parents need not exist.
 
-        `expected_version` None overwrites whatever is there, `MUST_NOT_EXIST` only creates. With a
-        `session` the key is ephemeral and its: only together with `MUST_NOT_EXIST`. A put without
-        session changes the value of an ephemeral key, never its owner. Nothing may be put below an
-        ephemeral key.
+        `expected_version` None overwrites any value, `MUST_NOT_EXIST` only creates. With a
+        `session`, which needs `MUST_NOT_EXIST`, the key is ephemeral and owned by it. A put without
+        a session changes the value of an ephemeral key, never its owner. Nothing may be put below
+        an ephemeral key.
 
         Raises:
             ValueError: A session without `MUST_NOT_EXIST`.
             MetadataBadVersionError: The key is missing or has another version.
-            MetadataExistsError: It exists, and must not; also a parent made on demand may.
+            MetadataExistsError: It exists and must not, which may be a parent made on demand.
             MetadataTooLargeError: The value is over the limit.
         """
 
@@ -228,11 +230,12 @@ class MetadataStore(ABC):
     ) -> str:
         """Create a key `prefix` plus a number of ten digits or more; returns its whole path.
 
-        The numbers of one parent start at 0 or above, grow and never repeat, although its children
-        go, whoever takes them, and also after a crash; deleting the parent itself may begin anew.
+        The numbers of one parent start at 0 or above, grow and never repeat, for all clients
+        together, also after children were deleted and after a crash. Deleting the parent itself may
+        start them again.
 
         Raises:
-            MetadataOutcomeUnknownError: There may be one more, and nobody knows its name.
+            MetadataOutcomeUnknownError: A key may have been created, under an unknown name.
         """
 
     @abstractmethod
@@ -249,11 +252,11 @@ class MetadataStore(ABC):
     async def delete_recursive(self, path: str) -> None:
         """Delete all below a key, then the key; fine if there is nothing.
 
-        Not one change: children go before their parents, one after the other, and where it fails or
-        the process ends some are left. Asked again, it goes on.
+        It is not one change: keys are deleted one by one, children before their parents, and an
+        error or a crash leaves some of them. Calling it again deletes the rest.
 
         Raises:
-            MetadataOutcomeUnknownError: Some of it may be left.
+            MetadataOutcomeUnknownError: Some keys may be left.
         """
 
     @abstractmethod
@@ -265,25 +268,26 @@ class MetadataStore(ABC):
         """Sorted names of the direct children, also of those that only have children themselves.
 
         Raises:
-            MetadataTooLargeError: There are more than one answer holds.
+            MetadataTooLargeError: The names have more bytes than one answer holds.
         """
 
     @abstractmethod
     async def sync(self, path: str) -> None:
         """Return when reads at or below `path` see everything that was written before this call.
 
-        Also a boundary for this client's own changes of unknown outcome: those sent before are made
-        by then, or never. (Versions begin at 0 with each new key: a deletion that came later could
-        hit the key of the next owner.)
+        It also settles this client's own changes of unknown outcome: those sent before have been
+        made by then, or never will be. (Without that, a late deletion could hit the key of the next
+        owner, since versions start at 0 with each new key.)
         """
 
     @abstractmethod
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` on the loop for changes at or below `prefix`, in order of commit.
 
-        It begins with this client's next call: what others change once that has returned is told.
-        One's own change is told before, or soon after, the one who made it goes on. Changes may be
-        told together as `ANYTHING` at `prefix`. Returns what ends the watch.
+        It is in force once this client's next call has returned: later changes by others are
+        reported. A change by this client is reported before its caller goes on, or soon after.
+        Changes may be reported together as `ANYTHING` at `prefix`. Calling the returned function
+        ends the watch.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Watches: calls the watchers of a store with changes below their paths.
+"""`Watches`: calls the watchers of a store with changes below their paths.
 
 Both embedded stores own one. An error of one watcher is logged, and the others are still called.
 """
@@ -22,7 +22,7 @@ class Watches:
         self._watchers: dict[str, list[Watcher]] = {}  # by prefix, in the order they came
 
     def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
-        """Tell `watcher` of changes at or below `prefix`, until what is returned is called."""
+        """Call `watcher` for changes at or below `prefix`; returns what ends that."""
         paths.check(prefix)
         self._watchers.setdefault(prefix, []).append(watcher)
 
@@ -36,7 +36,7 @@ class Watches:
         return remove
 
     def notify(self, notifications: Iterable[Notification]) -> None:
-        """Tell everybody concerned, change by change."""
+        """Call the watchers of each change's path, change by change."""
         if not self._watchers:
             return
         for notification in notifications:
@@ -45,12 +45,12 @@ class Watches:
                     self._tell(watcher, notification)
 
     def tell_anything(self) -> None:
-        """Tell everybody that changes were missed, each at the prefix that was asked for."""
+        """Call every watcher with `ANYTHING` at its own prefix: changes were missed."""
         for prefix, watchers in tuple(self._watchers.items()):
             for watcher in tuple(watchers):
                 self._tell(watcher, Notification(NotificationType.ANYTHING, prefix))
 
     def _tell(self, watcher: Watcher, notification: Notification) -> None:
-        # An error is its owner's fault: the change is made, and others have to learn of it.
+        # An error of one watcher must not keep the change, which is made, from the others.
         with ErrorsLogged(logger, "watcher failed", extra={"path": notification.path}):
             watcher(notification)

@@ -1,4 +1,4 @@
-"""Settings of topics, subscriptions and dispatch; namespaces and topics can override most."""
+"""The settings of broker.conf for topics; policies of namespaces and topics override most."""
 
 # ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
@@ -26,8 +26,11 @@ SCHEMAS: Final = "Schemas"
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
-class TopicSettings(Settings):
-    """Settings of topics without policies of their own."""
+class BrokerTopicSettings(Settings):
+    """The settings of broker.conf for topics, subscriptions and dispatch.
+
+    They hold where neither a topic nor its namespace has a policy.
+    """
 
     allowAutoTopicCreation: bool = setting(
         default=True,

@@ -1,7 +1,7 @@
-"""AnswerWatch: fails the appends that the disk does not confirm in time (edge).
+"""`AnswerWatch`: fails the appends that the disk does not confirm in time (edge).
 
-It keeps no timer for an entry or a group. Four times within the time-out it notes the last entry id
-of each ledger that waits for the journal; an entry that was noted three looks ago and is still not
+There is no timer for an entry or a group. Four times within the time-out it notes the last entry id
+of each ledger with unconfirmed entries; an entry that was noted three checks ago and is still not
 confirmed is late. So every append is answered within the time-out, and none fails before three
 quarters of it.
 """
@@ -18,11 +18,11 @@ from pulsar_py.storage.journal import Group, Journal
 from pulsar_py.storage.ledgers import Ledger
 
 LOOKS: Final = 4
-"""Looks within one time-out."""
+"""Checks within one time-out."""
 
 
 class AnswerWatch:
-    """Watches one journal. Owned by the Bookie."""
+    """The time-out of one journal's appends. Owned by the Bookie."""
 
     def __init__(
         self,
@@ -37,16 +37,16 @@ class AnswerWatch:
         self._clock = clock
         self._interval_seconds = timeout_seconds / LOOKS
         self._on_late = on_late
-        # What waited at the last looks: the group at work, and ledgers with their last entries.
+        # For each of the last checks the group being written, and ledgers with their last entries.
         self._looks: deque[tuple[Group | None, list[tuple[Ledger, int]]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to look; until `stop`."""
+        """Start the checks, which go on until `stop`."""
         self._timer = self._clock.call_later(self._interval_seconds, self._look)
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,16 +1,16 @@
-"""Bookie: the embedded LedgerStore, made of journal, write cache and ledger storage (edge).
+"""`Bookie`: the embedded LedgerStore, made of journal, write cache and ledger storage (edge).
 
     append -> pending lists -> journal (one write and sync a group) -> write cache -> listeners
                                                           |  at a size or an age
                                                           v
                       read cache <- entry logs, index, manifest  (checkpoint; old journals go)
 
-What a group's end changes in memory is applied here, on the loop, by the same code that replays the
-journal at the start. A ledger is readable up to its last confirmed entry: from the write cache, the
-read cache, or the logs, in this order.
+When a group is durable, its entries and records are applied to memory here, on the loop, by the
+same code that replays the journal at a start. A ledger is readable up to its last confirmed entry:
+from the write cache, the read cache, or the logs, in this order.
 
-In a volatile engine groups end without a write, nothing is ever flushed, and the write cache is all
-there is.
+In a volatile engine groups end without a write, nothing is ever flushed, and all entries stay in
+the write cache.
 
 Source: Bookie in Apache BookKeeper.
 """
@@ -73,7 +73,7 @@ __all__ = ["Bookie", "BookieSettings", "BookieStatistics"]
 logger = logging.getLogger(__name__)
 
 LISTED_LEDGERS_COUNT = 10_000
-"""Ledgers of one page of a listing."""
+"""Ledgers in one page of `list_ledgers`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +158,16 @@ class Bookie(LedgerStore):
         """Lock the disk, recover what is on it, and serve it.
 
         Args:
-            disk: Nobody else may use it until `close`, which closes it.
-            clock: For intervals of flushes and checks.
+            disk: For this object alone until `close`, which closes the disk, too.
+            clock: For the intervals of flushes and checks.
             ledger_ids: Gives new ledgers their ids.
             settings: Sizes and thresholds; None for the defaults.
 
         Raises:
             ConfigurationError: The settings contradict one another.
             DirectoryLockedError: Another process has the directory.
-            CorruptDataError: Something confirmed is damaged; names file and offset. A file of
-                another version of its format is a `FormatVersionError`.
+            CorruptDataError: Confirmed data is damaged; the message names file and offset. It is a
+                `FormatVersionError` for a file of another version of its format.
         """
         settings = settings or BookieSettings()
         settings.check()
@@ -180,10 +180,12 @@ class Bookie(LedgerStore):
                 storage = await LedgerStorage.open(disk, settings)
                 await check_log_versions(disk, storage.manifest.logs)
                 bookie = cls(disk, clock, ledger_ids, settings, storage)
-                # On a full disk replaying keeps in memory what it would flush.
+                # Replaying has to know whether the disk is full: it can't flush then, and keeps
+                # everything in memory.
                 await bookie._housekeeper.check_room()
                 await bookie._replay_journal()
-                # What was replayed is in the journal already; the gate took it for new.
+                # Entries already in the journal need room on the disk once, new ones twice. The
+                # first check counted the replayed ones as new.
                 await bookie._housekeeper.check_room()
         bookie._housekeeper.start()
         if not settings.is_volatile:
@@ -205,7 +207,7 @@ class Bookie(LedgerStore):
         return BookieLedger(self, ledger, is_writer=True)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Open for reading without disturbing a writer."""
+        """Open for reading without fencing a writer."""
         ledger = await self._require(ledger_id)
         check_password(ledger, password)
         return _reader(self, ledger)
@@ -257,14 +259,14 @@ class Bookie(LedgerStore):
             await self.journal.submit(ledger, record)
 
     async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
-        """Ids of all ledgers, in ascending pages; others have a turn before each."""
+        """Ids of all ledgers, in ascending pages; the loop runs other tasks before each page."""
         ledger_ids = iter(await self._living_ledgers())
         while page := list(islice(ledger_ids, LISTED_LEDGERS_COUNT)):
             await asyncio.sleep(0)
             yield page
 
     async def _living_ledgers(self) -> BitMap64:
-        """Ids of all that are not deleted, found some at a turn."""
+        """Ids of all ledgers that are not deleted, collected over several turns of the loop."""
         changed, living = BitMap64(), BitMap64()
         for generation in (self.cache.sealed, self.cache.current):
             if generation is None:
@@ -286,18 +288,18 @@ class Bookie(LedgerStore):
         return ledger.record.at(ledger.last_add_confirmed, ledger.length_bytes).info(ledger_id)
 
     async def flush(self) -> None:
-        """Move everything confirmed to entry logs; returns when it is durable there.
+        """Move all confirmed entries to entry logs; returns when they are durable there.
 
         Raises:
-            DiskFullError, StorageError: It can't be done now; the journal still has it.
+            DiskFullError, StorageError: It can't be done now; the journal still has the entries.
         """
         if not self._settings.is_volatile:
             await self._housekeeper.flush()
 
     async def collect_garbage(self, *, threshold: float | None = None) -> int:
-        """Flush, and rewrite entry logs with a share of live bytes below the threshold.
+        """Flush, and rewrite entry logs whose share of live bytes is below `threshold`.
 
-        Returns how many; the default is the threshold of major compaction.
+        Returns the number of logs; the default is the threshold of major compaction.
         """
         if self._settings.is_volatile:
             return 0
@@ -327,8 +329,8 @@ class Bookie(LedgerStore):
     async def close(self) -> None:
         """Flush everything and stop. Open writers' ledgers stay open and get recovered later.
 
-        Twice the time that an answer may take is the longest it lasts: a disk that hangs is left as
-        it is, and the next start replays the journal.
+        It takes at most twice `answer_timeout_seconds`: a disk that does not answer by then is left
+        as it is, and the next start replays the journal.
         """
         if self._is_closed:
             return
@@ -367,26 +369,26 @@ class Bookie(LedgerStore):
     # For the replay
 
     async def find_or_none(self, ledger_id: int) -> Ledger | None:
-        """The ledger, brought to life if it is only stored; it may be deleted."""
+        """The ledger, loaded from the index if it is not in memory; it may be deleted."""
         return await self._find(ledger_id)
 
     def adopt(self, ledger_id: int, record: LedgerRecord) -> Ledger:
-        """Take in a ledger that is not there."""
+        """Add a ledger that is neither in memory nor in the index."""
         return self._ledgers.adopt(ledger_id, record)
 
     def apply_section(self, ledger: Ledger, section: Section) -> None:
-        """Take in what a block has of a ledger."""
+        """Apply a ledger's section of a journal block."""
         self._apply_section(ledger, section)
 
     def apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
-        """Take in a ledger's changed record."""
+        """Apply a ledger's changed record."""
         self._apply_record(ledger, record)
 
     def _on_room(self) -> None:
         self.journal.resume()
 
     async def _last_checkpoint(self) -> None:
-        """Leave no journal behind, so that the next start has nothing to replay."""
+        """Flush everything and remove the journal: the next start has nothing to replay then."""
         if self.journal.end == self.storage.manifest.mark:
             return
         try:
@@ -397,7 +399,7 @@ class Bookie(LedgerStore):
             logger.exception("last flush failed, the journal will be replayed")
 
     async def _find(self, ledger_id: int) -> Ledger | None:
-        """The ledger, brought to life if it is only stored; it may be deleted."""
+        """The ledger, loaded from the index if it is not in memory; it may be deleted."""
         if self._is_closed:
             raise StorageError("the store is closed")
         while True:
@@ -407,7 +409,8 @@ class Bookie(LedgerStore):
             manifest = self.storage.manifest
             record = await self.storage.record(ledger_id)
             if manifest is self.storage.manifest:
-                # Else it may have lived, changed and been flushed while the index was read.
+                # Without this check, a record that was read before the ledger was loaded, changed
+                # and flushed by others would come back.
                 living = self._ledgers.find(ledger_id)
                 if living is not None or record is None:
                     return living
@@ -422,7 +425,7 @@ class Bookie(LedgerStore):
         return ledger
 
     async def _settled(self, ledger: Ledger) -> None:
-        """Return when nothing of the ledger waits for the journal or is in it."""
+        """Return when every append to the ledger is confirmed or has failed."""
         while not ledger.is_settled:
             settled = self._loop.create_future()
             ledger.settled_callbacks.append(partial(_resolve, settled))
@@ -430,10 +433,10 @@ class Bookie(LedgerStore):
 
     @asynccontextmanager
     async def in_time(self, ledger_id: int) -> AsyncIterator[None]:
-        """Raise where the disk takes longer than an answer may.
+        """A context that ends after `answer_timeout_seconds` at the latest.
 
         Raises:
-            StoreUnavailableError: The time is over; the call may still take effect.
+            StoreUnavailableError: The time is over; the call inside may still take effect.
         """
         seconds = self.limits.answer_timeout_seconds
         try:
@@ -441,7 +444,7 @@ class Bookie(LedgerStore):
                 yield
         except TimeoutError as error:
             raise StoreUnavailableError(
-                f"ledger {ledger_id}: no answer of the disk within {seconds} seconds"
+                f"ledger {ledger_id}: no answer of the disk within {seconds} seconds; try again"
             ) from error
 
     def _on_late(self, ledger: Ledger) -> None:
@@ -454,7 +457,7 @@ class Bookie(LedgerStore):
 
     def _give_up(self, ledger: Ledger, error: StorageError) -> int:
         """Refuse further appends and drop the pending ones; returns how many those were."""
-        # "Unavailable" would invite the owner to append here again; a ledger fails for good.
+        # StoreUnavailableError means "try again", but this ledger takes no appends any more.
         is_unavailable = isinstance(error, StoreUnavailableError)
         refusal = (
             StorageError(f"ledger {ledger.ledger_id} failed: {error}") if is_unavailable else error
@@ -472,7 +475,8 @@ class Bookie(LedgerStore):
     def _report(self, ledger: Ledger, error: StorageError) -> None:
         group = self.journal.group
         if ledger.lent_taken_count and group is not None and not group.is_late:
-            # Lent memory is being written: its owner may change it only after that has ended.
+            # Lent memory is being written. The owner may change it once it is told of the failure,
+            # so it is told only when that write has ended.
             ledger.settled_callbacks.append(partial(self._tell_failed, ledger, error))
         else:
             self._tell_failed(ledger, error)
@@ -482,7 +486,7 @@ class Bookie(LedgerStore):
         if listener is not None:
             try:
                 listener.on_failed(ledger.ledger_id, error)
-            except Exception:  # A listener's fault must not reach other ledgers.
+            except Exception:  # An error of one listener must not reach other ledgers.
                 logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
 
     def _on_group(self, group: Group, error: StorageError | None) -> None:
@@ -495,11 +499,12 @@ class Bookie(LedgerStore):
             self._apply_record(change.ledger, change.record)
         assert self._settings.is_volatile or group.end > self.cache.current.mark
         self.cache.current.mark = group.end
+        # Only now, with the whole group applied: listeners may read or close any ledger of it.
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
             if ledger.listener is not None:
                 try:
                     ledger.listener.on_confirmed(ledger.ledger_id, section.last_entry_id)
-                except Exception:  # A listener's fault must not reach other ledgers.
+                except Exception:  # An error of one listener must not reach other ledgers.
                     logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
             ledger.notify_settled()
         for change in group.changes:

@@ -1,10 +1,11 @@
 """Chooses the entry logs to rewrite and the index tables to merge (pure).
 
-An entry log is rewritten when the share of its bytes that belongs to living ledgers is below a
-threshold: the emptiest first, since they free the most for what they cost.
+An entry log is rewritten when the share of its bytes that belongs to ledgers not deleted is below a
+threshold; those with the smallest share come first, since they free the most space for the bytes
+copied.
 
 Tables are merged in tiers: neighbours of similar size, so that each key is written about once for
-every doubling of the index, and the number of tables a look-up asks stays logarithmic.
+every doubling of the index, and the number of tables that a look-up reads stays logarithmic.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ MERGE_TABLES_COUNT = 4
 """Neighbours of similar size that make a merge worth while."""
 
 TIER_RATIO = 2
-"""An older table joins a merge if it is at most so much bigger than all newer ones together."""
+"""An older table joins a merge if it is at most this many times as large as all newer ones of the
+merge together."""
 
 
 def choose_logs(
     logs: Mapping[int, LogState], *, threshold: float, busy_log_id: int | None
 ) -> list[int]:
-    """Logs with a smaller share of live bytes than `threshold`, the emptiest first."""
+    """Logs whose share of live bytes is below `threshold`, the smallest share first."""
     shares = {
         log_id: log.live_bytes / log.size_bytes
         for log_id, log in logs.items()

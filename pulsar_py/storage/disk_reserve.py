@@ -1,4 +1,4 @@
-"""DiskReserve: a file that holds back disk space for the time when the disk is full (edge).
+"""`DiskReserve`: a file that holds back disk space for the time when the disk is full (edge).
 
 Below a minimum of free space the engine takes no entries. Other programs may use up even the rest
 of the disk, and then a broker could not start again: closing a ledger whose writer died takes a
@@ -7,7 +7,7 @@ reserves some space while there is plenty. The engine deletes it when nearly not
 makes room for the records that reading, acknowledging and deleting need, and creates it again
 when there is space.
 
-`RESERVE` in the root of the disk: nobody reads it, and it may be deleted at any time.
+The file is `RESERVE` in the root of the disk. It is never read and may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ class DiskReserve:
     def __init__(self, disk: Disk, size_bytes: int) -> None:
         self._disk = disk
         self.size_bytes = size_bytes
-        # Whether the file is there; None while nobody has looked.
+        # Whether the file exists; None until the directory was listed.
         self._is_there: bool | None = None
 
     async def adapt(self, free_bytes: int, *, enough_bytes: int) -> int:
-        """Delete the file if hardly any space is free, create it if there is enough.
+        """Delete the file if little space is free, create it if there is enough.
 
-        Returns the bytes that are free then.
+        It is deleted below a quarter of its own size, and created when `enough_bytes` and twice its
+        size are free. Returns the bytes that are free afterwards.
 
         Raises:
             StorageError: The disk can't do it now.
@@ -55,7 +56,7 @@ class DiskReserve:
         await self._disk.remove(PATH)
         self._is_there = False
         logger.error(
-            "disk full, its reserve is given up",
+            "disk full, the file that reserves space is deleted",
             extra={"free_bytes": free_bytes, "reserve_bytes": self.size_bytes},
         )
 

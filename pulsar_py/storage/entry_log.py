@@ -32,10 +32,10 @@ def log_path(log_id: int) -> str:
 async def check_log_versions(disk: Disk, log_ids: Iterable[int]) -> None:
     """Refuse entry logs of another version, before anything is written beside them.
 
-    One that is missing or has no header at all is left to whoever reads its runs.
+    A log that is missing or has no header passes here; reading its runs reports the damage.
 
     Raises:
-        FormatVersionError: There is one.
+        FormatVersionError: A log has another version.
     """
     for log_id in log_ids:
         path = log_path(log_id)
@@ -55,10 +55,10 @@ class EntryLogWriter:
     def __init__(self, log_id: int, file: AppendFile) -> None:
         self.log_id = log_id
         self._file = file
-        # Runs that were given a place and wait for `write`.
+        # Runs that have their places in the file and wait for `write`.
         self._held: list[Buffer] = [encode_log_header(log_id)]
         self.held_bytes = LOG_HEADER_BYTES
-        # Where the next run goes.
+        # The offset of the next run.
         self.end = LOG_HEADER_BYTES
 
     @classmethod
@@ -67,7 +67,7 @@ class EntryLogWriter:
         return cls(log_id, await disk.create(log_path(log_id)))
 
     def add(self, run: list[Buffer], count: int) -> Location:
-        """Give a run its place; it is held until `write`."""
+        """Give a run its place in the file; it stays in memory until `write`."""
         length = sum(map(len, run))
         assert 0 < count <= (length - RUN_HEADER_BYTES) // 4, (count, length)
         location = Location(self.log_id, self.end, length, count)
@@ -77,15 +77,15 @@ class EntryLogWriter:
         return location
 
     async def write(self) -> None:
-        """Write the runs that are held."""
+        """Write the runs that are in memory."""
         held, self._held = self._held, []
         self.held_bytes = 0
         await self._file.append(held)
-        # Runs were given their places before they were written: they have to be there now.
+        # The index gets the places that `add` gave, so the runs must be at exactly those.
         assert self._file.size_bytes == self.end - self.held_bytes, f"entry log {self.log_id}"
 
     async def sync(self) -> None:
-        """Write the runs that are held, and make the log durable."""
+        """Write the runs that are in memory, and make the log durable."""
         if self._held:
             await self.write()
         await self._file.sync()
@@ -127,7 +127,7 @@ class EntryLogReaders:
     async def read_lent(
         self, log_id: int, offset: int, length: int, memory: ReusedMemory
     ) -> memoryview:
-        """As `read`, a view of such memory that can't be written to."""
+        """As `read`, as a read-only view of a buffer from `memory`."""
         async with self._use(log_id) as file:
             size_bytes = max(min(length, file.size_bytes - offset), 0)
             data = await read_fully_into(file, offset, memory.take(size_bytes))
@@ -148,7 +148,7 @@ class EntryLogReaders:
                 superfluous = file
         else:
             self._readers.move_to_end(log_id)
-        reader.users_count += 1  # before anything is awaited: who closes it must know
+        reader.users_count += 1  # before the first await: otherwise `forget` could close the file
         try:
             if superfluous is not None:
                 await superfluous.close()
@@ -160,14 +160,14 @@ class EntryLogReaders:
             await self._maybe_close(reader)
 
     async def forget(self, log_id: int) -> None:
-        """Close a removed log as soon as nobody reads it."""
+        """Close a removed log as soon as no read of it is under way."""
         reader = self._readers.pop(log_id, None)
         if reader is not None:
             reader.is_retired = True
             await self._maybe_close(reader)
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all logs, each as soon as no read of it is under way."""
         for log_id in list(self._readers):
             await self.forget(log_id)
 

@@ -15,9 +15,9 @@ A run:
     n times u32 length of an entry
     the entries' bytes
 
-Nothing is read but by a location from the index or, by compaction and tools, from the start of the
-log; so what a crash leaves at the end is never read and needs no mark. A run whose checksum fails
-is damage.
+A run is read by its location in the index; compaction and tools read from the start of the log. So
+bytes that a crash left at the end are never read, and need no mark. A run whose checksum fails is
+damage.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RUN_HEADER_BYTES = _RUN_START.size + _RUN_REST.size
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run read back."""
+    """A run that was read and checked."""
 
     ledger_id: int
     first_entry_id: int
@@ -58,7 +58,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunHeader:
-    """The header before a run's entries; a claim until the run is decoded."""
+    """The header before a run's entries; unchecked until the run is decoded."""
 
     ledger_id: int
     first_entry_id: int
@@ -72,10 +72,10 @@ def encode_log_header(log_id: int) -> bytes:
 
 
 def check_log_header(data: bytes, log_id: int, path: str) -> None:
-    """Refuse what is not the log of that id.
+    """Refuse bytes that are not the header of the log `log_id`.
 
     Raises:
-        CorruptDataError: It is not, or of another version.
+        CorruptDataError: They are not; for another version it is a `FormatVersionError`.
     """
     if len(data) < LOG_HEADER_BYTES or data[:8] != LOG_MAGIC:
         raise CorruptDataError(f"{path}: offset 0: not an entry log")
@@ -87,7 +87,7 @@ def check_log_header(data: bytes, log_id: int, path: str) -> None:
 
 
 def check_log_version(data: bytes, path: str) -> None:
-    """Refuse a log of another version; what is no log at all passes.
+    """Refuse a log of another version; bytes that are not a log's header pass.
 
     Raises:
         FormatVersionError: It is of another version.
@@ -123,11 +123,10 @@ def decode_run(
 ) -> Run:
     """Read the bytes of one whole run: all of `data`, or `length` of them from `start`.
 
-    # Hot path: benchmarks/micro_storage.py, catch-up
-
     Raises:
         CorruptDataError: They are not one; the message names `path` and `offset`.
     """
+    # Hot path: benchmarks/micro_storage.py, catch-up
     end = len(data) if length is None else min(start + length, len(data))
     if end - start < RUN_HEADER_BYTES or data[start : start + 4] != RUN_MAGIC:
         raise CorruptDataError(f"{path}: offset {offset}: no run of entries here")
@@ -143,17 +142,17 @@ def decode_run(
 
 
 def _entries(data: EntryBytes, at: int, stored_lengths: bytes, count: int) -> PackedEntries:
-    """Those that stand from `at` on; where all have one length, none is looked at alone."""
+    """The entries from `at` on; if all lengths are equal, no list of lengths is made."""
     if count and stored_lengths == stored_lengths[:4] * count:
         return PackedEntries(data, at, count, int.from_bytes(stored_lengths[:4], "big"))
     return PackedEntries.of(data, at, from_big_endian(stored_lengths))
 
 
 def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:
-    """Header and bytes of the run at `at`; None if its header and lengths are not all in `data`.
+    """Header and size of the run at `at`; None if `data` ends before the end of its lengths.
 
     Raises:
-        ValueError: There is no run.
+        ValueError: No run begins at `at`.
     """
     if len(data) - at < RUN_HEADER_BYTES:
         return None

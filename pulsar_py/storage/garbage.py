@@ -1,8 +1,8 @@
 """Rewrites entry logs that are mostly garbage (edge); `compaction` chooses them.
 
-All living runs of a log are read, verified and copied while reads and writes go on; then the index
-gets their new places, and only after that is durable the old log goes. All logs of a collection are
-copied to the same new one, which rolls at its size, so that many small remains make few files.
+All live runs of a log are read, verified and copied while reads and writes go on; then the index
+gets their new places. The old log is removed only after that is durable. All logs of a collection
+are copied to the same new one, which rolls at its size, so that many small rests make few files.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ PIECE_BYTES = 1024 * 1024
 
 
 async def compact_logs(storage: LedgerStorage, log_ids: Sequence[int]) -> int:
-    """Rewrite what lives in some logs and remove them, one by one; returns the bytes copied.
+    """Copy the live runs of some logs and remove the logs, one by one; returns the bytes copied.
 
-    A log that is gone already is passed over.
+    A log that was removed meanwhile is skipped.
 
     Raises:
-        CorruptDataError: A living run is damaged; its log and those behind it stay.
-        StorageError: It can't be done now; the logs not done stay.
+        CorruptDataError: A live run is damaged; its log and those after it stay.
+        StorageError: It can't be done now; the remaining logs stay.
     """
     writer = storage.begin_collection()
     copied_bytes = 0
     try:
-        # What was copied may already be named by a manifest; the next start knows.
+        # After an error the new log stays: a manifest may already name it. If none does, the next
+        # start removes it.
         async with OnFailureAwait(partial(writer.abandon, remove=False)):
             for log_id in log_ids:
                 if log_id in storage.manifest.logs:
@@ -76,7 +77,7 @@ async def _compact_log(storage: LedgerStorage, writer: RunWriter, log_id: int) -
         if log_id in storage.manifest.logs:
             path = log_path(log_id)
             raise CorruptDataError(f"{path}: the manifest names it, and it is missing") from None
-        # All that lived in it was deleted meanwhile, and it went.
+        # Else its last live ledger was deleted meanwhile, and the log with it.
     finally:
         storage.end_copying()
     logger.info("entry log compacted", extra={"log_id": log_id, "copied": copied_bytes})
@@ -89,7 +90,7 @@ async def _is_current(storage: LedgerStorage, header: RunHeader, log_id: int, of
 
 
 async def _runs(storage: LedgerStorage, log_id: int) -> AsyncIterator[tuple[RunHeader, int, bytes]]:
-    """Whole runs from the start of a log; ends at its end or where a failed flush left off."""
+    """Whole runs from the start of a log, up to its end or to where a failed flush stopped."""
     path = log_path(log_id)
     check_log_header(await storage.readers.read(log_id, 0, LOG_HEADER_BYTES), log_id, path)
     offset, data, at = LOG_HEADER_BYTES, b"", 0

@@ -1,8 +1,8 @@
-"""BookieLedger: the reader or the writer that a ledger's user holds.
+"""`BookieLedger`: the reader or the writer of a ledger of the embedded store.
 
 A handle works on the shared `Ledger` and the caches; everything that awaits is done by the Bookie
-and its LedgerStorage. The writer's `append` is the hottest call of the engine: it compares, counts
-and adds to a list. Large entries that stay in the caller's memory (`lent`) take a longer way.
+and its LedgerStorage. The writer's `append` is the most frequent call of the engine: it compares,
+counts and adds to a list. Large entries that stay in the caller's memory (`lent`) take more steps.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pulsar_py.storage.lent import taken
 from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
 
 ENOUGH_ENTRIES = 32
-"""From this many entries on, a part of one run is returned as it lies in the cache; a smaller part
-is put together with the entries that follow."""
+"""A part of one cached run with at least this many entries is returned by itself, as a slice of the
+run; a smaller part is joined with the entries of the next run."""
 
 
 class HandleOwner(Protocol):
@@ -40,14 +40,14 @@ class HandleOwner(Protocol):
     limits: StoreLimits
 
     async def close_ledger(self, ledger: Ledger) -> None:
-        """The writer ends its ledger at its last confirmed entry, durably."""
+        """End the writer's ledger at its last confirmed entry, durably."""
 
     def in_time(self, ledger_id: int) -> AbstractAsyncContextManager[None]:
-        """Raise StoreUnavailableError where the disk takes too long."""
+        """A context that raises StoreUnavailableError after `answer_timeout_seconds`."""
 
 
 class BookieLedger(LedgerWriter):
-    """A handle on one ledger; as a reader it is known by its interface alone."""
+    """A handle on one ledger; readers get it as a `LedgerReader`."""
 
     def __init__(self, owner: HandleOwner, ledger: Ledger, *, is_writer: bool) -> None:
         self.ledger_id = ledger.ledger_id
@@ -64,7 +64,7 @@ class BookieLedger(LedgerWriter):
         return self._ledger.last_add_confirmed
 
     async def read_last_add_confirmed(self) -> int:
-        """The same: all handles share one ledger."""
+        """The same as `last_add_confirmed`: all handles share one `Ledger`."""
         check_exists(self._ledger)
         return self._ledger.last_add_confirmed
 
@@ -80,14 +80,12 @@ class BookieLedger(LedgerWriter):
 
     @property
     def is_closed(self) -> bool:
-        """Nothing will be added any more."""
+        """Whether nothing will be added any more."""
         return self._ledger.record.is_closed
 
     def append(self, data: LentEntry) -> int:
-        """Queue one entry; returns its id.
-
+        """Queue one entry; returns its id."""
         # Hot path: benchmarks/micro_storage.py, append
-        """
         if type(data) is not bytes:
             return self._append_lent(data)
         ledger = self._ledger
@@ -104,7 +102,7 @@ class BookieLedger(LedgerWriter):
         return entry_id
 
     def _refusal(self, cost: int) -> StorageError:
-        """The error for an entry of that cost."""
+        """The error that refuses an entry of that cost: the ledger's, its size, or the gate's."""
         refusal = self._ledger.refusal
         if refusal is not None:
             return type(refusal)(*refusal.args)
@@ -190,7 +188,7 @@ class BookieLedger(LedgerWriter):
         return cut(entries, place, last - first_entry_id + 1, max_bytes)
 
     async def close(self) -> None:
-        """Release the handle; the writer's ends the ledger at its last confirmed entry."""
+        """Release the handle; the writer also ends the ledger at its last confirmed entry."""
         if self._is_writer:
             await self._owner.close_ledger(self._ledger)
             self._is_writer = False

@@ -1,11 +1,11 @@
-"""Housekeeper: flushes, checkpoints, merges, collects garbage and watches the free space (edge).
+"""`Housekeeper`: flushes, checkpoints, merges, collects garbage, checks the free space (edge).
 
 The Bookie calls `on_group` after each group; a timer starts everything else. A step that fails is
 logged and tried again at the next tick; meanwhile the journal still has all entries.
 
-Each tick looks at the free space. Between two looks the gate counts appended bytes against what the
-last look found, so that all of them can still be written and flushed; when half of that is used up
-the next look comes early. So a disk with little room is looked at often, one with plenty is not.
+Each tick checks the free space. Between two checks the gate counts appended bytes against the space
+that the last one found, so that all of them can still be written and flushed; when half of it is
+used up the next check comes early. So a disk with little room is checked often, others are not.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Housekeeper:
         self._storage = storage
         self._on_room = on_room
         self._reserve = DiskReserve(disk, settings.reserve_bytes)
-        # The last flush failed; the gate's limit is what bounds memory meanwhile.
+        # The last flush failed; until one succeeds only the gate's limit bounds memory.
         self._is_flush_failing = False
         self._tasks = TaskOwner("storage")
         self._flushing = asyncio.Lock()
         self._collecting = asyncio.Lock()
         self._merging = asyncio.Lock()
         self._looking = asyncio.Lock()
-        # Look at the disk again when the gate's room on it is below that.
+        # The next check comes early when the gate's room on the disk is below this.
         self._look_below_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -78,13 +78,13 @@ class Housekeeper:
         self._schedule()
 
     def on_group(self) -> None:
-        """A group is confirmed: flush if that is due, look at the disk if that is."""
+        """Flush, and check the free space, if they are due after a confirmed group."""
         self.maybe_flush()
         if self._gate.disk_room_bytes < self._look_below_bytes:
             self._look()
 
     def maybe_flush(self) -> None:
-        """Seal the current generation and flush it, if it is full and the other one is gone."""
+        """Seal the current generation and flush it, if it is full and the other one is flushed."""
         if (
             self._cache.current.cost_bytes >= self._settings.write_cache_bytes
             and self._cache.sealed is None
@@ -98,8 +98,8 @@ class Housekeeper:
     def has_room(self) -> bool:
         """Whether another group may be confirmed: False while both generations are full.
 
-        Where flushes fail, or the gate is shut, the gate bounds memory: groups that are held back
-        would wait for a flush that may never come.
+        True also if flushes fail or the gate is shut: groups held back would then wait for a flush
+        that may never come, and the gate bounds memory anyway.
         """
         return (
             self._cache.sealed is None
@@ -116,7 +116,8 @@ class Housekeeper:
         """
         async with self._flushing:
             await self._flush_sealed()
-            # What was confirmed before may be sealed by now: groups went on meanwhile.
+            # Flushing the sealed generation let other groups end: entries confirmed before this
+            # call may be in the current generation or, again, in a sealed one.
             if self._cache.sealed is None and self._cache.current.ledgers:
                 self._cache.seal(self._clock.monotonic_seconds())
             await self._flush_sealed()
@@ -129,10 +130,12 @@ class Housekeeper:
                 pass
 
     async def collect_garbage(self, threshold: float) -> int:
-        """Flush, then rewrite entry logs below a share of live bytes; returns how many.
+        """Flush, then rewrite entry logs whose share of live bytes is below `threshold`.
+
+        Returns the number of logs.
 
         Raises:
-            CorruptDataError: A living run is damaged; the log stays.
+            CorruptDataError: A live run is damaged; the log stays.
             StorageError: It can't be done now.
         """
         async with self._collecting:
@@ -148,7 +151,7 @@ class Housekeeper:
             return len(chosen)
 
     def stop(self) -> None:
-        """Start nothing more. The caller shuts the gate, so that groups held back may go on."""
+        """Start no more work. The caller shuts the gate, which releases groups held back."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -160,7 +163,7 @@ class Housekeeper:
         await self._tasks.drain()
 
     def on_disk_full(self, error: StorageError) -> None:
-        """A write found no room: take no appends until there is."""
+        """Refuse appends until a check finds room, after a write that found none."""
         if not self._gate.is_shut:
             logger.error("disk full, taking no writes", extra={"error": str(error)})
         self._gate.shut(error)
@@ -226,10 +229,11 @@ class Housekeeper:
             now = self._clock.monotonic_seconds()
             current, sealed = self._cache.current, self._cache.sealed
             is_old = now - current.born_seconds >= self._settings.flush_interval_seconds
-            # On a full disk a flush may free what was deleted.
+            # On a full disk a flush may free space: it also removes logs of deleted ledgers.
             if sealed is None and current.ledgers and (is_old or self._gate.is_shut):
                 sealed = self._cache.seal(now)
-            # What the reserve has made free is for records, most of it.
+            # The space that the deleted reserve has freed is for records, so a flush, which moves
+            # whole entries, must not use it up.
             kept_bytes = self._settings.reserve_bytes
             if sealed is not None and sealed.flush_bytes() + kept_bytes < free_bytes:
                 await self._try_flush()
@@ -242,18 +246,19 @@ class Housekeeper:
             self._schedule()
 
     def _look(self) -> None:
-        """Look at the disk before the next tick does; what the gate refuses now may have room."""
+        """Check the free space before the next tick: there may be more than the gate knows of."""
         if not (self._looking.locked() or self._gate.is_shut or self._is_closed):
             self._tasks.spawn(self.check_room(), "look at the disk")
 
     async def check_room(self) -> int:
-        """Open or shut the gate as the free space asks; returns it."""
+        """Open or shut the gate according to the free space; returns the free bytes."""
         async with self._looking:
             return await self._check_room()
 
     async def _check_room(self) -> int:
         settings = self._settings
-        # As of before the look: what gets to the journal meanwhile may have been counted as free.
+        # Taken before the free space: entries that get to the journal in between may use space that
+        # is still counted as free, so they must not count as written.
         journaled_bytes = self._cache.entries_cost_bytes
         try:
             free_bytes = await self._disk.free_bytes()
@@ -276,7 +281,7 @@ class Housekeeper:
             self.on_disk_full(
                 DiskFullError(
                     f"{free_bytes} bytes are free on the disk, the minimum is "
-                    f"{settings.minimum_free_bytes}: writes go on when there is more"
+                    f"{settings.minimum_free_bytes}: make room, then writes go on by themselves"
                 )
             )
         elif self._gate.is_shut and not self._is_closed:
@@ -322,14 +327,14 @@ def disk_room_bytes(
 ) -> int:
     """Bytes that may still be appended, so that all can be written and `kept_bytes` are left.
 
-    Each byte goes to the journal and again to an entry log. Of those that wait, the ones that are
-    in the journal already take room but once more.
+    Each byte is written to the journal and again to an entry log. Of the waiting bytes, those that
+    are in the journal already will be written only once more.
     """
     return (free_bytes - kept_bytes + journaled_bytes) // 2 - waiting_bytes
 
 
 async def _release(generation: Generation) -> None:
-    """Free a flushed generation piece by piece: tens of thousands of ledgers take a while."""
+    """Free a flushed generation in steps: tens of thousands of ledgers would block the loop."""
     while generation.ledgers:
         for _ in range(min(RELEASE_LEDGERS_COUNT, len(generation.ledgers))):
             generation.ledgers.popitem()

@@ -1,9 +1,9 @@
-"""Index: finds runs of entries and records of ledgers in sorted tables (edge).
+"""`Index`: finds runs of entries and records of ledgers in sorted tables (edge).
 
 Each flush adds a table on top; a merge makes one of several neighbours. A newer table wins over
 older ones. In memory are the sparse indexes (24 bytes a page of about a hundred keys), the sets of
 ledgers (at most two bytes a ledger and table, far less where ids are dense), and a bounded cache of
-pages. A ledger that is in no set is known to be new without a look at any page. The manifest lists
+pages. A ledger that is in no set is known to be new without reading any page. The manifest lists
 the tables: only `LedgerStorage` changes `tables`, after it has written the manifest.
 """
 
@@ -32,7 +32,7 @@ MAX_ENTRY_ID = 2**63 - 1
 _RECORD_END = record_key(0)[8:]
 
 FoundRun = tuple[int, Location]
-"""Id of a run's first entry, and where the run is."""
+"""The id of a run's first entry, and the run's place."""
 
 
 class Index:
@@ -196,7 +196,7 @@ async def _merged(tables: Sequence[IndexTable]) -> AsyncIterator[list[Item]]:
                 if end:
                     portions.append(head[:end])
                     del head[:end]
-            if len(portions) == 1:  # Ledgers of one time: most tables do not overlap.
+            if len(portions) == 1:  # the usual case: ledger ids grow, so few tables overlap
                 yield portions[0]
                 continue
             merged: dict[bytes, bytes] = {}

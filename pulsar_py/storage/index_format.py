@@ -1,8 +1,8 @@
 """Bytes of an index table: an immutable file of keys and values, sorted, in checksummed pages.
 
-One table holds two kinds of things. For each ledger first its `LedgerRecord`, then where its runs
-of entries are. Newer tables come before older ones; a record that says "deleted" hides all that
-older tables have of the ledger.
+One table holds two kinds of values: for each ledger first its `LedgerRecord`, then the places of
+its runs of entries. Newer tables come before older ones; a record that says "deleted" hides all
+keys of the ledger in older tables.
 
 All numbers are big-endian. A key has 16 bytes and sorts as bytes:
 
@@ -22,8 +22,8 @@ normally of up to 4096 bytes (more if one value needs it):
     u64  offset of this page in the file
     n times 16 bytes key; n times u32 end of the value, counted from the values' start; the values
 
-The sparse index has for each page its first key and u64 its offset. The set of ledgers tells which
-of them the table has keys of, so that no table is asked for a ledger that it does not have:
+The sparse index has for each page its first key and u64 its offset. The set of ledgers has the ids
+of all ledgers with keys in the table, so that a look-up of another ledger does not read it:
 
     u32  CRC32C of everything that follows in the set
     a roaring bitmap of 64-bit numbers in its portable format: ids of ledgers
@@ -37,8 +37,8 @@ The footer has 56 bytes:
     u32  CRC32C of the footer before it
     u32  bytes of the set of ledgers; 0 in a table without one, which may have any ledger
 
-A table becomes part of the index when the manifest names it, after it was synced; so one that
-is torn is damage, and one that is not named is left over from a crash.
+A table becomes part of the index when the manifest names it, after it was synced. So a torn one
+that is named is damage, and one that is not named is left over from a crash.
 """
 
 from __future__ import annotations
@@ -131,10 +131,10 @@ class Page:
     __slots__ = ("_data", "_values_at", "count")
 
     def __init__(self, data: bytes, path: str, offset: int) -> None:
-        """Check the bytes of the page that stands at `offset` of `path`.
+        """Check the bytes of the page at `offset` of `path`.
 
         Raises:
-            CorruptDataError: They are not that page.
+            CorruptDataError: They are not that page, or damaged.
         """
         if len(data) < _PAGE.size:
             raise CorruptDataError(f"{path}: offset {offset}: the page ends early")
@@ -147,7 +147,7 @@ class Page:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes held."""
+        """Bytes of the page."""
         return len(self._data)
 
     def floor(self, key: bytes) -> int:
@@ -226,12 +226,12 @@ def encode_ledger_set(ledger_ids: BitMap64) -> bytes:
 
 
 def decode_ledger_set(data: bytes, path: str, offset: int) -> BitMap64:
-    """Read the bytes that stand at `offset` of `path`.
+    """Decode the set of ledgers at `offset` of `path`.
 
     Raises:
-        CorruptDataError: They are not a set of ledgers.
+        CorruptDataError: The bytes are not a set of ledgers, or damaged.
     """
-    # No bytes at all would pass: their checksum is zero.
+    # An empty set must be refused by itself: the checksum of no bytes is zero, as read from zeros.
     if not data[4:] or int.from_bytes(data[:4], "big") != crc32c(memoryview(data)[4:]):
         raise CorruptDataError(f"{path}: offset {offset}: the set of ledgers does not match")
     return BitMap64.deserialize(data[4:])
@@ -271,7 +271,7 @@ class Footer:
         """Read the last bytes of `path`.
 
         Raises:
-            CorruptDataError: They are not a footer, or of another version.
+            CorruptDataError: They are not a footer; of another version it is a FormatVersionError.
         """
         if len(data) != FOOTER_BYTES or data[:8] != TABLE_MAGIC:
             raise CorruptDataError(f"{path}: no index table, or its end is missing")
@@ -285,7 +285,7 @@ class Footer:
 
 
 class SparseIndex:
-    """First key and offset of each page: 24 bytes a page, all that stays in memory."""
+    """First key and offset of each page: the 24 bytes of a page that stay in memory."""
 
     __slots__ = ("_data", "_end", "pages_count")
 

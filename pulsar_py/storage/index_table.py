@@ -1,8 +1,8 @@
 """One table of the index: written once, then read a page at a time (edge).
 
 Pages are kept in a `PageCache` that all tables share; the sparse index and the set of ledgers stay
-in memory. A table is owned by the index and closed when a merge has replaced it and nobody reads it
-any more.
+in memory. The index owns its tables; one that a merge has replaced is closed when its last read has
+ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ READ_PAGES_COUNT = 8
 """Pages read at once by a scan: small enough to merge a portion of each table within 5 ms."""
 
 READING_LOCKS_COUNT = 16
-"""Pages of a table that can be read at once; of two that share a lock one waits."""
+"""Locks for reading the pages of a table; two pages that share one are read one after the other."""
 
 
 def table_path(table_id: int) -> str:
@@ -54,14 +54,14 @@ class PageCache:
         self.size_bytes = 0
 
     def find(self, table_id: int, page_number: int) -> Page | None:
-        """The page, if it is here."""
+        """The page; None if it is not cached."""
         page = self._pages.get((table_id, page_number))
         if page is not None:
             self._pages.move_to_end((table_id, page_number))
         return page
 
     def put(self, table_id: int, page_number: int, page: Page) -> None:
-        """Keep a page; the least recently used ones go."""
+        """Keep a page; beyond the limit the least recently used ones are dropped."""
         if (table_id, page_number) in self._pages:
             return
         self._pages[(table_id, page_number)] = page
@@ -89,9 +89,9 @@ class IndexTable:
         # Ledgers that it has keys of; None if that is unknown.
         self._ledger_ids = ledger_ids
         self._cache = cache
-        # Held while a page is read, so that many who miss the same page read it once.
+        # Held while a page is read, so that concurrent look-ups of the same page read it once.
         self._reading = [asyncio.Lock() for _ in range(READING_LOCKS_COUNT)]
-        # Readers at work; the file is closed when it is retired and they are done.
+        # Reads under way; a retired table closes its file when there are none.
         self._users_count = 0
         self._is_retired = False
 
@@ -124,7 +124,7 @@ class IndexTable:
         return cls(file, footer, sparse, ledger_ids, cache)
 
     def may_have(self, ledger_id: int) -> bool:
-        """Whether there may be keys of a ledger; no answer costs a read."""
+        """Whether the table may have keys of a ledger, answered from memory."""
         return self._ledger_ids is None or ledger_id in self._ledger_ids
 
     async def floor(self, key: bytes) -> tuple[Page, int] | None:
@@ -160,7 +160,7 @@ class IndexTable:
             number += 1
 
     async def retire(self) -> None:
-        """Close the file as soon as nobody reads it."""
+        """Close the file as soon as no read is under way."""
         self._is_retired = True
         if not self._users_count:
             await self._file.close()
@@ -208,7 +208,7 @@ class IndexTableWriter:
         self._keys_count = 0
         self._ledger_ids = BitMap64()
         self._held: list[Item] = []
-        # Last key of the pages that are written: those that follow are above it.
+        # The last key that was written; all later ones have to be above it.
         self._last_key = b""
 
     @classmethod
@@ -217,14 +217,14 @@ class IndexTableWriter:
         return cls(disk, table_id, await disk.create(table_path(table_id)))
 
     async def add(self, items: Sequence[Item]) -> None:
-        """Add items; their keys are above all keys before them."""
+        """Add items in order; their keys have to be above all keys added before."""
         self._ledger_ids.update(ledger_of(key) for key, _ in items)
         portions = list(cut_pages([*self._held, *items]))
         self._held = list(portions.pop()) if portions else []
         await self._write(portions)
 
     async def finish(self) -> None:
-        """Write what is left, sync the file, then its name."""
+        """Write the rest, then sync the file, then its name."""
         await self._write([self._held] if self._held else [])
         sparse = b"".join(self._sparse)
         self._ledger_ids.run_optimize()
@@ -243,7 +243,7 @@ class IndexTableWriter:
         await self._disk.sync_directory(DIRECTORY)
 
     async def abandon(self) -> None:
-        """Give up after an error: nobody will name this table."""
+        """Remove the file after an error; no manifest names it."""
         with suppress(StorageError):
             await self._file.close()
             await self._disk.remove(self._file.path)

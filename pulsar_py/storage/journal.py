@@ -1,17 +1,17 @@
-"""Journal: writes everything that waits in one write and one sync (edge).
+"""`Journal`: writes all waiting entries and records as one group, with one write and sync (edge).
 
-While a group is being written the next one collects itself in the ledgers' `pending` lists; a group
-takes all of them, up to `group_bytes`. If nothing is being written, the first append of a loop
-tick schedules the take, so that all appends of that tick share it. Nothing here costs anything an
-entry: the writer's `append` only adds to the list and, when the list was empty, calls `enqueue`.
+While a group is being written, entries of the next one gather in the ledgers' `pending` lists; a
+group takes all of them, up to `journal_group_bytes`. If nothing is being written, the first append
+of a loop tick schedules the take, so that all appends of that tick share it. So an entry costs no
+call here: the writer's `append` only adds to the list and, if the list was empty, calls `enqueue`.
 
-When the engine has no room for what a group would confirm, the take is held back: receipts are
-late, and publishers are slowed down by their own limits of unanswered entries.
+When the engine has no room for the entries that a group would confirm, the take is held back:
+receipts are late, and publishers are slowed down by their own limits of unanswered entries.
 
 When a group ends, the next one is started first, then `on_group` is called with the one that ended.
-A group that fails leaves its bytes in doubt: the file is given up, and the next file's header says
-that nothing after its last confirmed block counts. Files are created one ahead, and reserved where
-that leaves room enough.
+After a failed write it is unknown which of the group's bytes are stored: the file is not written
+any more, and the next file's header says that nothing after its last confirmed block counts. Files
+are created one ahead, and their space is reserved if that leaves room enough.
 
 The entries of a group come before its records, and a record waits until its ledger has nothing
 pending; so a ledger's records always follow its entries.
@@ -42,11 +42,11 @@ logger = logging.getLogger(__name__)
 DIRECTORY = "journal"
 
 GROUP_LEDGERS_COUNT = 2000
-"""Ledgers and changes of ledgers that share a group at most: the loop applies them in one go, which
-takes about 5 ms."""
+"""The most ledgers, and the most changes of ledgers, of one group: the loop applies them without a
+pause, which takes about 5 ms."""
 
 PIECE_ENTRIES_COUNT = 1024
-"""Entries that are measured together when a section is cut from what waits."""
+"""Entries that are measured together when a section is cut from the pending entries."""
 
 Mark = tuple[int, int]
 """A place in the journal: file id and offset."""
@@ -80,9 +80,9 @@ class Group:
         self.ledgers = ledgers
         self.sections = sections
         self.changes = changes
-        # Where in the journal it ends; set when it is written.
+        # Its end in the journal; set when its write begins.
         self.end: Mark = (0, 0)
-        # Its appends have failed by the time-out, so it counts as failed however it ends.
+        # Its appends have failed with a time-out: it counts as failed even if the write succeeds.
         self.is_late = False
 
 
@@ -109,8 +109,8 @@ class Journal:
             settings: Sizes.
             end: Where recovery found the journal's end.
             on_group: Called when a group has ended.
-            may_take: While it returns False, groups wait, and with them their receipts; whoever
-                makes it True again calls `resume`.
+            may_take: While it returns False, groups wait, and with them their receipts. Code that
+                makes it return True again calls `resume`.
         """
         self._disk = disk
         self._settings = settings
@@ -123,7 +123,7 @@ class Journal:
         self._changes: deque[RecordChange] = deque()
         # A group is being written, or a take is scheduled.
         self._is_busy = False
-        # A take is due and waits for `resume`; counts as busy.
+        # A take is due and waits for `resume`; `_is_busy` is True meanwhile.
         self._is_held_back = False
         self._group: Group | None = None
         # End of the last confirmed block.
@@ -159,7 +159,7 @@ class Journal:
             self._loop.call_soon(self._take)
 
     def start_after(self, end: Mark) -> None:
-        """Begin the next file behind `end`, which recovery has found; call it before any write."""
+        """Begin the next file after `end`, which recovery has found; call it before any write."""
         self._end = end
         self._next_file_id = next_file_id(end)
 
@@ -225,10 +225,8 @@ class Journal:
             self._write(self._file, group)
 
     def _collect(self) -> Group | None:
-        """Everything that waits, up to a group's bytes; None if nothing does.
-
+        """All waiting entries and changes, up to the limits of a group; None if there are none."""
         # Hot path: benchmarks/micro_storage.py, append
-        """
         room = self._settings.journal_group_bytes
         ledgers: list[Ledger] = []
         sections: list[Section] = []
@@ -258,7 +256,7 @@ class Journal:
         file_id = self._next_file_id - 1
         buffers: list[Buffer] = []
         offset = file.size_bytes
-        # Replay walks from block to block: each begins where the one before it ended.
+        # Replay reads block after block, so each has to begin where the one before it ended.
         assert not offset or (file_id, offset) == self._end, (file_id, offset, self._end)
         if not offset:
             offset = FILE_HEADER_BYTES
@@ -288,9 +286,10 @@ class Journal:
                 assert group.end > self._end, (group.end, self._end)
                 self._end = group.end
         else:
-            # What the file holds behind its last confirmed block is in doubt.
+            # It is unknown what the file has after its last confirmed block: write no more to it.
             self._give_up_file()
-            # Before the next group is taken: it must not carry entries after a hole.
+            # Called before the next group is taken, so that the ledgers drop their pending entries:
+            # otherwise that group would have entries that follow the lost ones.
             self._on_group(group, failure)
         self._take()
         if failure is None:
@@ -317,8 +316,8 @@ class Journal:
         if prepared is not None:
             try:
                 return await prepared
-            except Exception:  # noqa: BLE001 - the second attempt tells
-                # That may be long ago; try once more before failing a group.
+            except Exception:  # noqa: BLE001 - an error of the second attempt is reported
+                # The file was prepared ahead, maybe long ago: the reason may be gone.
                 logger.info("journal file created at the second attempt")
         return await self._create_file(self._next_file_id)
 
@@ -327,7 +326,7 @@ class Journal:
 
     async def _create_file(self, file_id: int) -> AppendFile:
         path = journal_path(file_id)
-        # One may be left of a crash, or of an attempt that failed; it has no header.
+        # A crash or a failed attempt may have left the file; it has no header then.
         await self._disk.remove(path)
         file = await self._create_reserved(path)
         if file is None:
@@ -338,7 +337,7 @@ class Journal:
     async def _create_reserved(self, path: str) -> AppendFile | None:
         """A file of the full size; None if reserving it would take space that appends may need.
 
-        On a full disk deletions still have to get through.
+        Without it a full disk still has room for the records of deletions.
         """
         settings = self._settings
         size_bytes = settings.journal_file_bytes
@@ -355,22 +354,20 @@ class Journal:
 
 
 def next_file_id(end: Mark) -> int:
-    """Id of the file to begin behind `end`; at offset 0 that file itself was not begun yet."""
+    """Id of the file to begin after `end`: the same one if `end` is its offset 0, else the next."""
     file_id, offset = end
     return file_id + 1 if offset else file_id
 
 
 def take_section(ledger: Ledger, room_bytes: int) -> Section:
-    """Take a ledger's pending entries: all if they fit, else as many as fit, at least one.
-
+    """Take a ledger's pending entries: all if they fit, else as many as fit, at least one."""
     # Hot path: benchmarks/micro_storage.py, append
-    """
     pending = ledger.pending
     assert pending, f"ledger {ledger.ledger_id}: nothing waits"
     lengths = array("I")
     size_bytes = 0
     while len(lengths) < len(pending):
-        # A piece at a time: what waits behind it may be far more than fits.
+        # Measured piece by piece: the pending entries may be far more than fit.
         start = len(lengths)
         piece = array("I", map(len, pending[start : start + PIECE_ENTRIES_COUNT]))
         piece_bytes = sum(piece)

@@ -8,8 +8,8 @@ with 40 bytes, written together with the first block (so that one sector holds b
     u32  CRC32C of the 24 bytes that follow
     u64  this file's id; ids grow
     u64  id of the file before it: files between the two hold nothing that was confirmed
-    u64  where that file ends: what lies beyond was never confirmed. 0 if nothing came before,
-         or only what the checkpoint has
+    u64  end of that file: blocks beyond were never confirmed. 0 if there is no file before,
+         or only files that the checkpoint replaces
 
 A block is one write and one sync:
 
@@ -25,10 +25,10 @@ A block is one write and one sync:
     records:  u64 ledger id, u32 length, a `LedgerRecord`
     entries:  the bytes of all sections' entries, in order
 
-File id and offset tell a block of this file from an image of one inside an entry. A *torn* block is
-one whose checksum fails, with no whole block behind it: the write it belonged to was never
-confirmed, since the next one waits for its sync. A block that fails with a whole one behind it was
-confirmed once, and is damage.
+File id and offset tell a block of this file from a copy of one inside an entry. A *torn* block is
+one whose checksum fails, with no whole block after it: its write was never confirmed, since the
+next write waits for its sync. A block whose checksum fails with a whole one after it was confirmed
+once, and is damage.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Section:
         self.entries = entries
         self.lengths = lengths
         self.size_bytes = size_bytes
-        # Which of the entries are lent, by their places.
+        # The indexes of the lent entries.
         self.lent = lent
 
     @property
@@ -129,10 +129,8 @@ def encode_block(
     sections: Sequence[Section],
     records: Sequence[tuple[int, LedgerRecord]],
 ) -> tuple[list[Buffer], int]:
-    """Buffers of one block in order, and their bytes in all.
-
+    """Buffers of one block in order, and their bytes in all."""
     # Hot path: benchmarks/micro_storage.py, append
-    """
     described: list[bytes] = []
     body: list[Buffer] = []
     body_bytes = 0
@@ -170,7 +168,7 @@ def encode_block(
 
 
 def lent_buffers(section: Section) -> list[Buffer]:
-    """A section's entries in order, lent ones as the pieces that they are lent in."""
+    """The buffers of a section's entries in order; a lent entry may be several pieces."""
     buffers: list[Buffer] = []
     start = 0
     for place in section.lent:
@@ -182,9 +180,10 @@ def lent_buffers(section: Section) -> list[Buffer]:
 
 
 def block_length(data: Buffer, at: int, file_id: int, offset: int) -> int | None:
-    """Bytes of the block whose header stands at `at` in `data`, and at `offset` in the file.
+    """Bytes of the block whose header is at `at` in `data`, and at `offset` in the file.
 
-    None if there is no header of this file and offset; a claim only, until `decode_block`.
+    None if there is no header of this file and offset. The length is unchecked until
+    `decode_block`.
     """
     if len(data) - at < BLOCK_HEADER_BYTES or data[at : at + 4] != BLOCK_MAGIC:
         return None
@@ -198,17 +197,17 @@ def block_length(data: Buffer, at: int, file_id: int, offset: int) -> int | None
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A whole block, read back."""
+    """A block that was read and checked."""
 
     sections: tuple[Section, ...]
     records: tuple[tuple[int, LedgerRecord], ...]
 
 
 def decode_block(block: bytes) -> Block | None:
-    """Read the bytes of one block, as long as `block_length` said; None if the checksum fails.
+    """Decode one block, as long as `block_length` said; None if the checksum fails.
 
     Raises:
-        CorruptDataError: The checksum fits and the content makes no sense.
+        CorruptDataError: The checksum matches but the lengths inside contradict one another.
     """
     (checksum,) = struct.unpack_from(">I", block, 4)
     if crc32c(memoryview(block)[_BLOCK_START.size :]) != checksum:
@@ -227,7 +226,8 @@ def decode_block(block: bytes) -> Block | None:
         size_bytes = sum(lengths)
         is_whole = body + size_bytes <= len(block)  # else refused below
         packed = PackedEntries.of(block, body, lengths) if is_whole else ()
-        entries = [bytes(each) for each in packed]  # nobody counts what views would keep
+        # Copied: the memory limits don't count the whole block, which views would keep alive.
+        entries = [bytes(each) for each in packed]
         body += size_bytes
         sections.append(Section(ledger_id, first_entry_id, entries, lengths, size_bytes))
     records = []

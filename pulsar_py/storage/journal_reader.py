@@ -1,4 +1,4 @@
-"""Reads journal files back in large pieces (edge); `recovery` decides what they mean."""
+"""Reads journal files in large pieces (edge); `recovery` decides which of their blocks count."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
 
 
 async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple[Block, int]]:
-    """Whole blocks in order, each with the offset behind it; ends at the first damaged one."""
+    """Whole blocks in order, each with the offset after it; ends before the first damaged one."""
     size = file.size_bytes if replay.end is None else replay.end
     offset, data, at = replay.start, b"", 0
     while offset < size:
@@ -65,9 +65,9 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
 
 
 async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
-    """Whether a whole block of this file begins anywhere behind `start`.
+    """Whether a whole block of this file begins anywhere after `start`.
 
-    All of the file is looked at, save space that was reserved and never written.
+    The rest of the file is searched, but for space that was reserved and never written.
     """
     offset = start
     while (extent := await file.next_data(offset)) is not None:

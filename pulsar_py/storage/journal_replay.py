@@ -1,8 +1,8 @@
-"""JournalReplay: brings back at a start what the checkpoint does not have (edge).
+"""`JournalReplay`: applies, at a start, the journal's blocks that came after the checkpoint (edge).
 
 `recovery` decides which journal files count and from where; here their blocks are read and applied,
-by the code that applies a group at run time. What is replayed is flushed in between, so that a long
-journal does not fill the memory, unless the disk is full.
+by the code that applies a group at run time. Replayed entries are flushed in between, so that a
+long journal does not fill the memory, unless the disk is full.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pulsar_py.storage.write_cache import AppendGate, WriteCache
 
 
 class ReplayTarget(Protocol):
-    """What takes in what is replayed; the bookie."""
+    """The part of the Bookie to which blocks are applied."""
 
     async def find_or_none(self, ledger_id: int) -> Ledger | None:
-        """The ledger, brought to life if it is only stored; it may be deleted."""
+        """The ledger, loaded from the index if it is not in memory; it may be deleted."""
 
     def adopt(self, ledger_id: int, record: LedgerRecord) -> Ledger:
-        """Take in a ledger that is not there."""
+        """Add a ledger that is neither in memory nor in the index."""
 
     def apply_section(self, ledger: Ledger, section: Section) -> None:
-        """Take in what a block has of a ledger."""
+        """Apply a ledger's section of a journal block."""
 
     def apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
-        """Take in a ledger's changed record."""
+        """Apply a ledger's changed record."""
 
 
 class JournalReplay:
@@ -56,7 +56,7 @@ class JournalReplay:
         write_cache_bytes: int,
         target: ReplayTarget,
     ) -> None:
-        """Beyond `write_cache_bytes` what was replayed is flushed."""
+        """Whenever more than `write_cache_bytes` were replayed they are flushed."""
         self._disk = disk
         self._storage = storage
         self._cache = cache
@@ -66,10 +66,10 @@ class JournalReplay:
         self._target = target
 
     async def run(self) -> Mark | None:
-        """Replay what the checkpoint does not have; the end of it, None where all is new.
+        """Replay the blocks after the checkpoint; returns the journal's end, None on a new disk.
 
         Raises:
-            CorruptDataError: Something confirmed is damaged.
+            CorruptDataError: Confirmed data is damaged or missing.
         """
         mark = self._storage.manifest.mark
         found = await find_files(self._disk, mark)
@@ -87,13 +87,15 @@ class JournalReplay:
 
     async def _make_directories(self) -> None:
         if await self._storage.has_files():
-            raise CorruptDataError("MANIFEST and journal are missing, and there is data")
+            raise CorruptDataError(
+                "MANIFEST and journal are missing, but there are entry logs or index tables"
+            )
         for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
             await self._disk.make_directory(directory)
         await self._disk.sync_directory("")
 
     async def _flush_if_there_is_room(self) -> None:
-        """A full disk is no reason not to start: what was replayed stays in memory until then."""
+        """Flush replayed entries; on a full disk they stay in memory, so that a start succeeds."""
         if self._gate.is_shut:
             return
         try:
@@ -124,13 +126,15 @@ class JournalReplay:
         for section in block.sections:
             ledger = await target.find_or_none(section.ledger_id)
             if ledger is None:
-                raise CorruptDataError(f"{place}: entries of ledger {section.ledger_id}, unknown")
+                raise CorruptDataError(
+                    f"{place}: entries of ledger {section.ledger_id}, which has no record"
+                )
             if section.last_entry_id <= ledger.last_add_confirmed or ledger.record.is_deleted:
                 continue
             if section.first_entry_id != ledger.last_add_confirmed + 1:
                 raise CorruptDataError(
-                    f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} "
-                    f"follows entry {ledger.last_add_confirmed}"
+                    f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} follows "
+                    f"entry {ledger.last_add_confirmed}, expected {ledger.last_add_confirmed + 1}"
                 )
             ledger.last_add_pushed = ledger.last_add_taken = section.last_entry_id
             target.apply_section(ledger, section)

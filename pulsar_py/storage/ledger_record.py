@@ -1,9 +1,9 @@
-"""LedgerRecord: the stored state of one ledger (open or closed, its end, its labels); a value.
+"""`LedgerRecord`: the stored state of one ledger: open or closed, its end, its labels (a value).
 
-The same bytes stand in the journal (a change) and in the index (the state at a checkpoint). Of an
-open ledger, entries that follow the record in the journal come after its end.
+The journal (for a change) and the index (for the state at a checkpoint) store the same bytes. An
+open ledger's entries that follow the record in the journal come after the end in the record.
 
-Layout, big-endian, no padding (its length is stored by whoever holds it):
+Layout, big-endian, no padding (the length is stored beside it, by journal and index):
 
     u8   flags: 1 closed, 2 fenced, 4 deleted (a tombstone)
     u8   ensemble size          u8   write quorum size      u8   ack quorum size
@@ -13,7 +13,8 @@ Layout, big-endian, no padding (its length is stored by whoever holds it):
     u16  count of custom metadata; for each
          u16 key length, key in UTF-8, u32 value length, value
 
-Bytes that end early or go on are a `CorruptDataError`; the checksum is the holder's.
+Too few or too many bytes are a `CorruptDataError`; the checksum is that of the journal's block or
+of the index's page.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ class LedgerRecord:
         )
 
     def at(self, last_entry_id: int, length_bytes: int) -> LedgerRecord:
-        """The same with another end."""
+        """The same record with another end."""
         return replace(self, last_entry_id=last_entry_id, length_bytes=length_bytes)
 
     def closed(self, *, is_fenced: bool, last_entry_id: int, length_bytes: int) -> LedgerRecord:
-        """The same, ended for good."""
+        """The same record, closed at that end."""
         return replace(
             self,
             is_closed=True,
@@ -75,7 +76,7 @@ class LedgerRecord:
         )
 
     def info(self, ledger_id: int) -> LedgerInfo:
-        """The record as the store's users see it."""
+        """The record as a `LedgerInfo`, without an end while the ledger is open."""
         return LedgerInfo(
             ledger_id=ledger_id,
             is_closed=self.is_closed,
@@ -113,7 +114,7 @@ class LedgerRecord:
         """Read the stored form.
 
         Raises:
-            CorruptDataError: It is not one.
+            CorruptDataError: The bytes are not a record.
         """
         try:
             return cls._decode(data)

@@ -1,11 +1,11 @@
-"""LedgerStorage: keeps flushed entries and ledgers in entry logs and index tables (edge).
+"""`LedgerStorage`: keeps flushed entries and ledgers in entry logs and index tables (edge).
 
-Entry logs hold the entries, the index says where, the manifest names the files that count. Each
-change goes the same way: new runs are written and synced, then the new index table, then the
-manifest that names both is put in place; only then does memory follow, and files that are no longer
-named are removed. A crash anywhere leaves the old manifest or the new one.
+Entry logs hold the entries, the index has their places, the manifest names the files that count.
+Each change takes the same steps: new runs are written and synced, then the new index table, then
+the manifest that names both is replaced; only then is the state in memory changed, and files that
+are no longer named are removed. A crash anywhere leaves the old manifest or the new one.
 
-Flushes, merges and compactions prepare their files side by side and publish one at a time.
+Flushes, merges and compactions prepare their files concurrently and publish one at a time.
 
 Source: the roles of LedgerStorage, EntryLogger and SortedLedgerStorage in Apache BookKeeper.
 """
@@ -69,7 +69,7 @@ class RunWriter:
         return None if self._log is None else self._log.log_id
 
     async def add(self, run: list[Buffer], count: int) -> Location:
-        """Give a run its place; written in slices, durable after `sync`."""
+        """Give a run its place; it is written in larger pieces, and durable after `sync`."""
         log = self._log
         if log is None or log.end >= self._storage.settings.entry_log_bytes:
             log = await self._roll()
@@ -93,7 +93,7 @@ class RunWriter:
             self._has_new_name = False
 
     def published(self) -> None:
-        """Forget what was added: the manifest names it now."""
+        """Forget the runs that were added: the manifest names them now."""
         self.added_bytes.clear()
 
     async def close(self) -> None:
@@ -104,11 +104,12 @@ class RunWriter:
             await each.close()
 
     async def abandon(self, *, remove: bool) -> None:
-        """Give up what was added and not published: the next run begins another log.
+        """Give up the runs that were not published: the next run begins another log.
 
-        With `remove` its files go; not after a failed publication, which may have named them.
+        With `remove` their files are removed. Not after a failed publication: the new manifest may
+        be in place and name them.
         """
-        # The error at hand is what counts; a file that stays is removed by the next start.
+        # An error here would hide the first one; the next start removes a file that stays.
         with suppress(StorageError):
             await self.close()
             for log_id in self.added_bytes if remove else ():
@@ -135,9 +136,9 @@ class Change:
     added: Mapping[int, int] = field(default_factory=dict)
     """Bytes of new runs, by log."""
     deleted: Sequence[int] = ()
-    """Ledgers whose runs are garbage from now on."""
+    """Deleted ledgers, whose runs are garbage from now on."""
     removed_log_id: int | None = None
-    """A log whose living runs are among `items`, with their new places."""
+    """A log whose live runs are among `items`, with their new places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,10 @@ class LedgerStorage:
         self._publishing = asyncio.Lock()
         self._next_log_id = manifest.next_log_id
         self._next_table_id = manifest.next_table_id
-        # What a collection copies to; its log stays while that goes on, whatever is deleted.
+        # The writer of a collection's copies. Its log stays while the collection goes on, even if
+        # all ledgers in it are deleted.
         self._copier: RunWriter | None = None
-        # Ledgers deleted while a log is copied: their copies must not come back.
+        # Ledgers deleted while a log is copied: their copies must not get into the index.
         self._deleted_meanwhile: set[int] | None = None
 
     @property
@@ -175,7 +177,7 @@ class LedgerStorage:
 
     @classmethod
     async def open(cls, disk: Disk, settings: BookieSettings) -> LedgerStorage:
-        """Open what the manifest names, and remove what a crash left over.
+        """Open the files that the manifest names, and remove others, which a crash left over.
 
         Raises:
             CorruptDataError: The manifest or a file it names is damaged or missing.
@@ -211,7 +213,7 @@ class LedgerStorage:
         return self._next_log_id - 1
 
     async def flush(self, generation: Generation) -> None:
-        """Make a sealed generation part of the logs; after an error it can be tried again.
+        """Write a sealed generation to logs and index; after an error it can be tried again.
 
         Raises:
             DiskFullError, StorageError: The disk can't do it now; nothing has changed.
@@ -247,7 +249,7 @@ class LedgerStorage:
         return items
 
     async def set_mark(self, mark: tuple[int, int]) -> None:
-        """Move the journal's mark alone, when nothing of the journal is needed any more."""
+        """Publish a new mark alone, when no block of the journal is needed any more."""
         await self._publish(Change(mark=mark))
 
     async def _publish(self, change: Change) -> None:
@@ -280,7 +282,7 @@ class LedgerStorage:
             if number % SLICE_LEDGERS_COUNT == 0:
                 await asyncio.sleep(0)
             if await self.record(ledger_id) is None:
-                continue  # Deleted twice; its bytes were counted the first time.
+                continue  # It was deleted in an earlier flush, too, which counted its bytes.
             for location in (await self.index.ledger_runs(ledger_id)).values():
                 log = logs[location.log_id]
                 logs[location.log_id] = replace(log, live_bytes=log.live_bytes - location.length)
@@ -299,7 +301,7 @@ class LedgerStorage:
             next_log_id=self._next_log_id,
             next_table_id=self._next_table_id,
         )
-        # Files before the mark are removed: a mark that moves back would want them again.
+        # Journal files before the mark are removed, so the mark must never move back.
         assert manifest.mark >= self.manifest.mark, (manifest.mark, self.manifest.mark)
         await self.disk.replace(MANIFEST_PATH, manifest.encode())
         self.manifest = manifest
@@ -312,7 +314,7 @@ class LedgerStorage:
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
     ) -> tuple[Sequence[EntryBytes], int]:
-        """The run with `entry_id`, and the entry's place in it; read-ahead goes to the read cache.
+        """The run with `entry_id`, and the entry's index in it; read-ahead goes to the read cache.
 
         Raises:
             CorruptDataError: The run is damaged or missing.
@@ -325,7 +327,7 @@ class LedgerStorage:
         return None if record is None or record.is_deleted else record
 
     async def merge(self) -> bool:
-        """Merge tables of the index if that is due; returns whether it was."""
+        """Merge some tables of the index if that is due; returns whether it did."""
         tables = list(self.index.tables)
         chosen = compaction.choose_merge([table.keys_count for table in tables])
         if chosen is None:
@@ -352,25 +354,25 @@ class LedgerStorage:
         return self._copier
 
     def end_collection(self) -> None:
-        """The collection has ended, whether or not it succeeded."""
+        """Note that the collection has ended, whether or not it succeeded."""
         self._copier = None
 
     def begin_copying(self) -> None:
-        """A log is being copied from now on, up to `end_copying`."""
+        """Note the ledgers that are deleted from now on, until `end_copying`."""
         assert self._deleted_meanwhile is None
         self._deleted_meanwhile = set()
 
     def end_copying(self) -> None:
-        """The copying has ended, whether or not it succeeded."""
+        """Note that the copying has ended, whether or not it succeeded."""
         self._deleted_meanwhile = None
 
     async def publish_copies(self, log_id: int, copies: Mapping[int, list[Copy]]) -> None:
-        """Put copies of all living runs of a log in its place; `copies` by ledger.
+        """Replace a log by copies of all its live runs; `copies` are by ledger.
 
-        Nothing changes if the log is gone: all that lived in it was deleted meanwhile.
+        Nothing changes if the log is gone because all its ledgers were deleted meanwhile.
 
         Raises:
-            CorruptDataError: The copies are not all that is alive in the log; nothing changed.
+            CorruptDataError: The copies are not all live runs of the log; nothing changed.
         """
         async with self._publishing:
             assert self._deleted_meanwhile is not None
@@ -385,7 +387,7 @@ class LedgerStorage:
             kept_bytes = sum(copy.location.length for copy in kept)
             if kept_bytes != self.manifest.logs[log_id].live_bytes:
                 raise CorruptDataError(
-                    f"{log_path(log_id)}: found {kept_bytes} bytes of living runs, "
+                    f"{log_path(log_id)}: found {kept_bytes} bytes of live runs, "
                     f"expected {self.manifest.logs[log_id].live_bytes}"
                 )
             added = Counter[int]()
@@ -395,7 +397,7 @@ class LedgerStorage:
             await self._publish_locked(Change(items, added=added, removed_log_id=log_id))
 
     async def remove_dead_logs(self) -> None:
-        """Remove logs of which nothing is alive, the one that flushes add to included.
+        """Remove logs without live runs, the one that flushes add to included.
 
         Raises:
             StorageError: It can't be done now; nothing has changed.
@@ -407,7 +409,7 @@ class LedgerStorage:
             await self._publish(Change())
 
     async def roll_log(self) -> None:
-        """Let the next flush begin a log, so that this one may be compacted."""
+        """Let the next flush begin a new log, so that the current one may be compacted."""
         await self._writer.close()
 
     async def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Ledger: one ledger in memory, shared by its handles, the journal and the write cache.
+"""`Ledger`: one ledger in memory, shared by its handles, the journal and the write cache (pure).
 
-A `Ledger` lives while a handle or an unflushed generation of the write cache holds it; any other
-ledger is a record in the index. `Ledgers` finds the living one, so that there is never a second.
-Nothing here waits or writes.
+A `Ledger` object exists while a handle or an unflushed generation of the write cache refers to it;
+any other ledger is only a record in the index. `Ledgers` finds the object, so that there is never a
+second one for the same ledger.
 
 Invariant: `last_add_confirmed` <= `last_add_taken` <= `last_add_pushed`; `pending` are the entries
 after `last_add_taken`; the journal is writing those that are taken and not confirmed.
@@ -40,7 +40,7 @@ class Ledger:
 
     def __init__(self, ledger_id: int, record: LedgerRecord) -> None:
         self.ledger_id = ledger_id
-        # What changes seldom; its end only counts once the ledger is closed.
+        # Stored state that changes seldom; its end only counts once the ledger is closed.
         self.record = record
         self.last_add_confirmed = record.last_entry_id
         self.length_bytes = record.length_bytes
@@ -48,19 +48,19 @@ class Ledger:
         self.last_add_taken = record.last_entry_id
         # Entries waiting for the journal.
         self.pending: list[bytes | Lent] = []
-        # Lent ones among them, and among those that the journal has taken.
+        # The number of lent entries among them, and among those that the journal has taken.
         self.lent_pending_count = 0
         self.lent_taken_count = 0
         # The writer's owner; None without a writer, and after its `on_failed` was called.
         self.listener: LedgerListener | None = None
-        # Why nothing can be appended; None while it can.
+        # The error that refuses appends; None while they are accepted.
         self.refusal: StorageError | None = None
-        # Called when nothing is pending any more, nor taken by the journal.
+        # Called once when `is_settled` becomes true.
         self.settled_callbacks: list[Callable[[], None]] = []
 
     @property
     def is_settled(self) -> bool:
-        """Whether every appended entry is confirmed or was given up."""
+        """Whether every appended entry is confirmed or has failed."""
         return not self.pending and self.last_add_taken == self.last_add_confirmed
 
     def confirm(self, last_entry_id: int, size_bytes: int) -> None:
@@ -73,7 +73,7 @@ class Ledger:
     def give_up(self, refusal: StorageError) -> Sequence[bytes | Lent]:
         """Refuse further entries and drop the pending ones; returns those.
 
-        Entries that the journal has taken stay with it.
+        The journal goes on writing the entries that it has taken.
         """
         if self.refusal is None:
             self.refusal = refusal
@@ -83,12 +83,12 @@ class Ledger:
         return pending
 
     def take_back(self) -> None:
-        """The journal failed to write what it had taken; `give_up` came before."""
-        assert not self.pending, f"ledger {self.ledger_id}: entries would follow a hole"
+        """Drop the entries that the journal took and failed to write; call `give_up` before."""
+        assert not self.pending, f"ledger {self.ledger_id}: entries would follow lost ones"
         self.last_add_taken = self.last_add_pushed = self.last_add_confirmed
 
     def notify_settled(self) -> None:
-        """Call those who wait for `is_settled`, if it holds now."""
+        """Call `settled_callbacks` if `is_settled` is true now."""
         if self.settled_callbacks and self.is_settled:
             callbacks, self.settled_callbacks = self.settled_callbacks, []
             for callback in callbacks:
@@ -101,8 +101,8 @@ class Ledger:
 
 
 ENTRY_OVERHEAD_BYTES = 64
-"""Cost of an entry in memory beside its bytes: the object's header, its place in a list, and
-what the allocator adds. Counted, so that a hundred thousand tiny entries can't exceed a limit."""
+"""Memory of an entry beside its bytes: the object's header, its place in a list, and what the
+allocator adds. It is counted so that many tiny entries can't exceed a limit by far."""
 
 
 def entries_cost(entries: Sequence[bytes | Lent]) -> int:
@@ -111,32 +111,32 @@ def entries_cost(entries: Sequence[bytes | Lent]) -> int:
 
 
 class Ledgers:
-    """The living ledgers by id."""
+    """The `Ledger` objects that exist, by id; it keeps none of them alive."""
 
     def __init__(self) -> None:
         self._living: WeakValueDictionary[int, Ledger] = WeakValueDictionary()
 
     def find(self, ledger_id: int) -> Ledger | None:
-        """The living ledger of that id."""
+        """The ledger's object; None if there is none."""
         return self._living.get(ledger_id)
 
     def adopt(self, ledger_id: int, record: LedgerRecord) -> Ledger:
-        """The living ledger of that id, made from its record if there is none."""
+        """The ledger's object, made from its record if there is none."""
         ledger = self._living.get(ledger_id)
         if ledger is None:
             ledger = self._living[ledger_id] = Ledger(ledger_id, record)
         return ledger
 
     def living(self) -> list[Ledger]:
-        """All of them, in no order."""
+        """All objects, in no order."""
         return list(self._living.values())
 
 
 def check_password(ledger: Ledger, password: bytes) -> None:
-    """Refuse another password than the ledger was created with.
+    """Refuse a password other than the one that the ledger was created with.
 
     Raises:
-        StorageError: It is another one.
+        StorageError: The password does not match.
     """
     if ledger.record.password_digest != digest(password):
         raise StorageError(f"ledger {ledger.ledger_id}: the password does not match")

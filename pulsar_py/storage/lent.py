@@ -1,13 +1,13 @@
 """Lent entries: large entries that stay in the appender's memory until they are confirmed.
 
-A caller that appends a view, or several pieces, keeps the memory and promises not to change it
-until the entry is answered. Entries below `LENT_BYTES` are copied at once, which is cheaper than
-counting what they pin. The journal writes the pieces of a larger one as they are; when it is
-confirmed the write cache copies it once, or keeps the view itself if that is read-only and nearly
-all of its buffer.
+A caller that appends a view, or several pieces, keeps the memory and must not change it until the
+entry is confirmed or failed. Entries below `LENT_BYTES` are copied at once, which is cheaper than
+counting the memory that they keep alive. The journal writes the pieces of a larger one without a
+copy; when it is confirmed the write cache copies it once, or keeps the view itself if that is
+read-only and nearly all of its buffer.
 
-`Pins` counts what lent entries keep alive: a view of a kilobyte keeps its whole buffer. Each buffer
-counts once, with its whole size, however many entries lie in it. Pure.
+`Pins` counts the memory that lent entries keep alive: a view of a kilobyte keeps its whole buffer.
+Each buffer counts once, with its whole size, however many entries are in it. Pure.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.ledgers.store import LentEntry
 
 NEARLY_ALL: Final = 15 / 16
-"""The share of its buffer from which on a view is kept instead of a copy; so no two disjoint views
-of one buffer are."""
+"""A view that is at least this share of its buffer is kept instead of copied. The share is above
+one half, so of two disjoint views of one buffer at most one is kept."""
 
 
 class Lent:
@@ -36,7 +36,7 @@ class Lent:
         return self.size_bytes
 
     def owned(self) -> tuple[EntryBytes, int]:
-        """The entry in memory that nobody changes, and that memory's bytes beyond the entry."""
+        """The entry in memory that never changes, and the bytes of that memory beyond the entry."""
         if len(self.pieces) == 1:
             (piece,) = self.pieces
             if isinstance(piece, bytes):
@@ -48,7 +48,7 @@ class Lent:
 
 
 def taken(data: LentEntry) -> bytes | Lent:
-    """An entry as it waits for the journal: a copy of a small one, else `Lent`."""
+    """An entry in the form that waits for the journal: a copy of a small one, else a `Lent`."""
     pieces = data if isinstance(data, tuple) else (data,)
     size_bytes = sum(map(len, pieces))
     if size_bytes < LENT_BYTES:
@@ -62,21 +62,21 @@ class _Pinned:
     __slots__ = ("buffer", "buffer_bytes", "entries_bytes", "pieces_count")
 
     def __init__(self, buffer: object, buffer_bytes: int) -> None:
-        self.buffer = buffer  # kept, so that its identity stays its own
+        self.buffer = buffer  # a reference, so that its `id` is not given to another object
         self.buffer_bytes = buffer_bytes
         self.entries_bytes = 0
         self.pieces_count = 0
 
     @property
     def rest_bytes(self) -> int:
-        """Bytes that it keeps alive beyond its entries."""
+        """Bytes of the buffer beyond its entries."""
         return max(self.buffer_bytes - self.entries_bytes, 0) if self.pieces_count else 0
 
 
 class Pins:
     """The buffers that lent entries keep alive.
 
-    The gate counts each entry's own bytes; `rest_bytes` is what the buffers have beyond them.
+    The gate counts each entry's own bytes; `rest_bytes` are the buffers' bytes beyond those.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class Pins:
         return change
 
     def remove(self, lent: Lent) -> int:
-        """Count it no more; returns by how many bytes the rest shrinks, negative if it grows."""
+        """Uncount an entry; returns by how many bytes the rest shrinks, negative if it grows."""
         change = 0
         for piece in lent.pieces:
             buffer, _ = _buffer(piece)

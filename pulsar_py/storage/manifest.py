@@ -1,4 +1,4 @@
-"""Manifest: names the files of the storage, and the mark up to which they replace the journal.
+"""`Manifest`: names the storage's files, and the mark up to which they replace the journal.
 
 The file `MANIFEST` is replaced as a whole at each checkpoint and after each merge and compaction.
 It has a line of 33 characters, then JSON (small: it grows with files, not with ledgers):
@@ -42,8 +42,8 @@ class LogState:
 class Manifest:
     """Everything that is part of the storage.
 
-    Invariant: ids are below the next ones, so that no file is ever written twice; of a log's bytes
-    none are alive that it does not have; a table is named once.
+    Invariant: all ids are below `next_log_id` and `next_table_id`, so that no file name is used
+    twice; a log has at most as many live bytes as bytes; a table is named once.
     """
 
     mark: tuple[int, int] = (1, 0)
@@ -82,7 +82,7 @@ class Manifest:
         """Read the stored form.
 
         Raises:
-            CorruptDataError: It is damaged, or of another version.
+            CorruptDataError: It is damaged; of another version it is a `FormatVersionError`.
         """
         head = data[:_HEAD_LENGTH].decode(errors="replace").split()
         body = data[_HEAD_LENGTH:]
@@ -101,5 +101,5 @@ class Manifest:
             next_log_id=content["next_log"],
             next_table_id=content["next_table"],
         )
-        manifest.check()  # The checksum fits, so these are our own words.
+        manifest.check()  # An assertion is enough: the checksum matches, so we wrote these bytes.
         return manifest

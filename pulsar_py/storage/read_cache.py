@@ -1,11 +1,11 @@
-"""ReadCache: decoded stretches of entry logs, bounded in bytes (pure).
+"""`ReadCache`: decoded stretches of entry logs, bounded in bytes (pure).
 
-A stretch is what one read of a log brought: runs of one ledger, each found by any entry in it. They
-share memory, so the least recently used stretch is dropped as a whole; a cursor that reads on finds
-the runs that were read ahead for it. The bound counts the memory that they hold, not their payload.
+A stretch is the result of one read of a log: runs of one ledger, each found by any entry in it.
+They share memory, so the least recently used stretch is dropped as a whole; a cursor that reads on
+finds the runs that were read ahead for it. The bound counts their memory, not only the entries.
 
 A run may carry a mark: the first read that finds it is reported, together with the id of the entry
-behind the cached ones, so that those can be fetched before they are asked for.
+after the cached ones, so that those can be fetched before a reader needs them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pulsar_py.common.buffer import EntryBytes
 
 RUN_OVERHEAD_BYTES = 512
 ENTRY_OVERHEAD_BYTES = 4
-"""For the place at which an entry ends."""
+"""Bytes for the stored end of an entry."""
 
 OnMark = Callable[[int, int], None]
-"""Called with a ledger's id, and the id of the entry behind those that were read ahead."""
+"""Called with a ledger's id, and the id of the entry after those that were read ahead."""
 
 
 RunKey: TypeAlias = tuple[int, int]
-"""A ledger's id and a first entry id."""
+"""A ledger's id and the id of a run's first entry."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stretch:
-    """Runs that one read brought."""
+    """The runs of one read."""
 
     cost_bytes: int
     keys: list[RunKey]
@@ -49,9 +49,9 @@ class ReadCache:
         self._stretches: OrderedDict[_Stretch, None] = OrderedDict()
         # First entry ids of each ledger's runs, ascending.
         self._firsts: dict[int, list[int]] = {}
-        # By the key of a run that is here: the entry to report when it is found.
+        # The entry to report when a cached run is found, by the run's key.
         self._marks: dict[RunKey, int] = {}
-        # By the key of a run that is here: bytes that came with it and that nobody has asked for.
+        # Bytes that were read ahead and not used yet, by the key of the run that they begin with.
         self._unread: dict[RunKey, int] = {}
         self.unread_bytes = 0
         self.size_bytes = 0
@@ -60,9 +60,10 @@ class ReadCache:
     def put(
         self, ledger_id: int, runs: Sequence[tuple[int, Sequence[EntryBytes]]], size_bytes: int
     ) -> None:
-        """Keep the runs of a stretch, by first entry ids: those that are not here.
+        """Keep the runs of a stretch, by first entry ids, but for those that are cached already.
 
-        `size_bytes` is what their entries hold; a stretch larger than the whole cache is not kept.
+        `size_bytes` is the memory of all their entries; a stretch larger than the whole cache is
+        not kept.
         """
         new = [(first, run) for first, run in runs if (ledger_id, first) not in self._runs]
         cost = size_bytes + sum(
@@ -80,15 +81,15 @@ class ReadCache:
             self._forget(next(iter(self._stretches)))
 
     def mark(self, ledger_id: int, first_entry_id: int, next_entry_id: int) -> None:
-        """Report `next_entry_id` when that run is found, if it is here."""
+        """Report `next_entry_id` when that run is found; does nothing if it is not cached."""
         key = (ledger_id, first_entry_id)
         if key in self._runs:
             self._marks[key] = next_entry_id
 
     def count_unread(self, ledger_id: int, first_entry_id: int, size_bytes: int) -> None:
-        """Count so many bytes in `unread_bytes` until that run is found, if it is here.
+        """Count `size_bytes` in `unread_bytes` until that run is found, if it is cached.
 
-        They were fetched with it for somebody who has not come to it yet.
+        They were fetched together with it, ahead of a reader.
         """
         key = (ledger_id, first_entry_id)
         if key in self._runs:
@@ -101,7 +102,7 @@ class ReadCache:
         return entry_id
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
-        """The run with `entry_id`, and the entry's place in it."""
+        """The run with `entry_id`, and the entry's index in it; None if it is not cached."""
         key = self._key_of(ledger_id, entry_id)
         if key is None:
             return None

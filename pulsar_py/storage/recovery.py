@@ -1,11 +1,11 @@
-"""Decides about the journal files that a start finds: replay, cut off, or refuse (pure).
+"""Decides which journal files a start replays, and up to where, or refuses the start (pure).
 
-A file without a header was reserved and never confirmed anything. Each header names the file before
-it and where that one ends; so the files that count are a chain from the newest header back to the
-checkpoint's mark, and only the newest file has an end to be found out. There the first block that
-isn't whole is a torn write and is cut off, unless a whole block stands behind it: then it was
-confirmed once and is damaged now, and so is a file that ends before the place its successor names.
-Nothing confirmed is ever skipped: the start is refused with the file and offset.
+A file without a header was reserved, and no block in it was ever confirmed. Each header names the
+file before it and that file's end. So the files that count are a chain from the newest header back
+to the checkpoint's mark, and only the newest file's end is unknown. There the first block that
+isn't whole is a torn write and is cut off, unless a whole block follows: then it was confirmed once
+and is damaged now, and so is a file that ends before the place that its successor names. No
+confirmed block is ever skipped: instead the start fails with the file and offset.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, FileHeader
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One journal file, and what a start found in it."""
+    """One journal file as a start finds it."""
 
     file_id: int
     path: str
     header: FileHeader | None
     has_blocks: bool
-    """Whether there is a whole block of this file; only asked where the header is missing."""
+    """Whether the file has a whole block; only looked up if the header is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayFile:
-    """A file to replay from `start`, up to `end` or, if that is None, to its last whole block."""
+    """A file to replay from `start` to `end` (offsets) or, if None, to its last whole block."""
 
     file_id: int
     path: str
@@ -47,7 +47,7 @@ class ReplayPlan:
 
 
 def plan_replay(found: Sequence[FoundFile], mark: tuple[int, int]) -> ReplayPlan:
-    """Plan a start's work on the files of the journal, given the checkpoint's mark.
+    """The journal files to replay and those to remove, given the checkpoint's mark.
 
     Raises:
         CorruptDataError: A file is missing or has lost its header.
@@ -81,7 +81,9 @@ def _chain(
                 f"{files[0].path} says that it goes on to {end}"
             )
         if file.header.file_id != file_id:
-            raise CorruptDataError(f"{file.path}: has the header of file {file.header.file_id}")
+            raise CorruptDataError(
+                f"{file.path}: has the header of journal file {file.header.file_id}"
+            )
         is_marked = file_id == mark[0] and mark[1] > 0
         start = max(mark[1], FILE_HEADER_BYTES) if is_marked else FILE_HEADER_BYTES
         files.insert(0, ReplayFile(file_id, file.path, start, end))
@@ -91,16 +93,16 @@ def _chain(
         if previous < mark:
             raise CorruptDataError(
                 f"{file.path}: follows offset {previous[1]} of journal file {previous[0]}, "
-                f"the checkpoint reaches to {mark[1]} of {mark[0]}"
+                f"but the checkpoint ends at offset {mark[1]} of journal file {mark[0]}"
             )
         file_id, end = previous
 
 
 def check_end(file: ReplayFile, stopped_at: int, *, has_later_block: bool) -> None:
-    """Decide about the place where whole blocks end.
+    """Decide whether the first block that isn't whole is a torn write or damage.
 
     Raises:
-        CorruptDataError: It can't be a torn write: something confirmed is damaged.
+        CorruptDataError: It can't be a torn write: confirmed data is damaged.
     """
     if file.end is not None and stopped_at < file.end:
         raise CorruptDataError(

@@ -1,14 +1,14 @@
-"""RunReader: brings runs of entries from the entry logs into the read cache (edge).
+"""`RunReader`: reads runs of entries from the entry logs into the read cache (edge).
 
 A miss loads a *stretch*: the run that holds the entry and the neighbours that follow it in the log.
 A reader that comes to the last run of a stretch reads in order, so the entries that follow are
-fetched while it is busy: a *window* of pieces, each a stretch, as large as the settings allow. Each
-time the reader begins with a piece, the window moves on by one; so there is always enough under way
-to cover the turns that a busy loop and the disk's threads take. Of several readers each gets half
+fetched ahead of it: a *window* of pieces, each a stretch, as large as the settings allow. Each time
+the reader begins with a piece, the window moves on by one; so enough reads are always under way to
+cover the turns that a busy loop and the disk's threads take. Of several readers each gets half
 of the room that is left.
 
-What always holds: each run is checked before it is cached, and what was fetched ahead and not yet
-wanted fills at most a third of the cache, or a run more.
+What always holds: each run is checked before it is cached, and entries that were fetched ahead and
+not yet read fill at most a third of the cache, or a run more.
 
 Source: the read-ahead of DbLedgerStorage in Apache BookKeeper.
 """
@@ -41,19 +41,19 @@ PIECE_BYTES = 2 * MIB
 """The most bytes of a piece; at most a quarter of a window, save where one run is larger."""
 
 READS_COUNT = 3
-"""Pieces read ahead at a time, of all ledgers: a thread is left for everybody else."""
+"""Pieces of all ledgers that are read ahead at a time: one of the disk's threads stays free."""
 
 READERS_COUNT = 4
-"""Ledgers for which something is fetched ahead at a time."""
+"""Ledgers whose entries are fetched ahead at a time."""
 
 PIECES_COUNT = 32
-"""Most pieces of a window: where topics take turns, each run lies by itself."""
+"""The most pieces of a window: where topics wrote in turns, each run is a piece of its own."""
 
 LEDGERS_COUNT = 256
-"""Ledgers of which it is known where their last miss ended, and their window."""
+"""Ledgers for which the end of the last miss, and the window, are remembered."""
 
 SMALLEST_PART = 4
-"""A read of less than this part of a piece costs more turns of the loop than it saves."""
+"""A read of less than one in so many parts of a piece costs more than it saves, and is not made."""
 
 
 class _Piece:
@@ -67,11 +67,11 @@ class _Piece:
         self.end = _end(runs)
         self.size_bytes = _size_bytes(runs)
         self.has_begun = False
-        self.done = done  # set when all of it that can be cached is
+        self.done = done  # set when the read has ended, and its runs are cached if it succeeded
 
 
 class _Window:
-    """The pieces fetched ahead of one ledger's reader, in order; it has begun none of them."""
+    """The pieces fetched ahead of one ledger's reader, in order, none of them read yet."""
 
     __slots__ = ("coming_count", "end", "is_finding", "pieces", "size_bytes")
 
@@ -102,7 +102,7 @@ class _Window:
         return True
 
     def piece_with(self, entry_id: int) -> _Piece | None:
-        """The piece that brings an entry; None if none does."""
+        """The piece with an entry; None if none has it."""
         for piece in self.pieces:
             if piece.first <= entry_id < piece.end:
                 return piece
@@ -110,7 +110,7 @@ class _Window:
 
 
 class RunReader:
-    """Reads of all ledgers. Owned by the LedgerStorage."""
+    """Reads the runs of all ledgers. Owned by the LedgerStorage."""
 
     def __init__(
         self,
@@ -126,13 +126,13 @@ class RunReader:
         self._piece_bytes = min(PIECE_BYTES, settings.fetch_ahead_bytes // 4)
         self._smallest_bytes = self._piece_bytes // SMALLEST_PART
         self._cache_bytes = settings.read_cache_bytes
-        # Where stretches of large entries are read to, which are views of it.
+        # Stretches of large entries are read into this memory, and the entries are views of it.
         self._memory = ReusedMemory(settings.read_cache_bytes)
-        # What reads that are under way will bring, and windows that have such.
+        # Bytes of the reads under way, and the number of windows that have such reads.
         self._coming_bytes = 0
         self._coming_windows_count = 0
         self._reading = asyncio.Semaphore(READS_COUNT)
-        # By ledger, the entry behind what the last miss brought: who wants that reads in order.
+        # By ledger, the entry after the last miss's stretch: a reader that wants it reads in order.
         self._ends: OrderedDict[int, int] = OrderedDict()
         self._windows: OrderedDict[int, _Window] = OrderedDict()
         self._tasks = TaskOwner("run reader")
@@ -142,17 +142,17 @@ class RunReader:
     async def load(
         self, ledger_id: int, entry_id: int, ahead_bytes: int
     ) -> tuple[Sequence[EntryBytes], int]:
-        """The run with `entry_id`, and the entry's place in it; the rest of the stretch is cached.
-
-        # Hot path: benchmarks/micro_storage.py, catch-up
+        """The run with `entry_id`, and the entry's index in it; the rest of the stretch is cached.
 
         Raises:
             CorruptDataError: The run is damaged or missing.
         """
+        # Hot path: benchmarks/micro_storage.py, catch-up
         window = self._windows.get(ledger_id)
         if window is not None and (piece := window.piece_with(entry_id)) is not None:
             if piece.done.done():
-                del self._windows[ledger_id]  # It gave way before it was wanted, or failed.
+                # It was read, yet the cache missed: it failed, or was dropped before it was used.
+                del self._windows[ledger_id]
             elif piece.has_begun:
                 await asyncio.shield(piece.done)
                 found = self._cache.find(ledger_id, entry_id)
@@ -182,7 +182,7 @@ class RunReader:
             try:
                 data = await self._read(runs)
             except FileNotFoundError:
-                continue  # Compacted since the index was asked; it knows the new place.
+                continue  # The log was compacted meanwhile; the index has the new place by now.
             checked = self._decode(ledger_id, runs, data)
             return runs[: len(checked)], checked[0][1]
         raise CorruptDataError(f"{path}: missing; it has entry {entry_id} of ledger {ledger_id}")
@@ -196,10 +196,12 @@ class RunReader:
     def _decode(
         self, ledger_id: int, runs: list[FoundRun], data: EntryBytes
     ) -> list[tuple[int, Sequence[EntryBytes]]]:
-        """Check the runs of a stretch and cache them: by first entry ids, up to a damaged one.
+        """Check the runs of a stretch and cache them, up to the first damaged one.
+
+        Returns them by first entry ids.
 
         Raises:
-            CorruptDataError: That is the first.
+            CorruptDataError: The first run is damaged.
         """
         start = runs[0][1].offset
         checked: list[tuple[int, Sequence[EntryBytes]]] = []
@@ -215,11 +217,11 @@ class RunReader:
         return checked
 
     def _fetch_ahead(self, ledger_id: int, entry_id: int) -> None:
-        """A reader in order will soon want `entry_id`: move its window there."""
+        """Move a reader's window to `entry_id`, which it will soon want, as it reads in order."""
         window = self._windows.get(ledger_id)
         if window is None or not window.slide(entry_id):
             cached_end = self._cache.end_of(ledger_id, entry_id)
-            # With all of it here up to another reader's window, that one is its window, too.
+            # If all entries up to another reader's window are cached, both share that window.
             if window is None or not entry_id < window.first <= cached_end:
                 window = _Window(cached_end)
         remember(self._windows, ledger_id, window, LEDGERS_COUNT)
@@ -237,7 +239,7 @@ class RunReader:
             and size_bytes > self._smallest_bytes
             and (window.coming_count or self._coming_windows_count < READERS_COUNT)
         ):
-            # From now on, not when the task begins: many may come here in one turn of the loop.
+            # Counted now, not when the task begins: this may run many times in one loop turn.
             self._coming_windows_count += not window.coming_count
             window.coming_count += 1
             self._coming_bytes += size_bytes
@@ -245,7 +247,7 @@ class RunReader:
             self._tasks.spawn(self._fetch(ledger_id, window, size_bytes), "fetch ahead")
 
     async def _fetch(self, ledger_id: int, window: _Window, size_bytes: int) -> None:
-        """Fetch about `size_bytes` of the entries behind a window, if there are any."""
+        """Fetch about `size_bytes` of the entries after a window, if there are any."""
         try:
             piece = await self._ask(ledger_id, window, size_bytes)
             if piece is not None:
@@ -254,7 +256,7 @@ class RunReader:
                 self._extend(ledger_id, window)
                 await self._bring(ledger_id, piece)
         except (StorageError, FileNotFoundError):
-            # A reader that needs the entries reads them itself, and gets the error.
+            # No error is lost: a reader that needs the entries reads them itself, and gets it.
             logger.debug("fetching ahead failed", exc_info=True)
         finally:
             self._coming_bytes -= size_bytes
@@ -262,7 +264,10 @@ class RunReader:
             self._coming_windows_count -= not window.coming_count
 
     async def _ask(self, ledger_id: int, window: _Window, size_bytes: int) -> _Piece | None:
-        """Add what follows: None at the ledger's end, and where the write cache has the rest."""
+        """Add the next piece to a window; None if the logs have no entries after it.
+
+        That is so at the ledger's end, or if the rest is only in the write cache.
+        """
         try:
             runs = await self._index.find_runs(ledger_id, window.end, size_bytes)
         finally:
@@ -274,7 +279,7 @@ class RunReader:
         return piece
 
     async def _bring(self, ledger_id: int, piece: _Piece) -> None:
-        """Cache a piece, unless somebody has done so meanwhile."""
+        """Read and cache a piece, unless a reader has done so meanwhile."""
         cache = self._cache
         try:
             async with self._reading:
@@ -291,7 +296,7 @@ class RunReader:
             piece.done.set_result(None)
 
     async def close(self) -> None:
-        """Wait until nothing is being fetched any more."""
+        """Start no more reads, and wait for those under way."""
         self._is_closed = True
         await self._tasks.drain()
 
@@ -300,7 +305,7 @@ def _checked_run(key: RunKey, location: Location, data: EntryBytes, start: int) 
     """A run of a stretch that begins at `start` of its log.
 
     Raises:
-        CorruptDataError: It is damaged, or another than the index says.
+        CorruptDataError: It is damaged, or not the run that the index names.
     """
     path, offset = log_path(location.log_id), location.offset
     run = decode_run(data, path, offset, start=offset - start, length=location.length)
@@ -318,7 +323,7 @@ def _checked_run(key: RunKey, location: Location, data: EntryBytes, start: int) 
 
 
 def _fitting(runs: list[FoundRun], limit_bytes: int) -> list[FoundRun]:
-    """The runs of a stretch that a cache of that size keeps together; at least the first."""
+    """The first runs of a stretch, as many as a cache of that size can hold; at least one."""
     for count, (_, location) in enumerate(runs):
         limit_bytes -= location.length + RUN_OVERHEAD_BYTES + ENTRY_OVERHEAD_BYTES * location.count
         if limit_bytes < 0:
@@ -331,6 +336,6 @@ def _size_bytes(runs: list[FoundRun]) -> int:
 
 
 def _end(runs: list[FoundRun]) -> int:
-    """Id of the entry behind a stretch."""
+    """Id of the entry after a stretch."""
     first_entry_id, location = runs[-1]
     return first_entry_id + location.count

@@ -1,12 +1,12 @@
-"""WriteCache: confirmed entries that are in no entry log yet; AppendGate: bounds what is appended.
+"""`WriteCache` has the confirmed entries that are in no entry log yet; `AppendGate` bounds appends.
 
-Two generations: the current one grows by whole groups; at a size or an age it is sealed and flushed
-while the next one grows. Pure: the flush itself belongs to `ledger_storage`. Reads look into both.
+There are two generations: the current one grows by whole groups; at a size or an age it is sealed
+and flushed while the next one grows. Reads look into both. Pure: `ledger_storage` flushes.
 
 The `AppendGate` bounds memory: each append takes its cost from it before it is queued, and the cost
 is given back when a generation was flushed, entries failed, or their ledger was deleted. The gate
 counts appends against the free space of the disk, too; that room grows only when the Housekeeper
-has looked at the disk again.
+has checked the free space again.
 
 Invariant: in a generation, a ledger's entries have ids from `first_entry_id` without gaps, and the
 current generation's follow the sealed one's.
@@ -26,36 +26,36 @@ from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, entries_cost
 from pulsar_py.storage.lent import Lent, Pins
 
 LEDGER_OVERHEAD_BYTES = 1024
-"""Cost of a ledger in a generation beside its entries."""
+"""Estimated memory of a ledger in a generation beside its entries."""
 
 CUT_ENTRIES_COUNT = 256
-"""Entries looked at together when a read is cut to size."""
+"""Entries that are measured together when a read is cut to its limit of bytes."""
 
 _SHUT_BYTES = 1 << 62
 
 
 class AppendGate:
-    """Whether there is room for another entry: one comparison an append.
+    """Decides whether there is room for another entry, with one comparison an append.
 
-    `room_bytes` is the smaller one of two rooms: what memory takes, and what the disk took when
-    somebody last looked, less all that was appended since. While the gate is shut it is far below
-    zero, so that the comparison covers that as well.
+    `room_bytes` is the smaller of two numbers: the bytes that may still be added to memory, and
+    the room that the last check found on the disk, less all bytes appended since. While the gate is
+    shut it is far below zero, so that the comparison covers that as well.
     """
 
     __slots__ = ("_excess_bytes", "_holds_all", "_reason", "limit_bytes", "pins", "room_bytes")
 
     def __init__(self, limit_bytes: int, *, holds_all: bool = False) -> None:
-        """`holds_all`: memory is where entries stay, so that a full one is a full disk."""
+        """`holds_all`: entries stay in memory for good, so full memory counts as a full disk."""
         self.limit_bytes = limit_bytes
         self._holds_all = holds_all
-        # What lent entries keep alive beside their own bytes.
+        # Counts the memory that lent entries keep alive beside their own bytes.
         self.pins = Pins()
-        # What may still be appended; negative while shut.
+        # Bytes that may still be appended; negative while shut.
         self.room_bytes = limit_bytes
         # Why the gate is shut; None while it is open.
         self._reason: StorageError | None = None
-        # Memory's room less the disk's, which an append leaves as it is; as long as nobody has
-        # looked, the disk has no end.
+        # Memory's room less the disk's; an append takes from both, so this stays the same. Before
+        # the first check the disk counts as endless.
         self._excess_bytes = -_SHUT_BYTES
 
     @property
@@ -79,7 +79,7 @@ class AppendGate:
         return room_bytes if self._reason is None else room_bytes + _SHUT_BYTES
 
     def give_back(self, cost_bytes: int) -> None:
-        """Return memory to the gate; the room on the disk stays as it is known."""
+        """Return memory to the gate; the known room on the disk stays the same."""
         self._set_excess(self._excess_bytes + cost_bytes)
         self.room_bytes += cost_bytes
         assert self.waiting_bytes >= 0, "more came back than was appended"
@@ -93,7 +93,7 @@ class AppendGate:
                     self.give_back(self.pins.remove(entry))
 
     def set_disk_room(self, room_bytes: int) -> None:
-        """Note that the disk has `room_bytes` beside the entries that wait."""
+        """Note that the disk has `room_bytes` beyond those that the waiting entries need."""
         self._set_excess(self._memory_room_bytes - room_bytes)
 
     def _set_excess(self, excess_bytes: int) -> None:
@@ -124,7 +124,7 @@ class AppendGate:
         if self.is_disk_bound:
             return DiskFullError(
                 f"{self.waiting_bytes} bytes wait for the disk, "
-                f"which has room for {max(self.room_bytes, 0)} more"
+                f"which has room for {max(self.room_bytes, 0)} more: make room on it"
             )
         if self._holds_all:
             return DiskFullError(f"{self.waiting_bytes} of {self.limit_bytes} bytes are in use")
@@ -139,13 +139,13 @@ class CachedLedger:
     def __init__(self, ledger: Ledger, first_entry_id: int, length_bytes: int) -> None:
         # Keeps the ledger alive, so that its state is found until it is in the index.
         self.ledger = ledger
-        # As of this generation; the ledger's own may be ahead.
+        # The record at this generation; the ledger's own may be newer.
         self.record = ledger.record
         self.first_entry_id = first_entry_id
         self.entries: list[EntryBytes] = []
-        # What entries that are views keep alive beside their own bytes.
+        # Memory that entries which are views keep alive beside their own bytes.
         self.kept_bytes = 0
-        # Bytes of the whole ledger as of this generation.
+        # Bytes of the whole ledger at the end of this generation.
         self.length_bytes = length_bytes
 
     def final_record(self) -> LedgerRecord:
@@ -167,26 +167,26 @@ class Generation:
 
     def __init__(self, born_seconds: float, mark: tuple[int, int]) -> None:
         self.ledgers: dict[int, CachedLedger] = {}
-        # What flushing it gives back to the gate.
+        # The cost that is given back to the gate when it is flushed.
         self.entries_cost_bytes = 0
-        # When it was begun, on the clock's monotonic scale.
+        # The monotonic time of its beginning.
         self.born_seconds = born_seconds
-        # Journal file and offset up to which its content reaches.
+        # Journal file and offset of the end of the last group in it.
         self.mark = mark
 
     @property
     def cost_bytes(self) -> int:
-        """Memory it holds."""
+        """Estimated memory of the generation."""
         return self.entries_cost_bytes + LEDGER_OVERHEAD_BYTES * len(self.ledgers)
 
     def flush_bytes(self) -> int:
-        """Room that flushing it takes, at most; ledgers deleted since take none."""
+        """The most space on the disk that flushing it takes; deleted ledgers take none."""
         return LEDGER_OVERHEAD_BYTES * len(self.ledgers) + sum(
             sum(map(len, cached.living_entries)) for cached in self.ledgers.values()
         )
 
     def touch(self, ledger: Ledger) -> CachedLedger:
-        """The ledger's part, begun after its last confirmed entry if it is new."""
+        """The ledger's part; a new one begins after the ledger's last confirmed entry."""
         cached = self.ledgers.get(ledger.ledger_id)
         if cached is None:
             cached = self.ledgers[ledger.ledger_id] = CachedLedger(
@@ -199,7 +199,7 @@ class Generation:
     ) -> None:
         """Add confirmed entries that follow the ledger's last confirmed one.
 
-        `kept_bytes` are what they keep alive beside their own bytes.
+        `kept_bytes` is the memory that they keep alive beside their own bytes.
         """
         cached = self.touch(ledger)
         assert not cached.record.is_deleted, f"ledger {ledger.ledger_id}: entries after its end"
@@ -223,7 +223,7 @@ class Generation:
         return freed
 
     def forget(self, ledger_id: int) -> None:
-        """Drop a deleted ledger that no index will have to hear of."""
+        """Drop a deleted ledger in a volatile engine, where no index needs its record."""
         del self.ledgers[ledger_id]
 
 
@@ -236,26 +236,26 @@ class WriteCache:
 
     @property
     def entries_cost_bytes(self) -> int:
-        """The cost that flushing both would give back to the gate."""
+        """The cost that flushing both generations would give back to the gate."""
         sealed_bytes = 0 if self.sealed is None else self.sealed.entries_cost_bytes
         return self.current.entries_cost_bytes + sealed_bytes
 
     def seal(self, now_seconds: float) -> Generation:
-        """Begin a new generation; the old one is now there to be flushed."""
+        """Begin a new generation; returns the old one, which has to be flushed."""
         assert self.sealed is None
         self.sealed = self.current
         self.current = Generation(now_seconds, self.sealed.mark)
         return self.sealed
 
     def drop_sealed(self) -> Generation:
-        """Forget the sealed generation: it is in the entry logs, durably."""
+        """Forget the sealed generation, which is durable in the entry logs; returns it."""
         sealed = self.sealed
         assert sealed is not None
         self.sealed = None
         return sealed
 
     def find(self, ledger_id: int, entry_id: int) -> tuple[Sequence[EntryBytes], int] | None:
-        """Cached entries with `entry_id` among them, and its place there."""
+        """Cached entries with `entry_id` among them, and its index there; None if not cached."""
         for generation in (self.current, self.sealed):
             if generation is not None and (cached := generation.ledgers.get(ledger_id)):
                 place = entry_id - cached.first_entry_id
@@ -273,7 +273,7 @@ def cut(
     end = min(place + count, len(entries))
     chosen: list[EntryBytes] = []
     while place < end:
-        # A piece at a time: what follows may be a whole backlog.
+        # Measured piece by piece: the entries that follow may be a whole backlog.
         piece = entries[place : min(place + CUT_ENTRIES_COUNT, end)]
         piece_bytes = sum(map(len, piece))
         if piece_bytes > max_bytes:

@@ -66,8 +66,8 @@ def _read_message(body: bytes, start: int, index: int) -> tuple[int, SingleMessa
     end = split + metadata.payload_size
     if split > len(body) or not metadata.IsInitialized() or not split <= end <= len(body):
         raise PayloadError(
-            f"message {index} of a batch: {metadata.payload_size} bytes at {split} do not fit "
-            f"its {len(body)} bytes"
+            f"message {index} of a batch: its payload of {metadata.payload_size} bytes at {split} "
+            f"does not fit the batch's {len(body)} bytes"
         )
     return end, metadata, body[split:end]
 

@@ -1,7 +1,7 @@
 """Builds the frames of a client's commands: one function for each command (pure).
 
-Callers name values and not fields. A field with its default value is not sent. Commands with
-many fields of which a caller decides most (PRODUCER, SUBSCRIBE, ACK) are built by the caller as
+Callers pass values, not protobuf messages. A field with its default value is not sent. Commands
+with many fields that callers set (PRODUCER, SUBSCRIBE, ACK) are built by the caller as
 their `Command…` message and framed by `commands.encode`; `SendEncoder` builds SEND for the hot path
 with a reused message. CLOSE_PRODUCER, CLOSE_CONSUMER, PING and PONG stand in `commands`: both sides
 send them.
@@ -83,7 +83,7 @@ def connect(
     proxy_to_broker_url: str | None = None,
     protocol_version: int = CURRENT_VERSION,
 ) -> bytes:
-    """Shake hands; `proxy_to_broker_url` is `host:port`, for a proxy that has to go on to it."""
+    """Begin the handshake; `proxy_to_broker_url` is the `host:port` that a proxy connects to."""
     return encode(
         CommandConnect(
             client_version=client_version,
@@ -114,7 +114,7 @@ def lookup(
     is_authoritative: bool = False,
     listener_name: str | None = None,
 ) -> bytes:
-    """Ask who owns a topic; authoritative after a redirect that said so."""
+    """Ask which broker owns a topic; authoritative after a redirect that said so."""
     return encode(
         CommandLookupTopic(
             topic=topic,
@@ -162,7 +162,7 @@ def watch_topic_list(
     *,
     topics_hash: str | None = None,
 ) -> bytes:
-    """Ask for the topics that match, and for news of them from then on."""
+    """Ask for the topics whose names match, and for every later change of that list."""
     return encode(
         CommandWatchTopicList(
             namespace=namespace,
@@ -175,7 +175,7 @@ def watch_topic_list(
 
 
 def watch_topic_list_close(request_id: int, watcher_id: int) -> bytes:
-    """No more news, please."""
+    """End a WATCH_TOPIC_LIST: no more changes are sent."""
     return encode(CommandWatchTopicListClose(request_id=request_id, watcher_id=watcher_id))
 
 
@@ -207,13 +207,13 @@ def unsubscribe(consumer_id: int, request_id: int, *, is_forced: bool = False) -
 
 
 def flow(consumer_id: int, permits_count: int) -> bytes:
-    """Allow that many more messages; above 0."""
+    """Allow the broker to send `permits_count` more messages; above 0."""
     assert permits_count > 0, f"consumer {consumer_id}: {permits_count} permits"
     return encode(CommandFlow(consumer_id=consumer_id, messagePermits=permits_count))
 
 
 def ack(command: CommandAck) -> bytes:
-    """Acknowledge; the caller fills the command, with `request_id` where it wants a receipt."""
+    """Acknowledge; the caller fills the command, with `request_id` if it wants an ACK_RESPONSE."""
     return encode(command)
 
 
@@ -223,7 +223,7 @@ def redeliver_unacknowledged(
     *,
     consumer_epoch: int | None = None,
 ) -> bytes:
-    """Ask for messages again: those entries, or without any all that are unacknowledged."""
+    """Ask for messages again: those of `message_ids`, or all unacknowledged ones if it is empty."""
     return encode(
         CommandRedeliverUnacknowledgedMessages(
             consumer_id=consumer_id, message_ids=message_ids, consumer_epoch=consumer_epoch

@@ -55,19 +55,19 @@ _PREFIXES: Final[dict[str, bytes]] = {
 _VARINTS: Final = tuple(varint(size) for size in range(1024))
 
 
-# The only texts of an ACK, which has them rarely: without this byte it has none.
+# An ACK's only texts are its properties, which it rarely has: without this byte it has none.
 _ACK: Final = BaseCommand.ACK
-# A MESSAGE has none at all.
+# A MESSAGE has no texts at all, so it need not be checked for UTF-8.
 _MESSAGE: Final = BaseCommand.MESSAGE
 _ACK_PROPERTIES_TAG: Final = bytes((CommandAck.PROPERTIES_FIELD_NUMBER << 3 | 2,))
 
 
 def read_command(data: bytes) -> BaseCommand:
-    """Parse what a frame has as its command.
+    """Parse the command of a frame.
 
     Raises:
-        RemoteProtocolError: It can't be parsed, its type is unknown, the sub-message of its type is
-            missing, or a required field is, or a text of it is not UTF-8.
+        RemoteProtocolError: It can't be parsed, its type is unknown, the sub-message of its type or
+            a required field is missing, or a text of it is not UTF-8.
     """
     # Hot path: read_command in benchmarks/micro.
     try:
@@ -144,7 +144,7 @@ class SendReceiptEncoder:
     ) -> bytes:
         """The frame for one stored entry; ledger and entry -1 say that it was a duplicate.
 
-        `highest_sequence_id` repeats that of the SEND, and stays away where that had none.
+        `highest_sequence_id` repeats that of the SEND, and is left out if that had none.
         """
         # Hot path: SEND_RECEIPT in benchmarks/micro.
         message = self._message
@@ -164,7 +164,8 @@ class SendReceiptEncoder:
         return _RECEIPT_HEADS[len(data)] + data
 
 
-# The second byte tells it from a checksum's magic; every entry that is delivered has one.
+# The second byte of an entry tells a broker entry metadata block from a checksum block. Every entry
+# that is delivered begins with one of the two.
 _BROKER_BLOCK_MAGIC_END = MAGIC_BROKER_ENTRY_METADATA[1]
 _LINE: Final = bytes(range(256))
 _FIRST_BYTES: Final = tuple(bytes((value,)) for value in range(256))
@@ -193,14 +194,14 @@ def _buffers(parts: list[Buffer], entries_bytes_count: int) -> list[Buffer]:
 
 
 def _first_byte(entry_id: int) -> int:
-    """Of the varint; the ids up to the next multiple of 128 have those that follow it."""
+    """The first byte of the id's varint; ids up to the next multiple of 128 share the others."""
     return entry_id & 0x7F | (0x80 if entry_id >> 7 else 0)
 
 
 def _same_frames(
     before: bytes, after: bytes, entry_id: int, block: list[EntryBytes]
 ) -> list[Buffer]:
-    """Frames of entries of one length: one text between all of them, then one byte in each."""
+    """Frames of entries of one length: the same bytes around each, but for one of its entry id."""
     command_size, size = len(before) + 1 + len(after), len(block[0])
     sizes = _pack_sizes(command_size + 4 + size, command_size)
     first = _first_byte(entry_id)
@@ -250,7 +251,7 @@ class MessageEncoder:
     ) -> bytes:
         """The beginning of the frame; `payload_length` bytes of an entry have to follow it.
 
-        `ack_set` are the words of the indexes to deliver; None or none means all.
+        `ack_set` has the words of the batch indexes to deliver; None or empty means all.
         """
         # Hot path: MESSAGE in benchmarks/micro.
         message_id = self._message_id
@@ -268,7 +269,7 @@ class MessageEncoder:
     def encode_run(
         self, entries: Iterable[StoredEntry], *, strips_broker_entry_metadata: bool
     ) -> tuple[list[Buffer], int]:
-        """MESSAGE frames of entries without anything special, and how many bytes of entries."""
+        """MESSAGE frames without redelivery counts, ack sets and epochs, and the entries' bytes."""
         # Hot path: tailing in `make bench`. One call a run, not one an entry: of the frames in it
         # only entry ids and lengths differ.
         pack_sizes, first_bytes = _pack_sizes, _FIRST_BYTES
@@ -316,9 +317,9 @@ class MessageEncoder:
         return buffers, bytes_count
 
     def _around_entry_id(self, ledger_id: int, entry_id: int) -> tuple[bytes, bytes]:
-        """The command before and after the first byte of its entry id, the last 7 bits of that.
+        """The command before and after the first byte of the entry id's varint.
 
-        Entry ids that differ in those alone have the same.
+        That byte holds the lowest 7 bits; entry ids that differ in them alone share both parts.
         """
         message_id = self._message_id
         message_id.ledgerId = ledger_id

@@ -1,8 +1,8 @@
 """Builds the frames of a broker's responses: one function for each form of response (pure).
 
-Callers name values and not fields. Every other command, a client's too, is framed by `encode` with
-its `Command…` message. The names of `command_codec` are here as well, so that callers import one
-module.
+Callers pass values, not protobuf messages. Every other command, a client's too, is framed by
+`encode` with its `Command…` message. The names of `command_codec` are here as well, so that callers
+import one module.
 
 Source: Commands in Pulsar's common module.
 """
@@ -111,7 +111,7 @@ NO_REQUEST_ID: Final = 2**64 - 1
 
 
 def ping() -> bytes:
-    """Ask whether the peer is there."""
+    """Ask the peer to show that it is alive."""
     return _PING
 
 
@@ -141,7 +141,7 @@ def connected(
 def auth_challenge(
     auth_method_name: str, auth_data: bytes, *, server_version: str, protocol_version: int
 ) -> bytes:
-    """Ask for (more, or fresh) credentials."""
+    """Ask for credentials: further ones in the handshake, or fresh ones after it."""
     return encode(
         CommandAuthChallenge(
             server_version=server_version,
@@ -152,12 +152,12 @@ def auth_challenge(
 
 
 def success(request_id: int, schema: Schema | None = None) -> bytes:
-    """Answer a request that has no answer of its own."""
+    """Answer a request whose success has no command of its own."""
     return encode(CommandSuccess(request_id=request_id, schema=schema))
 
 
 def error(request_id: int, code: ServerError.ValueType, message: str) -> bytes:
-    """Refuse a request; `NO_REQUEST_ID` for the connection itself."""
+    """Refuse a request; `NO_REQUEST_ID` refuses the connection itself."""
     return encode(CommandError(request_id=request_id, error=code, message=message))
 
 
@@ -170,7 +170,7 @@ def producer_success(
     topic_epoch: int | None = None,
     is_ready: bool = True,
 ) -> bytes:
-    """Accept a PRODUCER; not ready: it waits for exclusive access, and another answer follows."""
+    """Accept a PRODUCER; if not `is_ready` it waits for exclusive access, and an answer follows."""
     return encode(
         CommandProducerSuccess(
             request_id=request_id,
@@ -202,7 +202,7 @@ def ack_response(
     message: str | None = None,
     txn_id: tuple[int, int] | None = None,
 ) -> bytes:
-    """Answer an ACK that asked for a receipt; `txn_id` is (most, least significant bits)."""
+    """Answer an ACK that has a request id; `txn_id` is (most, least significant bits)."""
     response = CommandAckResponse(
         consumer_id=consumer_id, request_id=request_id, error=code, message=message
     )
@@ -246,7 +246,7 @@ def close_producer(
     assigned_url: str | None = None,
     assigned_url_tls: str | None = None,
 ) -> bytes:
-    """Close a producer; a broker gives no request id, and perhaps where the topic is now."""
+    """Close a producer; a broker sends no request id, and the topic's new URL where it knows it."""
     return encode(
         CommandCloseProducer(
             producer_id=producer_id,
@@ -264,7 +264,7 @@ def close_consumer(
     assigned_url: str | None = None,
     assigned_url_tls: str | None = None,
 ) -> bytes:
-    """Close a consumer; a broker gives no request id, and perhaps where the topic is now."""
+    """Close a consumer; a broker sends no request id, and the topic's new URL where it knows it."""
     return encode(
         CommandCloseConsumer(
             consumer_id=consumer_id,
@@ -287,7 +287,7 @@ def message_id_data(
     batch_index: int = -1,
     batch_size: int | None = None,
 ) -> MessageIdData:
-    """A position as the wire has it; partition and batch index are left out below 0."""
+    """A position as MessageIdData; a partition or batch index below 0 is left out."""
     data = MessageIdData(
         ledgerId=to_unsigned(position.ledger_id), entryId=to_unsigned(position.entry_id)
     )
@@ -324,7 +324,7 @@ def get_topics_of_namespace_response(
     topics_hash: str,
     is_changed: bool,
 ) -> bytes:
-    """Answer GET_TOPICS_OF_NAMESPACE; without change the list has to be empty."""
+    """Answer GET_TOPICS_OF_NAMESPACE; `topics` has to be empty if `is_changed` is False."""
     return encode(
         CommandGetTopicsOfNamespaceResponse(
             request_id=request_id,
@@ -350,7 +350,7 @@ def watch_topic_list_success(
 def watch_topic_update(
     watcher_id: int, new_topics: Iterable[str], deleted_topics: Iterable[str], topics_hash: str
 ) -> bytes:
-    """Tell a watcher what changed; the hash is that of the whole list after it."""
+    """Tell a watcher what changed; the hash is that of the whole list after the change."""
     return encode(
         CommandWatchTopicUpdate(
             watcher_id=watcher_id,
@@ -395,7 +395,7 @@ def lookup_response(
     is_authoritative: bool,
     is_proxy_through_service_url: bool,
 ) -> bytes:
-    """Answer LOOKUP: connect to that broker, or ask it (`is_redirect`)."""
+    """Answer LOOKUP: connect to that broker, or send it the LOOKUP again (`is_redirect`)."""
     kind = CommandLookupTopicResponse
     return encode(
         CommandLookupTopicResponse(
@@ -465,7 +465,7 @@ def tc_client_connect_response(
 
 
 class TransactionResponse(Protocol):
-    """Builds answers within transactions: an id, or an error, or both."""
+    """Builds one kind of answer to a transaction's request: an id, an error, or both."""
 
     def __call__(
         self,

@@ -6,8 +6,8 @@
     ZSTD 3     one Zstandard frame
     SNAPPY 4   one raw Snappy block, which begins with its own length
 
-The whole payload is compressed, a batch's body as one. Nothing is ever inflated beyond the size
-that the metadata names, and that size is checked before. Codecs are loaded when first used, because
+The whole payload is compressed, a batch's body as one. Nothing is inflated beyond the size in the
+message's metadata, which the caller checks first. Codecs are loaded when first used, because
 a broker hardly ever needs one. Callers handle large payloads in a thread.
 
 LZ4 and Snappy inflate into the final buffer: another copy, in fresh memory, costs twice as much as
@@ -28,15 +28,19 @@ from pulsar_py.proto.PulsarApi_pb2 import CompressionType
 
 _ZSTD_LEVEL: Final = 3
 _MAX_LZ4_RATIO: Final = 255
-"""A byte of an LZ4 block stands for so many at most."""
+"""The most bytes that one byte of an LZ4 block can inflate to."""
 _MAX_SNAPPY_RATIO: Final = 22
-"""A copy of 64 bytes takes three."""
+"""The most bytes that one byte of a Snappy block can inflate to: a copy of 64 bytes takes three."""
 _LARGE_BYTES: Final = 64 * 1024
-"""Smaller results are cheaper as bytes: slices of bytes cost less than slices of a view."""
+"""Results below this size are returned as `bytes`, whose slices cost less than those of a view."""
 
 
 def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
-    """`data` as the named codec compresses it."""
+    """`data` compressed; unchanged for NONE.
+
+    Raises:
+        ValueError: There is no such codec.
+    """
     match compression:
         case CompressionType.NONE:
             return data
@@ -63,11 +67,11 @@ def decompress(
 ) -> EntryBytes:
     """The decompressed payload, of exactly `uncompressed_size` bytes.
 
-    The caller has checked that size against its limit. A large result may be a view of memory that
-    nobody else has.
+    The caller has checked that size against its limit. A large result may be a view of a buffer of
+    its own.
 
     Raises:
-        PayloadError: The data are damaged, or of another size.
+        PayloadError: The data are damaged or inflate to another size, or the codec is unknown.
     """
     if compression == CompressionType.NONE:
         return data
@@ -116,7 +120,10 @@ def _inflate_into(
     uncompressed_size: int,
     max_ratio: int,
 ) -> EntryBytes:
-    """Memory is taken for what can be, not for whatever somebody claims."""
+    """Inflate into a buffer of that size, unless so few bytes can't inflate to it.
+
+    The size comes from the producer: a small message could otherwise make us allocate any size.
+    """
     # Hot path: batch read in `make bench-spark`, rows of a log.
     if uncompressed_size > max_ratio * len(data):
         raise PayloadError(

@@ -1,4 +1,4 @@
-"""Decides which commands are legal when, and when a peer is dead, for both ends (pure).
+"""`ConnectionState` and `KeepAlive`: the legal commands of each state, and dead peers (pure).
 
     broker   START --CONNECT--> CONNECTING (credentials are checked, perhaps with challenges)
              --CONNECTED sent--> CONNECTED --> CLOSED
@@ -142,7 +142,8 @@ LEGAL_COMMANDS: Final[dict[Side, dict[State, frozenset[BaseCommand.Type.ValueTyp
         State.CLOSED: _NOTHING,
     },
 }
-"""Commands that a side may receive in a state. A broker takes AUTH_RESPONSE only when due."""
+"""Commands that a side may receive in a state. A connected broker takes AUTH_RESPONSE only while a
+challenge is pending."""
 
 
 class ConnectionState:
@@ -169,14 +170,14 @@ class ConnectionState:
 
     @property
     def is_handshake_done(self) -> bool:
-        """Whether the handshake is behind us."""
+        """Whether the handshake is over: the connection is connected or closed."""
         return self.state in (State.CONNECTED, State.CLOSED)
 
     def check(self, command_type: BaseCommand.Type.ValueType) -> None:
-        """Refuse a received command that must not come now.
+        """Refuse a received command that is not legal in this state.
 
         Raises:
-            RemoteProtocolError: It must not; the connection has to be closed.
+            RemoteProtocolError: It is not legal; the connection has to be closed.
         """
         if command_type not in self.legal:
             name = BaseCommand.Type.Name(command_type)
@@ -196,7 +197,9 @@ class ConnectionState:
     def on_challenge_sent(self) -> None:
         """Broker: AUTH_CHALLENGE was sent, in the handshake or to refresh credentials."""
         if self.side is not Side.BROKER or self.state not in (State.CONNECTING, State.CONNECTED):
-            raise LocalProtocolError(f"no challenge while {self.side.value} {self.state.value}")
+            raise LocalProtocolError(
+                f"{self.side.value}: AUTH_CHALLENGE can't be sent while {self.state.value}"
+            )
         self.is_challenge_pending = True
         self.legal = LEGAL_COMMANDS[self.side][self.state] | {_C.AUTH_RESPONSE}
 
@@ -212,7 +215,9 @@ class ConnectionState:
 
     def _expect(self, state: State) -> None:
         if self.state is not state:
-            raise LocalProtocolError(f"{self.side.value}: {self.state.value}, not {state.value}")
+            raise LocalProtocolError(
+                f"{self.side.value}: the connection is {self.state.value}, expected {state.value}"
+            )
 
     def _move(self, state: State) -> None:
         self.state = state
@@ -231,12 +236,12 @@ class Handshake:
     supports_auth_refresh: bool
     """Whether the client answers AUTH_CHALLENGE once it is connected."""
     supports_broker_entry_metadata: bool
-    """Whether version and flag say that it parses broker entry metadata."""
+    """Whether the client's version and feature flag say that it parses broker entry metadata."""
     supports_partial_producer: bool
 
     @classmethod
     def from_connect(cls, connect: CommandConnect, own_version: int = CURRENT_VERSION) -> Handshake:
-        """Read the command; flags that are not there are false."""
+        """Read the command; missing feature flags count as false."""
         flags = connect.feature_flags
         version = connect.protocol_version
         return cls(
@@ -282,7 +287,10 @@ class KeepAliveDecision(Enum):
 
 
 class KeepAlive:
-    """When to ask whether the peer is there, and when to give it up. One for each connection."""
+    """Decides when to send PING and when a peer counts as dead. One for each connection.
+
+    Times are seconds of the clock that `now` is taken from.
+    """
 
     __slots__ = ("_due_at", "_interval_seconds", "is_waiting")
 
@@ -290,14 +298,14 @@ class KeepAlive:
         self, *, now: float, interval_seconds: float = KEEP_ALIVE_INTERVAL_SECONDS
     ) -> None:
         self._interval_seconds = interval_seconds
-        # When the next tick is.
+        # The time of the next tick.
         self._due_at = now + interval_seconds
         # A PING was sent and nothing has been received since. Any received bytes clear it.
         self.is_waiting = False
 
     @property
     def due_at(self) -> float:
-        """When `tick` has something to decide next."""
+        """The time of the next tick, in the seconds of `now`."""
         return self._due_at
 
     def tick(
@@ -310,7 +318,8 @@ class KeepAlive:
     ) -> KeepAliveDecision:
         """Decide; before `due_at` there is nothing to do.
 
-        A peer whose data we do not read (back-pressure) is not given up: its answer may be there.
+        A peer whose data we do not read now (back-pressure) does not count as dead: its PONG may be
+        among the unread bytes.
         """
         if now < self._due_at:
             return KeepAliveDecision.NOTHING

@@ -49,7 +49,8 @@ class EntrySummary:
     __slots__ = ()
 
     is_plain: bool
-    """Nothing about it asks for a closer look: one whole message of a user, to be sent now."""
+    """Whether it is one whole, readable message of a user, without delay or transaction, so that no
+    filter has to look at it."""
     is_readable: bool
     messages_count: int
     """At least 1."""
@@ -58,7 +59,7 @@ class EntrySummary:
     producer_name: str
     sequence_id: int
     highest_sequence_id: int
-    """Of a batch's last message where the producer tells, else equal to `sequence_id`."""
+    """That of a batch's last message if the producer sent it, else equal to `sequence_id`."""
     publish_time_millis: int
     broker_timestamp_millis: int
     """0 where the broker stored none."""
@@ -70,7 +71,7 @@ class EntrySummary:
     is_partition_key_base64: bool
     ordering_key: bytes | None
     uuid: str | None
-    """Of a chunked message; the next three are 0 without it."""
+    """The id of a chunked message, equal in all its chunks; without it the next three are 0."""
     chunk_id: int
     chunks_count: int
     total_chunk_bytes: int
@@ -81,12 +82,12 @@ class EntrySummary:
     is_null_value: bool
     compression: int
     uncompressed_size: int
-    """0 where the producer does not tell."""
+    """0 where the producer did not set it."""
     payload_size: int
 
     @property
     def is_marker(self) -> bool:
-        """Whether a broker wrote the entry for itself; it is never delivered."""
+        """Whether the entry is a marker, which a broker wrote; markers are never delivered."""
         return self.marker_type >= 0
 
     @property
@@ -106,7 +107,7 @@ class EntrySummary:
 
 
 class FullSummary(EntrySummary):
-    """The summary of any entry, all of it read at once."""
+    """The summary of any entry; all fields are read when it is made."""
 
     __slots__ = (
         "broker_timestamp_millis",
@@ -140,8 +141,8 @@ class FullSummary(EntrySummary):
 class PlainSummary(EntrySummary):
     """The summary of an entry whose metadata has the three required fields and nothing else.
 
-    Most unbatched messages are such entries. It costs one object and no parsing: what everyone asks
-    is the same for all of them, the rest is read when somebody asks.
+    Most unbatched messages are such entries. It costs one object and no parsing: the fields that
+    dispatch reads are equal in all plain entries, and the others are parsed on first use.
     """
 
     __slots__ = ("_data",)
@@ -166,7 +167,7 @@ class PlainSummary(EntrySummary):
     uncompressed_size = 0
 
     def __init__(self, data: EntryBytes) -> None:
-        """`data` is the stored entry, without a broker's block."""
+        """`data` is the stored entry, without broker entry metadata in front."""
         self._data = data
 
     @property
@@ -176,27 +177,30 @@ class PlainSummary(EntrySummary):
 
     @property
     def sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
-        """The producer's number of it."""
+        """The producer's sequence id."""
         return parse_metadata(self._data).sequence_id
 
     @property
     def highest_sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
-        """The same as `sequence_id`: it is one message."""
+        """Equal to `sequence_id`, since the entry is one message."""
         return self.sequence_id
 
     @property
     def publish_time_millis(self) -> int:  # type: ignore[override]  # Read when asked.
-        """The producer's clock."""
+        """The publish time, milliseconds since 1970 by the producer's clock."""
         return parse_metadata(self._data).publish_time
 
     @property
     def payload_size(self) -> int:  # type: ignore[override]  # Read when asked.
-        """Bytes behind the headers."""
+        """The bytes after the metadata."""
         return len(self._data) - metadata_bounds(self._data)[1]
 
 
 class PlainMark:
-    """Stands for the summary of a plain entry until somebody asks for more than this."""
+    """Stands for the summary of a plain entry; has the fields that are equal in all of them.
+
+    It saves an object for each entry where a reader needs nothing else.
+    """
 
     __slots__ = ()
 
@@ -215,11 +219,12 @@ _CHECKSUM_AT = 2
 _SIZE_AT = CHECKSUM_BLOCK_SIZE
 
 _TOGETHER_COUNT = 100
-"""Headers that are compared at once; each shape keeps two numbers of that size, some kilobytes."""
+"""How many headers one comparison takes; each shape keeps two numbers of that many headers, some
+kilobytes."""
 
 _NEW_SHAPE_EVERY = 32
-"""Plain entries of other shapes until the next one is learnt: where producers take turns, learning
-each time would cost more than it saves."""
+"""Plain entries of other shapes after which one becomes the new shape: where producers alternate,
+changing the shape with each entry would cost more than it saves."""
 
 # sequence_id and publish_time, and nothing behind them.
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -227,13 +232,13 @@ _is_plain_tail = re.compile(rb"\x10" + _VARINT + rb"\x18" + _VARINT).fullmatch
 
 
 def summarize_entry(data: EntryBytes) -> EntrySummary:
-    """Read the headers of a stored entry; never fails."""
+    """The summary of a stored entry; of an unreadable one `is_readable` is False."""
     # Hot path: summarize_entry in benchmarks/micro.
     return PlainSummary(data) if _plain_headers_end(data) else summarize_parsed(data)
 
 
 def _plain_headers_end(data: EntryBytes) -> int:
-    """Where the headers of a plain entry end; 0 if it is another."""
+    """The offset after the metadata of a plain entry; 0 if the entry is not plain."""
     try:
         magic, _, size = _unpack_headers(data)
         if (
@@ -252,9 +257,9 @@ def _plain_headers_end(data: EntryBytes) -> int:
 class PlainShape:
     """The headers that plain entries of one producer share, as one comparison of large numbers.
 
-    They differ in checksum, sequence id and time alone, and of these numbers only the bits that say
-    how long they are have to agree. Entries of another shape are looked at in full, and now and
-    then one of those becomes the new shape.
+    They differ only in checksum, sequence id and publish time, and of the latter two the varints
+    must have the same lengths, which their highest bits say. Entries of another shape are examined
+    one by one, and every `_NEW_SHAPE_EVERY`th plain one of them becomes the new shape.
 
     Invariant: a `data` with `int.from_bytes(data[:end]) & mask == pattern` is a plain entry.
     """
@@ -321,7 +326,7 @@ class PlainShape:
 
 
 def summarize_parsed(data: EntryBytes) -> FullSummary:
-    """The same by parsing the metadata, whatever it holds."""
+    """The summary of any entry, by parsing its metadata; never raises."""
     summary = FullSummary()
     try:
         start, end = metadata_bounds(data)
@@ -402,7 +407,7 @@ def sticky_key(summary: EntrySummary) -> bytes:
 
 
 def decode_partition_key(key: str | bytes, *, is_base64: bool) -> bytes:
-    """A key's bytes; one that is flagged as Base64 and is not stands for its own text.
+    """A key's bytes; the text itself if it is flagged as Base64 but can't be decoded.
 
     A key that is not UTF-8 comes as bytes: upb does not refuse it.
     """

@@ -1,4 +1,4 @@
-"""Receives frames, large ones without a copy and into reused memory (pure).
+"""`FrameReceiver`: receives frames, large ones without a copy and into reused memory (pure).
 
     socket --> small buffer --> FrameDecoder --> small frames, as bytes
                     |
@@ -8,7 +8,7 @@ A large frame is received into its final buffer, which belongs to a `ReusedMemor
 as a view.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
-is held; a frame that is too long is refused as soon as its size is there.
+is held; a frame that is too long is refused as soon as its size field has been received.
 
 Source: PulsarDecoder in Pulsar.
 """
@@ -32,9 +32,9 @@ ReceivedFrame = tuple[bytes, bytes | memoryview | None]
 """A serialized BaseCommand; and everything after it, None where there is nothing."""
 
 LARGE_FRAME_BYTES: Final = 64 * 1024
-"""A frame of so many bytes that does not come in one piece gets a buffer of its own."""
+"""A frame of at least this size that does not come in one piece gets a buffer of its own."""
 KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
-"""Memory of a connection that is kept for later frames."""
+"""The most memory that a connection keeps for later frames."""
 
 _SMALL_BUFFER_BYTES: Final = 128 * 1024
 
@@ -52,7 +52,7 @@ class FrameReceiver:
         self._decoder = FrameDecoder(max_frame_bytes)
         self._buffers = ReusedMemory(KEPT_BYTES_LIMIT)
         self._small = memoryview(bytearray(_SMALL_BUFFER_BYTES))
-        # The large frame that has begun, and how much of it is there; None for none.
+        # The buffer of the large frame that has begun, and how many of its bytes are received.
         self._large: memoryview | None = None
         self._filled_bytes = 0
 
@@ -62,12 +62,12 @@ class FrameReceiver:
         self._decoder.set_max_frame_bytes(max_frame_bytes)
 
     def buffer(self) -> memoryview:
-        """Where the next bytes of the stream belong; never empty."""
+        """The memory that the next bytes of the stream have to be received into; never empty."""
         # Hot path: consume in `make bench-client`.
         return self._small if self._large is None else self._large[self._filled_bytes :]
 
     def received(self, size: int) -> Sequence[ReceivedFrame]:
-        """So many bytes were put into `buffer`; returns the frames that are complete with them.
+        """Take note of `size` bytes received into `buffer`; returns the frames that they complete.
 
         Raises:
             RemoteProtocolError: A size is out of bounds; the connection has to be closed.

@@ -47,7 +47,7 @@ def max_frame_bytes(max_message_size: int) -> int:
 
 
 class Frame(NamedTuple):
-    """One command as it came."""
+    """One command as it was received."""
 
     command: bytes
     """A serialized BaseCommand."""
@@ -134,7 +134,7 @@ class FrameDecoder:
         return frames
 
     def _keep(self, data: bytes, position: int) -> None:
-        """Hold the beginning of a frame; what is short is copied so as not to pin `data`."""
+        """Hold the beginning of a frame; a short one is copied, so that `data` can be freed."""
         rest = len(data) - position
         if rest < _SMALL_PIECE:
             self._pieces.append(bytearray(memoryview(data)[position:]))
@@ -169,7 +169,10 @@ class FrameDecoder:
         return position + missing
 
     def _add_piece(self, piece: bytes | memoryview) -> None:
-        """Hold more of the unfinished frame; a peer that trickles bytes costs no object a byte."""
+        """Hold more of the unfinished frame.
+
+        Short pieces are joined: a peer that sends single bytes must not cost an object for each.
+        """
         self._pending_bytes += len(piece)
         last = self._pieces[-1]
         if len(piece) >= _SMALL_PIECE:
@@ -180,7 +183,7 @@ class FrameDecoder:
             self._pieces.append(bytearray(piece))
 
     def _read_size(self) -> None:
-        # The first piece holds the whole size field: what is short is gathered in it.
+        # The first piece holds the whole size field, because short pieces are joined to it.
         (self._total_size,) = SIZE.unpack_from(self._pieces[0])
         if not 4 <= self._total_size <= self._max_total_size:  # noqa: PLR2004 - commandSize
             refuse_frame(self._total_size, 0, self._max_total_size)
@@ -207,7 +210,7 @@ class FrameDecoder:
 
 
 def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoReturn:
-    """Say what is wrong with the sizes of a frame.
+    """Raise the error that says what is wrong with the sizes of a frame.
 
     Raises:
         RemoteProtocolError: Always.
@@ -265,6 +268,6 @@ def encode_message(
     length = len(header) + len(headers_and_payload)
     if length > max_frame_bytes(max_message_size):
         raise LocalProtocolError(
-            f"frame of {length} bytes, allowed are {max_frame_bytes(max_message_size)}"
+            f"frame of {length} bytes, allowed are {max_frame_bytes(max_message_size)} bytes"
         )
     return header + headers_and_payload

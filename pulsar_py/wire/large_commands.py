@@ -44,7 +44,7 @@ _NOT_PACKED: Final = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES)
 
 
 class WireField(NamedTuple):
-    """One field as it is written: `start` to `end` with its tag, `value` is where its value is."""
+    """The place of one encoded field: `start` to `end` with its tag, its value from `value` on."""
 
     number: int
     wire_type: int
@@ -54,7 +54,7 @@ class WireField(NamedTuple):
 
 
 def _varint_at(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """A number, and where it ends."""
+    """The varint at `place`, and the offset after it."""
     number = shift = 0
     for at in range(place, min(place + _MAX_VARINT_BYTES, end)):
         byte = data[at]
@@ -62,7 +62,9 @@ def _varint_at(data: bytes, place: int, end: int) -> tuple[int, int]:
         if byte < _MORE:
             return number, at + 1
         shift += 7
-    raise RemoteProtocolError(f"command of {len(data)} bytes: no number at byte {place}")
+    raise RemoteProtocolError(
+        f"command of {len(data)} bytes: expected a varint at byte {place}, of at most 10 bytes"
+    )
 
 
 def wire_fields(data: bytes, start: int, end: int) -> Iterator[WireField]:
@@ -95,7 +97,7 @@ def wire_fields(data: bytes, start: int, end: int) -> Iterator[WireField]:
         elif kind == _FIXED_32:
             place += 4
         elif kind not in (_START_GROUP, _END_GROUP):
-            raise RemoteProtocolError(f"command of {len(data)} bytes: wire type {kind}")
+            raise RemoteProtocolError(f"command of {len(data)} bytes: unknown wire type {kind}")
         if place > end:
             raise RemoteProtocolError(
                 f"command of {len(data)} bytes: a field ends at {place}, its message at {end}"
@@ -139,10 +141,12 @@ def split_command(data: bytes) -> tuple[int, int, int]:
 
 
 def count_fields(descriptor: Descriptor, data: bytes, start: int, end: int, limit: int) -> int:
-    """Fields of a message, of all in it, too; counting ends where there are more than `limit`.
+    """The number of fields in a message and in all messages below it.
+
+    Counting stops once there are more than `limit`; the result is then above it, not exact.
 
     Raises:
-        RemoteProtocolError: They can't be read, or lie in each other too deeply.
+        RemoteProtocolError: They can't be read, or are nested too deeply.
     """
     count = 0
     waiting = [(descriptor, start, end, 0)]
@@ -160,7 +164,9 @@ def count_fields(descriptor: Descriptor, data: bytes, start: int, end: int, limi
             if known.message_type is None:
                 count += _packed_count(known, data, each)
             elif depth == _MAX_DEPTH:
-                raise RemoteProtocolError(f"command of {len(data)} bytes: more than {depth} deep")
+                raise RemoteProtocolError(
+                    f"command of {len(data)} bytes: messages nested more than {depth} deep"
+                )
             else:
                 waiting.append((known.message_type, each.value, each.end, depth + 1))
     return count
@@ -175,10 +181,9 @@ def _packed_count(known: FieldDescriptor, data: bytes, packed: WireField) -> int
 
 @dataclass(slots=True)
 class CutList:
-    """A message with a long list, cut.
+    """A message with a long list, as stretches of the list and everything else.
 
-    Invariant: each stretch holds at most as many elements and bytes as were allowed, or is one
-    element.
+    Invariant: each stretch is within the given limits of elements and bytes, or is one element.
     """
 
     rest: bytes = b""
@@ -200,7 +205,9 @@ def cut_list(
     count, first, last = 0, start, start
     for steps, each in enumerate(wire_fields(data, start, end)):
         if each.wire_type in (_START_GROUP, _END_GROUP):
-            raise RemoteProtocolError(f"command of {len(data)} bytes has a group")
+            raise RemoteProtocolError(
+                f"command of {len(data)} bytes has a group, which no command of Pulsar has"
+            )
         is_element = each.number == number and each.wire_type == _BYTES
         is_full = count == max_elements or each.end - first > max_bytes
         if count and (is_full or not is_element):

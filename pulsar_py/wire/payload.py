@@ -86,7 +86,7 @@ def verify_checksum(headers_and_payload: EntryBytes) -> ChecksumStatus:
 
 
 def skip_broker_entry_metadata(data: EntryBytes) -> int:
-    """The offset of what the producer sent; 0 where there is no such block."""
+    """The offset after a broker entry metadata block; 0 where there is none."""
     if data[:2] != MAGIC_BROKER_ENTRY_METADATA or len(data) < CHECKSUM_BLOCK_SIZE:
         return 0
     _, size = _BROKER_BLOCK.unpack_from(data)
@@ -94,7 +94,7 @@ def skip_broker_entry_metadata(data: EntryBytes) -> int:
 
 
 def skip_checksum(data: EntryBytes, start: int = 0) -> int:
-    """The offset of the metadata's size, where the checksum block may be at `start`."""
+    """The offset of the metadata's size: after a checksum block at `start`, else `start`."""
     return start + CHECKSUM_BLOCK_SIZE if data[start : start + 2] == MAGIC_CHECKSUM else start
 
 

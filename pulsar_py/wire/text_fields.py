@@ -1,8 +1,8 @@
-"""Refuses messages whose string fields are not UTF-8 (pure).
+"""Finds string fields that are not UTF-8 in parsed messages (pure).
 
 protobuf's upb returns bytes for a proto2 string that is not UTF-8, where all readers expect `str`.
-So commands of the network are checked once, here; the string fields of a message type are found
-once.
+So each command from the network is checked once, here. The string fields of a message type are
+looked up on its first use.
 """
 
 from __future__ import annotations

@@ -18,14 +18,14 @@ CURRENT_VERSION: Final = max(ProtocolVersion.values())
 
 
 class Feature(Enum):
-    """Features that not every version has."""
+    """Features that depend on the peer's protocol version."""
 
     PING = auto()
     """The peer answers PING."""
     REDELIVER_UNACKNOWLEDGED = auto()
     LZ4_AND_ZLIB = auto()
     BATCHES = auto()
-    """A consumer that gets a batch without it has to be disconnected."""
+    """The consumer can read batches; without it, one that would get a batch is disconnected."""
     CLOSE_WITHOUT_DISCONNECT = auto()
     """The peer takes CLOSE_PRODUCER and CLOSE_CONSUMER; without it, its connection is closed."""
     CHECKSUM = auto()

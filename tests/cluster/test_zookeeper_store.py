@@ -184,7 +184,7 @@ async def test_a_value_beyond_what_the_server_takes_is_refused_before_it_is_sent
 ) -> None:
     largest = setting.store.limits.max_value_bytes
     await setting.store.put("/a", bytes(largest))
-    with pytest.raises(MetadataTooLargeError, match=f"the store takes {largest}"):
+    with pytest.raises(MetadataTooLargeError, match=f"the store takes at most {largest}"):
         await setting.store.put("/a", bytes(largest + 1))
     assert setting.events == []
 

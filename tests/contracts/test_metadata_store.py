@@ -544,7 +544,7 @@ async def test_any_bytes_are_a_value(store: MetadataStore) -> None:
 async def test_what_is_over_a_limit_is_refused_and_changes_nothing(store: MetadataStore) -> None:
     store.limits = replace(store.limits, max_value_bytes=10, max_children_bytes=20)
     await store.put("/a/0", bytes(10))
-    with pytest.raises(MetadataTooLargeError, match="11 bytes, the store takes 10"):
+    with pytest.raises(MetadataTooLargeError, match="11 bytes, the store takes at most 10"):
         await store.put("/a/0", bytes(11))
     with pytest.raises(MetadataTooLargeError):
         await store.create_sequential("/a/", bytes(11))

@@ -9,11 +9,11 @@ from pulsar_py.admin.resources.brokers import Brokers
 from pulsar_py.admin.resources.clusters import Clusters
 from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.metrics import Metrics
-from pulsar_py.admin.resources.namespace_policies import NamespaceSettings
+from pulsar_py.admin.resources.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
-from pulsar_py.admin.resources.topic_policies import TopicSettings
+from pulsar_py.admin.resources.topic_policies import TopicPolicyResource
 from pulsar_py.admin.resources.topics import Topics
 from pulsar_py.admin.router import Route
 from pulsar_py.server.broker import BrokerService
@@ -26,9 +26,9 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Clusters(broker),
         Tenants(broker),
         Namespaces(broker),
-        NamespaceSettings(broker),
+        NamespacePolicyResource(broker),
         Topics(broker),
-        TopicSettings(broker),
+        TopicPolicyResource(broker),
         Subscriptions(broker),
         Lookup(broker),
         Metrics(broker),

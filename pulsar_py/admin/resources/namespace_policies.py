@@ -1,9 +1,9 @@
-"""Policies of namespaces: a table with the path, the reader and the stored field of each.
+"""REST resource of namespaces' policies: a table with the path, the stored key and reader of each.
 
-A line in `POLICIES` and, where the value is of a new kind, a reader in `policy_values` let REST
-read and write a policy, and no more: it is stored as JSON. To have an effect it needs a key in
-`metadata.documents`, a field of `TopicSettings`, a line in `effective_settings`, and somebody who
-obeys. The broker learns of a change by watching the metadata store.
+A key in `metadata.documents`, a line in `POLICIES` and, for a new kind of value, a reader in
+`policy_values` let REST read and write a policy as JSON, and no more. To have an effect it also
+needs a field of `server.policies.TopicSettings`, a line in `effective_settings`, and code that uses
+the field. The broker learns of a change by watching the metadata store.
 
 Source: Namespaces and NamespacesBase in Pulsar's broker.
 """
@@ -32,22 +32,24 @@ from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.json_document import Key
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
 DEFAULT_QUOTA_TYPE: Final = "destination_storage"
-AUTO_TOPIC_CREATION: Final = "autoTopicCreationOverride"
+
+_QUOTAS: Final = NamespacePolicies.backlog_quotas
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy: its word in the path, its key in Policies, how a body is read.
+    """One policy: its word in the path, its key in the stored document, the reader of a body.
 
-    `unset_answer` is what GET gives while it is not set; None is an empty body.
+    `unset_answer` is GET's answer while the policy is not set; None is an empty body.
     """
 
     word: str
-    key: str
+    key: Key[Any]  # Any: the table has keys of many types
     read: values.Reader
     unset_answer: object = None
     set_method: str = "POST"
@@ -56,67 +58,75 @@ class Policy:
 
 
 POLICIES: Final = (
-    Policy("deduplication", "deduplicationEnabled", values.boolean),
-    Policy("autoTopicCreation", AUTO_TOPIC_CREATION, values.auto_topic_creation),
+    Policy("deduplication", NamespacePolicies.is_deduplication_enabled, values.boolean),
+    Policy("autoTopicCreation", NamespacePolicies.auto_topic_creation, values.auto_topic_creation),
     Policy(
         "autoSubscriptionCreation",
-        "autoSubscriptionCreationOverride",
+        NamespacePolicies.is_auto_subscription_creation_allowed,
         values.auto_subscription_creation,
     ),
     Policy(
         "delayedDelivery",
-        "delayed_delivery_policies",
+        NamespacePolicies.delayed_delivery,
         values.delayed_delivery,
         write_needs=Action.WRITE_POLICY_OF_BROKERS,
     ),
     Policy(
         "encryptionRequired",
-        "encryption_required",
+        NamespacePolicies.is_encryption_required,
         values.boolean,
         unset_answer=False,
         can_be_deleted=False,
     ),
     Policy(
         "schemaValidationEnforced",
-        "schema_validation_enforced",
+        NamespacePolicies.is_schema_validation_enforced,
         values.boolean,
         unset_answer=False,
         can_be_deleted=False,
     ),
     Policy(
         "schemaCompatibilityStrategy",
-        "schema_compatibility_strategy",
+        NamespacePolicies.schema_compatibility_strategy,
         values.schema_compatibility,
         unset_answer="UNDEFINED",
         set_method="PUT",
         can_be_deleted=False,
     ),
-    Policy("maxProducersPerTopic", "max_producers_per_topic", values.not_negative),
-    Policy("maxConsumersPerTopic", "max_consumers_per_topic", values.not_negative),
-    Policy("maxConsumersPerSubscription", "max_consumers_per_subscription", values.not_negative),
-    Policy("maxSubscriptionsPerTopic", "max_subscriptions_per_topic", values.not_negative),
+    Policy("maxProducersPerTopic", NamespacePolicies.max_producers_per_topic, values.not_negative),
+    Policy("maxConsumersPerTopic", NamespacePolicies.max_consumers_per_topic, values.not_negative),
+    Policy(
+        "maxConsumersPerSubscription",
+        NamespacePolicies.max_consumers_per_subscription,
+        values.not_negative,
+    ),
+    Policy(
+        "maxSubscriptionsPerTopic",
+        NamespacePolicies.max_subscriptions_per_topic,
+        values.not_negative,
+    ),
     Policy(
         "maxUnackedMessagesPerConsumer",
-        "max_unacked_messages_per_consumer",
+        NamespacePolicies.max_unacked_messages_per_consumer,
         values.not_negative,
     ),
     Policy(
         "maxUnackedMessagesPerSubscription",
-        "max_unacked_messages_per_subscription",
+        NamespacePolicies.max_unacked_messages_per_subscription,
         values.not_negative,
     ),
-    Policy("messageTTL", "message_ttl_in_seconds", values.not_negative),
+    Policy("messageTTL", NamespacePolicies.message_ttl_seconds, values.not_negative),
     Policy(
         "subscriptionTypesEnabled",
-        "subscription_types_enabled",
+        NamespacePolicies.subscription_types,
         values.subscription_types,
         unset_answer=[],
     ),
 )
 
 
-class NamespaceSettings:
-    """The policies of namespaces, one by one."""
+class NamespacePolicyResource:
+    """Reads, sets and removes single policies of namespaces."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -144,7 +154,7 @@ class NamespaceSettings:
 
     def _getter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def show(request: Request) -> Response:
-            value = (await self._policies(request)).json.get(policy.key)
+            value = (await self._policies(request)).json.get(policy.key.json_name)
             return optional_json_response(policy.unset_answer if value is None else value)
 
         return show
@@ -152,7 +162,7 @@ class NamespaceSettings:
     def _setter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def store(request: Request) -> Response:
             value = policy.read(request)
-            if policy.key == AUTO_TOPIC_CREATION and value is not None:
+            if policy.key is NamespacePolicies.auto_topic_creation and value is not None:
                 self._check_partitions_limit(value)
             await self._store(request, policy.key, value)
             return NO_CONTENT
@@ -182,12 +192,14 @@ class NamespaceSettings:
 
     async def set_auto_update_schema(self, request: Request) -> Response:
         """Allow or forbid it."""
-        await self._store(request, "is_allow_auto_update_schema", values.boolean(request))
+        await self._store(
+            request, NamespacePolicies.is_schema_auto_update_allowed, values.boolean(request)
+        )
         return NO_CONTENT
 
     async def backlog_quotas(self, request: Request) -> Response:
         """All quotas by type."""
-        return json_response((await self._policies(request)).json.get("backlog_quota_map") or {})
+        return json_response((await self._policies(request)).json.get(_QUOTAS.json_name) or {})
 
     async def set_backlog_quota(self, request: Request) -> Response:
         """Set the quota of one type."""
@@ -206,11 +218,11 @@ class NamespaceSettings:
         kind = request.query.get("backlogQuotaType", DEFAULT_QUOTA_TYPE)
         if kind not in {member.value for member in BacklogQuotaType}:
             raise PathValueError
-        quotas = dict((await self._policies(request)).json.get("backlog_quota_map") or {})
+        quotas = dict((await self._policies(request)).json.get(_QUOTAS.json_name) or {})
         quotas.pop(kind, None)
         if quota is not None:
             quotas[kind] = quota
-        await self._store(request, "backlog_quota_map", quotas)
+        await self._store(request, _QUOTAS, quotas)
 
     async def replication(self, request: Request) -> Response:
         """The clusters a namespace is replicated to."""
@@ -223,15 +235,15 @@ class NamespaceSettings:
             raise _not_there(namespace)
         return policies
 
-    async def _store(self, request: Request, key: str, value: Any) -> None:  # Any: JSON
-        """Change one key of the namespace's Policies; None removes it."""
+    async def _store(self, request: Request, key: Key[Any], value: Any) -> None:  # Any: JSON
+        """Change one key of the namespace's policies; None removes it."""
         namespace = namespace_of(request)
         await self._policies(request)
 
         def change(policies: NamespacePolicies) -> NamespacePolicies:
-            document = {name: each for name, each in policies.json.items() if name != key}
+            document = {name: each for name, each in policies.json.items() if name != key.json_name}
             if value is not None:
-                document[key] = value
+                document[key.json_name] = value
             return NamespacePolicies(document)
 
         await self._namespaces.update(namespace, change)

@@ -1,4 +1,4 @@
-"""Policies of topics: a table with the path, the reader and the stored field of each.
+"""REST resource of topics' policies: a table with the path, the stored key and reader of each.
 
 Source: PersistentTopics in Pulsar's broker.
 """
@@ -24,24 +24,25 @@ from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import TopicPolicies
+from pulsar_py.metadata.json_document import Key
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One policy: its word in the path, its key in TopicPolicies, how a body is read."""
+    """One policy: its word in the path, its key in the stored document, the reader of a body."""
 
     word: str
-    key: str
+    key: Key[Any]  # Any: the table has keys of many types
     read: values.Reader
 
 
-POLICIES: Final = (Policy("maxMessageSize", "maxMessageSize", values.not_negative),)
+POLICIES: Final = (Policy("maxMessageSize", TopicPolicies.max_message_bytes, values.not_negative),)
 
 
-class TopicSettings:
-    """The policies of topics, one by one; set on the name without partition."""
+class TopicPolicyResource:
+    """Reads, sets and removes single policies of topics, by the name without partition."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -59,7 +60,7 @@ class TopicSettings:
         async def show(request: Request) -> Response:
             name = await self._topic(request)
             policies = await self._policies.get(name)
-            value = None if policies is None else policies.json.get(policy.key)
+            value = None if policies is None else policies.json.get(policy.key.json_name)
             return NO_CONTENT if value is None else json_response(value)
 
         return show
@@ -74,14 +75,14 @@ class TopicSettings:
                     HTTPStatus.PRECONDITION_FAILED,
                     f"topic-level maxMessageSize must be at most the broker's {limit}",
                 )
-            await self._store(name, policy.key, value)
+            await self._store(name, policy.key.json_name, value)
             return NO_CONTENT
 
         return store
 
     def _remover(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def remove(request: Request) -> Response:
-            await self._store(await self._topic(request), policy.key, None)
+            await self._store(await self._topic(request), policy.key.json_name, None)
             return NO_CONTENT
 
         return remove

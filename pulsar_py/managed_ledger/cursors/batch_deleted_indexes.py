@@ -1,7 +1,7 @@
-"""BatchDeletedIndexes: the unacknowledged messages of batches acknowledged in part.
+"""`BatchDeletedIndexes`: the unacknowledged messages of partly acknowledged batches (pure).
 
-Each entry has a bit set in which a set bit is a message still to be delivered. An entry without any
-set bit leaves at once: the cursor acknowledges it as a whole.
+Each entry has a bit set in which a set bit is an unacknowledged message. An entry without any set
+bit is removed at once: the cursor acknowledges it as a whole.
 
 There can be millions, so they are packed: the entries of a ledger are cut into pages of 4,096,
 and a page has a column for each width that its bit sets need (1, 2, 4, 8 ... bytes): sorted entry
@@ -36,7 +36,7 @@ PAGE_SHIFT = 12
 PAGE_ENTRIES = 1 << PAGE_SHIFT
 _HEADER = struct.Struct("<HH")
 _MAX_BITS = 64 * MAX_WORDS
-_COLUMNS_BYTES = 2 * PAGE_ENTRIES + 32 * _HEADER.size  # ids and headers of a page at the most
+_COLUMNS_BYTES = 2 * PAGE_ENTRIES + 32 * _HEADER.size  # the most for ids and headers of a page
 
 PageKey = tuple[int, int]
 """Ledger id, and number of the page in it."""
@@ -53,22 +53,22 @@ class _Column:
         self.data = bytearray()  # their bit sets, in the same order
 
     def find(self, offset: int) -> int:
-        """The index of the entry, -1 if it is not here."""
+        """The place of the entry in the column, -1 if it has none."""
         place = bisect_left(self.ids, offset)
         return place if place < len(self.ids) and self.ids[place] == offset else -1
 
     def bits_at(self, place: int) -> int:
-        """The bit set there."""
+        """The bit set at a place."""
         start = place * self.width
         return int.from_bytes(self.data[start : start + self.width], "little")
 
     def set_at(self, place: int, bits: int) -> None:
-        """Replace the bit set there; it has to fit."""
+        """Replace the bit set at a place; it has to fit the column's width."""
         start = place * self.width
         self.data[start : start + self.width] = bits.to_bytes(self.width, "little")
 
     def insert(self, offset: int, bits: int) -> None:
-        """Add an entry that is not here."""
+        """Add an entry that the column does not have."""
         place = bisect_left(self.ids, offset)
         self.ids.insert(place, offset)
         start = place * self.width
@@ -90,7 +90,7 @@ def _width_for(bits: int) -> int:
 
 
 class BatchDeletedIndexes:
-    """Bit sets of waiting batch indexes by position."""
+    """Bit sets of unacknowledged batch indexes by position."""
 
     __slots__ = ("_count", "_keys", "_pages")
 
@@ -261,15 +261,15 @@ class BatchDeletedIndexes:
         return sum(len(column.ids) for column in self._pages.get(key, ()))
 
     def size_bytes(self) -> int:
-        """Of all bit sets."""
+        """Bytes of all bit sets."""
         return sum(len(column.data) for page in self._pages.values() for column in page)
 
     def page_size_bytes(self, key: PageKey) -> int:
-        """Of the bit sets of one page."""
+        """Bytes of the bit sets of one page."""
         return sum(len(column.data) for column in self._pages.get(key, ()))
 
     def encode_page(self, key: PageKey, max_bytes: int | None = None) -> tuple[bytes, int]:
-        """One page as it is stored, and its entries; empty if it has none.
+        """The stored form of one page and the number of entries in it; empty if there are none.
 
         With `max_bytes` the highest entries are left out until the others fit.
         """
@@ -299,7 +299,7 @@ class BatchDeletedIndexes:
         return PAGE_ENTRIES
 
     def merge_page(self, key: PageKey, data: bytes) -> list[Position]:
-        """Add an encoded page; of an entry that is here already, the bits set in both stay.
+        """Add an encoded page; an entry that exists already keeps the bits that are set in both.
 
         Returns the entries without any set bit left; they are removed.
 
@@ -357,19 +357,24 @@ def _decode_columns(key: PageKey, data: bytes) -> list[_Column]:
     place = 0
     while place < len(data):
         if len(data) - place < _HEADER.size:
-            raise CorruptDataError(f"batches of page {key}: cut off at byte {place}")
+            raise CorruptDataError(f"batches of page {key}: the data ends early, at byte {place}")
         width, count = _HEADER.unpack_from(data, place)
         count += 1
         column = _Column(width)
         ids_end = place + _HEADER.size + 2 * count
         end = ids_end + width * count
         if not width or width & (width - 1) or end > len(data):
-            raise CorruptDataError(f"batches of page {key}: column at byte {place} is malformed")
+            raise CorruptDataError(
+                f"batches of page {key}: the column at byte {place} is malformed"
+            )
         column.ids.frombytes(data[place + _HEADER.size : ids_end])
         column.ids = _little_endian(column.ids)
         column.data += data[ids_end:end]
         if column.ids[-1] >= PAGE_ENTRIES:
-            raise CorruptDataError(f"batches of page {key}: entry {column.ids[-1]} is outside")
+            raise CorruptDataError(
+                f"batches of page {key}: entry {column.ids[-1]} is outside of the page, "
+                f"which has {PAGE_ENTRIES} entries"
+            )
         columns.append(column)
         place = end
     return columns

@@ -1,7 +1,7 @@
-"""CursorFlusher: writes dirty cursors when they are due, all with one timer (edge).
+"""`CursorFlusher`: writes dirty cursors when they are due, all with one timer (edge).
 
-A cursor says when its next write is due; the time stands until that write begins, so a heap of
-times is enough. Cursors that are due together append their states in one turn of the loop, which
+A cursor says when its next write is due; that time does not change until the write begins, so a
+heap of times is enough. Cursors due together append their states in one turn of the loop, which
 the journal syncs as one group; beyond `WRITES_A_TURN` they follow in the next turns, so that a
 store over a network is not flooded.
 """
@@ -64,7 +64,7 @@ class CursorFlusher:
             self._set_timer()
 
     def close(self) -> None:
-        """Forget everything."""
+        """Stop the timer and forget all due times."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

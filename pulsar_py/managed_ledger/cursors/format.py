@@ -1,18 +1,18 @@
 """The stored forms of a cursor: `PositionInfo` in its cursor ledger, `ManagedCursorInfo` beside it.
 
 The record `/managed-ledgers/<name>/<cursor>` holds `cursorsLedgerId`. If that is -1, the record has
-the whole state; else the last entry of that ledger has, as a `PositionInfo`, and the record's
-mark-delete position is what to fall back to when the ledger can't be read.
+the whole state; else the last entry of that ledger has it, as a `PositionInfo`, and the record's
+mark-delete position is the fallback when the ledger can't be read.
 
     PositionInfo        ManagedCursorInfo
     ledgerId, entryId   markDelete…         mark-delete position
     3                   4                   ranges (lower, upper] of acknowledged entries
     4                   5                   numbers stored with the position
-    5                   7                   batches: words in which a set bit still waits
+    5                   7                   batches: words in which a set bit is unacknowledged
     6                   -                   ranges as words: bit e % 64 of word e // 64 is entry e
     -                   8                   texts, the cursor's own properties
 
-Reading takes ranges if there are any, else words; ranges over a border of ledgers are cut there.
+Reading takes ranges if there are any, else words; ranges that span ledgers are cut.
 A writer can be given a limit of ranges and batches: then the highest positions are left out, and
 `Encoded` says how many, so that no acknowledgement is dropped silently.
 
@@ -44,7 +44,7 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
 from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
 
 INTERNAL_PREFIX = "#pulsar.internal."
-"""Names of cursor properties that belong to the broker start with it; users can't set them."""
+"""The prefix of cursor properties that belong to the broker; users can't set them."""
 
 NO_LEDGER = -1
 
@@ -62,7 +62,7 @@ class CursorContent(Protocol):
 
 @dataclass(slots=True)
 class CursorSnapshot:
-    """A cursor's state as read back."""
+    """A cursor's state as it was read from storage."""
 
     mark_delete_position: Position
     individual_deleted_messages: PositionRangeSet = field(default_factory=PositionRangeSet)
@@ -70,7 +70,7 @@ class CursorSnapshot:
     properties: dict[str, int] = field(default_factory=dict)
     is_segmented: bool = False  # it came from segments
     cold: dict[int, ColdLedger] = field(default_factory=dict)  # ledgers that are not read yet
-    # (kind, ledger id, page) of segments that have less than is here: the record has the rest.
+    # (kind, ledger id, page) of segments that lack acknowledgements which the record has.
     added_pages: set[tuple[int, int, int]] = field(default_factory=set)
 
 
@@ -81,12 +81,12 @@ class CursorRecord:
     cursor_ledger_id: int  # NO_LEDGER: `snapshot` is the whole state
     snapshot: CursorSnapshot
     cursor_properties: dict[str, str]
-    adds_to_ledger: bool = False  # `snapshot` and the ledger's state hold together
+    adds_to_ledger: bool = False  # `snapshot` and the ledger's state have to be joined
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A stored form, and what did not fit into it."""
+    """A stored form, and the number of ranges and batches that did not fit into it."""
 
     data: bytes
     ranges_left_out_count: int
@@ -192,8 +192,9 @@ def decode_position_info(data: bytes) -> CursorSnapshot:
 def _take_ranges(deleted: PositionRangeSet, ranges: Sequence[MessageRange]) -> None:
     for stored in ranges:
         lower, upper = stored.lowerEndpoint, stored.upperEndpoint
-        # Old records may span ledgers. Only the ledger knows where the lower one ends, and what
-        # is below the first whole range is behind the mark-delete position or comes again.
+        # In old records a range may span ledgers. Where the lower ledger ends is not known here, so
+        # its part is dropped: those entries are below the mark-delete position, or are delivered
+        # again.
         first = lower.entryId + 1 if lower.ledgerId == upper.ledgerId else 0
         deleted.add_range(upper.ledgerId, max(first, 0), upper.entryId)
 
@@ -203,7 +204,7 @@ def _take_batches(
 ) -> None:
     for batch in stored:
         if len(batch.deleteSet) > ack_set.MAX_WORDS:
-            continue  # It can't be written again: the batch is delivered as a whole once more.
+            continue  # Too large to be written again, so the whole batch is delivered once more.
         if bits := ack_set.to_bits(batch.deleteSet):
             batches.put(Position(batch.position.ledgerId, batch.position.entryId), bits)
 
@@ -217,7 +218,7 @@ def encode_cursor_record(
     max_batches: int = 0,
     adds_to_ledger: bool = False,
 ) -> Encoded:
-    """The metadata record; with a cursor ledger only the position, unless it adds to it."""
+    """The metadata record; with a cursor ledger it has only the position, or what it adds."""
     info = ManagedCursorInfo(
         cursorsLedgerId=cursor_ledger_id,
         markDeleteLedgerId=content.mark_delete_position.ledger_id,

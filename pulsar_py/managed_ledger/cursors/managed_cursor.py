@@ -1,11 +1,11 @@
-"""ManagedCursor: one subscription's place in a managed ledger (edge).
+"""`ManagedCursor`: one subscription's place in a managed ledger (edge).
 
-Carries out what `CursorState` decides: reads runs of entries from the caches or from storage, and
-has the state written by a `CursorStore`, a second after an acknowledgement at the latest, idle or
-not. A non-durable cursor has no store and is gone with its owner.
+It carries out the decisions of `CursorState`: it reads runs of entries from the caches or from
+storage, and has a `CursorStore` write the state, by default within a second of an acknowledgement,
+whether or not others follow. A non-durable cursor has no store, and ends with its owner.
 
 What always holds: acknowledgements and moves happen in memory at once, and without waiting; only a
-reset is written first. A read that was overtaken by a move of the cursor has no effect.
+reset is written first. A read during which the cursor was moved has no effect.
 
 Source: ManagedCursorImpl, NonDurableCursorImpl in Pulsar's managed-ledger.
 """
@@ -35,17 +35,17 @@ _MAX_RANGES_SHOWN = 1000
 
 
 class CursorOwner(ReadingOwner, PersisterOwner, Protocol):
-    """What a cursor needs of its ManagedLedger."""
+    """The part of the ManagedLedger that a cursor uses."""
 
     def ledgers_kept(self) -> AbstractAsyncContextManager[None]:
-        """While it lasts, nothing that is there now is trimmed."""
+        """A context during which no ledger is trimmed."""
 
 
 class CursorWatch(Protocol):
-    """The registry of a managed ledger's cursors, which knows those that wait or tail."""
+    """The part of the `CursorRegistry` that a cursor uses."""
 
     def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
-        """Call back once at the next confirmed group or at the end."""
+        """Call `callback` once: at the next confirmed group, or when the ledger is terminated."""
 
     def cancel_wait(self, cursor: ManagedCursor) -> None:
         """Forget the callback."""
@@ -82,10 +82,10 @@ class ManagedCursor:
         """`store` is None for a non-durable cursor."""
         self.name = name
         self.is_durable = store is not None
-        # Called after the position moved, once a call.
+        # Called after the mark-delete position moved, once for each call that moved it.
         self.on_mark_delete_moved: Callable[[], None] | None = None
-        # Called with batches that turned out to be acknowledged as a whole: their ledger was not in
-        # memory, when it is known that it was the last.
+        # Called with batches that turn out to be acknowledged as a whole when their ledger, which
+        # was not in memory at the last acknowledgement, has been loaded.
         self.on_acknowledged_late: Callable[[list[Position]], None] | None = None
         self._watch = watch
         self._state = state
@@ -111,17 +111,20 @@ class ManagedCursor:
 
     @property
     def state(self) -> CursorState:
-        """The decider, for statistics and tests."""
+        """The `CursorState` that decides for this cursor; for statistics and tests."""
         return self._state
 
     @property
     def mark_delete_position(self) -> Position:
-        """Everything up to it is acknowledged."""
+        """The position up to which every entry is acknowledged."""
         return self._state.mark_delete_position
 
     @property
     def persistent_mark_delete_position(self) -> Position:
-        """A mark-delete position that survives a crash, or lies before it after a reset."""
+        """The last mark-delete position that is durable, or the current one if that is before it.
+
+        A crash moves the cursor back to it at most; ledgers before it may be trimmed.
+        """
         return min(self._state.persistent_mark_delete_position, self._state.mark_delete_position)
 
     @property
@@ -161,9 +164,9 @@ class ManagedCursor:
     ) -> Sequence[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
-        Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
-        there may be more to read. `[]` means there is nothing to read now, None that `read` has to
-        be awaited.
+        Moves `read_position` past them. They are of one ledger, and at least one whatever
+        `max_bytes`; there may be more to read. `[]` means that there is nothing to read now, None
+        that `read` has to be awaited.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -173,10 +176,9 @@ class ManagedCursor:
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
     ) -> Sequence[Entry]:
-        """As `read_cached`, reading from storage. One at a time.
+        """As `read_cached`, but reads from storage if need be. One call at a time.
 
-        If the cursor is rewound, moved or reset meanwhile, what was read is dropped and the result
-        is empty.
+        If the cursor is rewound, moved or reset meanwhile, the result is empty.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -187,7 +189,7 @@ class ManagedCursor:
     def read_replay_cached(self, positions: Sequence[Position]) -> list[Entry] | None:
         """The entries at `positions` that exist and are not acknowledged, if they are in memory.
 
-        In the order asked for; those missing in the result are acknowledged or gone.
+        In the order of `positions`; entries missing in the result are acknowledged or deleted.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -195,7 +197,7 @@ class ManagedCursor:
         return self._reading.read_replay_cached(positions)
 
     async def read_replay(self, positions: Sequence[Position]) -> list[Entry]:
-        """As `read_replay_cached`, reading from storage.
+        """As `read_replay_cached`, but reads from storage if need be.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -204,7 +206,7 @@ class ManagedCursor:
         return await self._reading.read_replay(positions)
 
     def wait_for_entries(self, callback: Callable[[], None]) -> None:
-        """Call back once, soon, when there is an entry to read or the ledger was terminated.
+        """Call `callback` once, soon after there is an entry to read or the ledger is terminated.
 
         One callback at a time: a new one replaces the old one.
         """
@@ -224,9 +226,9 @@ class ManagedCursor:
     ) -> int:
         """Acknowledge entries, or with an ack set the indexes whose bits are clear in it.
 
-        In memory; written within a second. Hot path: consume.
+        It takes effect in memory, and is written within the persist interval. Hot path: consume.
 
-        Returns how many of them were taken: all, or those before the first that is past the last
+        Returns how many positions were taken: all, or those before the first that is past the last
         entry.
 
         Raises:
@@ -245,7 +247,7 @@ class ManagedCursor:
         ack_set: Sequence[int] | None = None,
         properties: Mapping[str, int] | None = None,
     ) -> None:
-        """Acknowledge everything up to `position`, of that one only what `ack_set` leaves clear.
+        """Acknowledge everything up to `position`; of a batch there only what `ack_set` clears.
 
         `properties` replace the cursor's if given.
 
@@ -272,7 +274,7 @@ class ManagedCursor:
             self.on_mark_delete_moved()
 
     async def _load(self, ledger_id: int) -> None:
-        """Bring back what is acknowledged of one ledger; the position may move."""
+        """Load one ledger's acknowledgements into memory; the mark-delete position may move."""
         assert self._persister is not None, "only what is stored leaves memory"
         await self._persister.load(ledger_id)
 
@@ -287,7 +289,7 @@ class ManagedCursor:
         return self._state.is_acknowledged(position)
 
     def batch_ack_set(self, position: Position) -> Sequence[int] | None:
-        """Words of the batch indexes still to deliver (bit set); None if all of them are."""
+        """Words of the batch's unacknowledged indexes (bit set); None if they are all of them."""
         if not self._state.batch_deleted_indexes:
             return None
         return self._state.batch_ack_set(position)
@@ -307,7 +309,8 @@ class ManagedCursor:
     async def reset(self, position: Position, ack_set: Sequence[int] | None = None) -> None:
         """Make `position` the next entry to deliver, as if all before it were acknowledged.
 
-        Persists first. EARLIEST and LATEST are understood; others become the next valid position.
+        The new state is stored first. EARLIEST and LATEST mean the ends of the topic; any other
+        position that does not exist becomes the next one that does.
 
         Raises:
             CursorBusyError: Another reset is under way.
@@ -320,7 +323,7 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         self._is_resetting = True
         try:
-            # A trim decided before ends first: it must not delete the entries that are asked for.
+            # This waits for a trim that is under way: it might delete the entries to deliver next.
             async with self._ledgers_kept():
                 await self._reset(position, ack_set)
         finally:
@@ -339,7 +342,7 @@ class ManagedCursor:
     async def skip(
         self, count: int, *, counts_acknowledged: bool = False, up_to: Position = LATEST
     ) -> None:
-        """Acknowledge the next `count` entries of the backlog, none of them behind `up_to`.
+        """Acknowledge the next `count` entries of the backlog, none of them after `up_to`.
 
         Raises:
             StorageError: Acknowledgements are not in memory, and can't be read now.
@@ -350,7 +353,7 @@ class ManagedCursor:
         self._acknowledge_through(min(end, self._state.ledgers.last_entry_up_to(up_to)))
 
     async def clear_backlog(self, *, up_to: Position = LATEST) -> None:
-        """Acknowledge everything there is, at most up to and with `up_to`."""
+        """Acknowledge all entries up to the last one or `up_to`, whichever comes first."""
         self._acknowledge_through(self._state.ledgers.last_entry_up_to(up_to))
 
     def _acknowledge_through(self, position: Position) -> None:
@@ -358,11 +361,11 @@ class ManagedCursor:
             self.acknowledge_cumulative(position)
 
     def on_trimmed(self) -> None:
-        """Ledgers were deleted: the positions step over them."""
+        """Move the positions over ledgers that were deleted."""
         self._state.settle()
 
     def set_persist_interval(self, seconds: float) -> None:
-        """Begin writes at most once in so long from now on, those that wait included."""
+        """Begin writes at most once in `seconds` from now on, pending ones included."""
         self._state.set_persist_interval(seconds)
         if self._persister is not None:
             self._persister.reschedule()
@@ -370,7 +373,7 @@ class ManagedCursor:
     # Numbers
 
     def backlog_count(self) -> int:
-        """Entries not acknowledged, exactly."""
+        """The exact number of entries that are not acknowledged."""
         return self._state.backlog_count()
 
     def backlog_bytes(self) -> int:
@@ -382,7 +385,7 @@ class ManagedCursor:
         return self._state.entries_to_read_count()
 
     def has_more_entries(self) -> bool:
-        """Whether an entry stands at or after the read position."""
+        """Whether there is an entry at or after the read position."""
         return self._state.has_more_entries()
 
     @property
@@ -400,7 +403,7 @@ class ManagedCursor:
         return self._state.ranges_count()
 
     def stats(self) -> CursorStats:
-        """A snapshot of all its numbers."""
+        """A snapshot of the cursor's statistics."""
         state, persister = self._state, self._persister
         store = None if persister is None else persister.store
         shown = islice(state.individual_deleted_messages.ranges(), _MAX_RANGES_SHOWN)
@@ -431,11 +434,11 @@ class ManagedCursor:
     # Caching
 
     def set_active(self) -> None:
-        """Cache entries for it while it tails: it has consumers."""
+        """Cache entries for this cursor while it tails; called when it gets consumers."""
         self._set_activity(is_active=True)
 
     def set_inactive(self) -> None:
-        """Cache nothing for it."""
+        """Cache no more entries for this cursor; called when it has no consumers."""
         self._set_activity(is_active=False)
 
     def _set_activity(self, *, is_active: bool) -> None:
@@ -478,7 +481,7 @@ class ManagedCursor:
         return self._persister
 
     async def flush(self) -> None:
-        """Write what is dirty now.
+        """Write the state now if it is dirty.
 
         Raises:
             StorageError, MetadataError: It could not be written; it will be tried again.
@@ -489,7 +492,7 @@ class ManagedCursor:
     # The end
 
     async def close(self) -> None:
-        """Persist and release; waiting reads fail. A non-durable cursor is forgotten.
+        """Write the state and release the cursor; reads under way fail.
 
         Raises:
             StorageError, MetadataError: The state could not be written; it is released all the

@@ -1,7 +1,8 @@
-"""CursorMemory: bounds how much acknowledgement state all cursors keep in memory (pure).
+"""`CursorMemory`: bounds the memory of all cursors' stored acknowledgements together (pure).
 
-After each save a large cursor reports the memory that its ledgers take. Over the limit, the ledgers
-touched longest ago are evicted: their cursor drops what is stored, and loads it again on demand.
+After each save a large cursor reports the memory that its ledgers take. Over the limit, the least
+recently used ledgers are evicted: their cursor drops their acknowledgements, which are stored, and
+loads them again on demand.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections import OrderedDict
 from typing import Protocol
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
-"""The acknowledgement holes of 400 million entries with every second one acknowledged."""
+"""Enough for 400 million entries of which every second one is acknowledged."""
 
 
 class Evictable(Protocol):
-    """A large cursor."""
+    """A large cursor, whose stored ledgers may be evicted."""
 
     def evict(self, ledger_id: int) -> bool:
-        """Forget a ledger that is stored; False if it has to stay for now."""
+        """Drop a ledger's stored acknowledgements from memory; False if they have to stay now."""
 
 
 class CursorMemory:
@@ -34,13 +35,13 @@ class CursorMemory:
         return max(self._limit_bytes - self.used_bytes, 0)
 
     def touch(self, holder: Evictable, ledger_id: int, size_bytes: int) -> None:
-        """A ledger was used, and takes about so many bytes."""
+        """Note that a ledger was used and takes about `size_bytes`."""
         key = (holder, ledger_id)
         self.used_bytes += size_bytes - self._sizes.pop(key, 0)
         self._sizes[key] = size_bytes
 
     def forget(self, holder: Evictable, ledger_id: int | None = None) -> None:
-        """A ledger, or all that a cursor has, is gone."""
+        """Stop counting a ledger of a cursor, or all of them."""
         keys = [(holder, ledger_id)] if ledger_id is not None else None
         for key in keys or [each for each in self._sizes if each[0] is holder]:
             self.used_bytes -= self._sizes.pop(key, 0)

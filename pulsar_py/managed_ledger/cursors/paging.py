@@ -5,8 +5,8 @@ stored in segments; then written ledgers may leave memory, and are loaded again 
 wanted. These functions decide when, and change the state; `CursorSegmentSaver` writes and reads
 segments.
 
-What always holds: acknowledgements that leave memory are durable. Those loaded again are joined
-with newer ones; neither are lost.
+What always holds: acknowledgements that leave memory are durable. When they are loaded again they
+are joined with newer ones, so that none of either is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from pulsar_py.managed_ledger.cursors.segments import (
 from pulsar_py.managed_ledger.cursors.state import CursorState
 
 MAX_BATCHES_BYTES: Final = 512 * 1024
-"""Of all batches' bit sets in one entry, or in the record; as stored they may take a quarter more.
+"""The most bytes of all batches' bit sets in one entry or record; stored they take up to a quarter
+more.
 
 One entry may have 5 MiB, a value in ZooKeeper 1 MiB."""
 
@@ -49,12 +50,12 @@ def fits_one_entry(state: CursorState, max_ranges: int) -> bool:
 
 
 def track_pages(state: CursorState) -> None:
-    """From now on the state is stored in segments, none of which is written."""
+    """Store the state in segments from now on; none of them is written yet."""
     state.pages.track(segment_keys(state))
 
 
 def may_leave_memory(state: CursorState, ledger_id: int) -> bool:
-    """Whether a ledger is written, and neither the next to be acknowledged nor to be read."""
+    """Whether a ledger's acknowledgements are written and not needed for the next ack or read."""
     mark_delete = state.mark_delete_position
     needed = {
         mark_delete.ledger_id,
@@ -65,7 +66,7 @@ def may_leave_memory(state: CursorState, ledger_id: int) -> bool:
 
 
 def leave_memory(state: CursorState, ledger_id: int) -> None:
-    """Forget a ledger's acknowledgements: they are durable, and `load` brings them back."""
+    """Drop a ledger's acknowledgements from memory: they are durable, `load` reads them again."""
     deleted, records = state.individual_deleted_messages, state.batch_deleted_indexes
     batches_count = len(records)
     ranges_count = deleted.ranges_count_in_ledger(ledger_id)
@@ -79,10 +80,10 @@ def load(
 ) -> list[Position]:
     """Join a cold ledger's segments with the acknowledgements that came since.
 
-    Returns the batches that are acknowledged as a whole, now that both are known.
+    Returns the batches that both together acknowledge as a whole.
 
     Raises:
-        CorruptDataError: A segment is malformed; those before it are taken.
+        CorruptDataError: A segment is malformed; those before it were joined.
     """
     finished: list[Position] = []
     if not state.pages.forget(ledger_id):

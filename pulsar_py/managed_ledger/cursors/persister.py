@@ -1,4 +1,4 @@
-"""CursorPersister: writes a durable cursor's state when it is due or asked for (edge).
+"""`CursorPersister`: writes a durable cursor's state when it is due or requested (edge).
 
 The common write is one append to the cursor ledger, without a task: the flusher begins it when it
 is due, the ledger's confirmation ends it. Everything else (a first or a new cursor ledger, a reset,
@@ -6,9 +6,9 @@ properties, closing) changes the record too and happens one at a time, under a l
 waits for that lock. If no cursor ledger can be created, the record takes the state.
 
 A state too large for one entry is written in segments by a CursorSegmentSaver, a small change of
-it without a task, too. Limits of the settings never drop an acknowledgement: what exceeds them is
-counted, and what could not be written anywhere stays dirty. Of batches whose bit sets make a
-segment larger than an entry may be the highest are left out, counted, and stay in memory.
+it without a task, too. Limits of the settings never drop an acknowledgement: those beyond them are
+counted, and those that could not be written anywhere stay dirty. If the bit sets of batches make a
+segment larger than an entry may be, the highest batches are left out, counted, and stay in memory.
 
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 
 class PersisterOwner(Protocol):
-    """What persisting a cursor needs of its managed ledger."""
+    """The part of the ManagedLedger that persisting a cursor uses."""
 
     name: str
     config: ManagedLedgerConfig
@@ -68,14 +68,14 @@ class PersisterOwner(Protocol):
     cursor_memory: CursorMemory
 
     def on_cursor_moved(self, before: Position, after: Position) -> None:
-        """A durable cursor's written position moved."""
+        """Called when the durable mark-delete position of a cursor has moved."""
 
     @property
     def is_fenced(self) -> bool:
-        """Whether another owner was seen."""
+        """Whether another owner has the managed ledger."""
 
     def fence(self, error: Exception) -> None:
-        """Stop everything: another owner was seen."""
+        """Stop the managed ledger: another owner has it."""
 
 
 class CursorPersister:
@@ -97,19 +97,19 @@ class CursorPersister:
         self._lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
         self._is_closed = False
         self._is_deleted = False  # there is no record any more: nothing may write one
-        self._is_scheduled = False  # stands in the flusher
+        self._is_scheduled = False  # the flusher has a due time of it
         self._is_loading = False  # a task for wanted ledgers is under way
         self._saver = CursorSegmentSaver(
             name, state, store, owner.cursor_memory, owner.clock, on_loaded=on_loaded
         )
         self.store = store
-        self.ranges_not_persisted_count = 0  # what did not fit into the last write
-        self.ranges_over_limit_count = 0  # what the last write had beyond the limits
+        self.ranges_not_persisted_count = 0  # ranges and batches that the last write left out
+        self.ranges_over_limit_count = 0  # those that it wrote beyond the settings' limits
         if state.pages.is_tracking:
             self._saver.restored()
 
     def schedule(self) -> None:
-        """Have the state written when it is due."""
+        """Let the flusher write the state when it is due."""
         if self._is_scheduled or self._is_closed or self._owner.is_fenced:
             return
         due_at = self._state.due_at()
@@ -118,7 +118,7 @@ class CursorPersister:
             self._owner.flusher.schedule(self, due_at)
 
     def reschedule(self) -> None:
-        """The due time changed; a call that comes at the old one finds nothing due."""
+        """Tell the flusher that the due time changed; a call at the old time does nothing."""
         self._is_scheduled = False
         self.schedule()
 
@@ -136,7 +136,7 @@ class CursorPersister:
         self._owner.tasks.spawn(self._write_slowly(changes), f"write cursor {self._name}")
 
     def _try_write(self, on_written: OnWritten) -> bool:
-        """Append the state without waiting, if there is a cursor ledger and it is little work."""
+        """Append the state without waiting; False without a cursor ledger, or if it is large."""
         state, config = self._state, self._owner.config
         if not fits_one_entry(state, config.max_ranges_in_cursor_entry):
             if not self._saver.try_save(config, on_written):
@@ -151,13 +151,13 @@ class CursorPersister:
         return True
 
     def _is_small(self) -> None:
-        """The state was appended as one entry."""
+        """Note that the state was appended as one entry."""
         if self._state.pages.is_tracking:
             self._state.pages.stop_tracking()
             self._saver.close()
 
     async def _write_slowly(self, changes: CursorChanges) -> None:
-        """Write to a new cursor ledger, or else to the record."""
+        """Write in a task: to a new cursor ledger, or else to the record."""
         error: Exception | None = None
         try:
             async with self._lock:
@@ -195,7 +195,7 @@ class CursorPersister:
 
     async def _write_small(self, content: CursorState) -> None:
         store, config = self.store, self._owner.config
-        # As it is now: while a ledger is made, it may grow beyond one entry.
+        # Encoded before the ledger is made: meanwhile the state may grow beyond one entry.
         entries = [encode_state(content, config)]
 
         async def write_state() -> dict[SegmentKey, SegmentRef]:
@@ -208,10 +208,10 @@ class CursorPersister:
             await store.switch_ledger(content, config, write_state)
 
     async def _write_record(self, content: CursorState, error: Exception) -> None:
-        """Without a cursor ledger, store as much as fits in the record.
+        """Store as much of a state in the record as fits, for lack of a cursor ledger.
 
         Raises:
-            StorageError, MetadataError: Not all is durable.
+            StorageError, MetadataError: Not all of the state is durable.
         """
         store, pages = self.store, content.pages
         limit = self._owner.config.max_unacked_ranges_to_persist_in_metadata
@@ -225,7 +225,7 @@ class CursorPersister:
             if store.ledger_id == NO_LEDGER:
                 left_out_count = await store.write_part(content, limit)
             else:
-                # The old ledger has the clean part: only the rest needs room in the record.
+                # The old ledger has all pages that are not dirty: only those go into the record.
                 keys = segment_keys(content) if pages.dirty is None else pages.dirty
                 changed = changed_content(content, sorted(SegmentKey(*key) for key in keys))
                 left_out_count = await store.write_part(changed, limit)
@@ -266,7 +266,7 @@ class CursorPersister:
         self.ranges_not_persisted_count = left_out
 
     def _note_limits(self) -> None:
-        """Count what was written beyond the settings' limits, and warn when that begins."""
+        """Count the ranges and batches beyond the settings' limits, and warn when that begins."""
         state, config = self._state, self._owner.config
         max_ranges = config.max_unacked_ranges_to_persist
         max_batches = config.max_batch_deleted_indexes_to_persist
@@ -319,7 +319,7 @@ class CursorPersister:
         self.schedule()
 
     async def flush(self) -> None:
-        """Write what is dirty now.
+        """Write the state now if it is dirty.
 
         Raises:
             StorageError, MetadataError: It could not be written; it will be tried again.
@@ -340,10 +340,10 @@ class CursorPersister:
             self._on_written(changes, None)
 
     async def write_reset(self, target: CursorState) -> None:
-        """Make a state durable before the cursor takes it.
+        """Make the state of a reset durable before the cursor takes it over.
 
         Raises:
-            StorageError, MetadataError, ManagedLedgerFencedError: It may not be.
+            StorageError, MetadataError, ManagedLedgerFencedError: It may not be durable.
         """
         async with self._lock:
             self._raise_if_deleted()
@@ -363,7 +363,10 @@ class CursorPersister:
         """
         for name in properties:
             if name.startswith(INTERNAL_PREFIX):
-                raise ValueError(f"property {name!r} is internal")
+                raise ValueError(
+                    f"property {name!r}: names with the prefix {INTERNAL_PREFIX!r} belong to the "
+                    "broker, choose another name"
+                )
         internal = {
             name: value
             for name, value in self.store.cursor_properties.items()
@@ -397,7 +400,7 @@ class CursorPersister:
                 raise
 
     async def close(self) -> None:
-        """Write what is dirty, a small state into the record; nothing is written afterwards.
+        """Write a dirty state, a small one into the record; nothing is written afterwards.
 
         Raises:
             StorageError, MetadataError, ManagedLedgerFencedError: It could not be written.
@@ -415,7 +418,7 @@ class CursorPersister:
         is_whole = store.ledger_id == NO_LEDGER or store.last_entry_id < 0
         if is_whole and not state.is_dirty:
             await store.close_ledger()
-            return  # the record, or a cursor ledger of the last time, has it all
+            return  # the record, or a cursor ledger of an earlier broker, has the whole state
         if not fits_record(state, config.max_unacked_ranges_to_persist_in_metadata):
             await self._write_now(state)
             await store.close_ledger()
@@ -451,7 +454,7 @@ class CursorPersister:
         self.schedule()
 
     def _raise_if_fenced(self) -> None:
-        """The new owner reads these keys: this process may not write them any more."""
+        """Raise if another owner has the managed ledger: only that one may write these keys."""
         if self._owner.is_fenced:
             raise ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
 
@@ -461,7 +464,7 @@ class CursorPersister:
 
 
 def fits_record(state: CursorState, limit: int) -> bool:
-    """Whether the metadata store takes the whole state."""
+    """Whether the whole state is small enough for the metadata store."""
     batches_count = len(state.batch_deleted_indexes)
     if state.pages.cold or batches_count > limit:
         return False

@@ -1,11 +1,11 @@
-"""CursorReading: reads a cursor's entries, from memory or from storage (edge).
+"""`CursorReading`: reads a cursor's entries, from memory or from storage (edge).
 
-`CursorState` says which run of neighbours comes next; this takes it from the read-ahead or the
-caches, or fetches it. Runs are returned whole: only in ledgers with individual acknowledgements are
-entries looked at one by one.
+`CursorState` decides which run of neighbouring entries comes next; it is taken from the read-ahead
+or the caches, or fetched. Runs are returned whole: only in ledgers with individual acknowledgements
+are entries checked one by one.
 
 What always holds: the read position moves only past entries that were returned or are acknowledged.
-A read that was overtaken by a move of the cursor has no effect.
+A read during which the cursor was moved has no effect.
 
 Source: asyncReadEntries, asyncReplayEntries in ManagedCursorImpl.
 """
@@ -33,12 +33,12 @@ from pulsar_py.managed_ledger.log.read_ahead import ReadAhead
 
 logger = logging.getLogger(__name__)
 
-_AHEAD_ENTRIES = 100_000  # what one read-ahead asks for at most; its bytes end it before
-_REPLAY_BYTES = 5 * 1024 * 1024  # what one read of a replay fetches at most
+_AHEAD_ENTRIES = 100_000  # the most entries of one read-ahead; usually its bytes end it before
+_REPLAY_BYTES = 5 * 1024 * 1024  # the most bytes that one read of a replay fetches
 
 
 class ReadingOwner(Protocol):
-    """What reading needs of the managed ledger."""
+    """The part of the ManagedLedger that reading uses."""
 
     name: str
     config: ManagedLedgerConfig
@@ -59,7 +59,7 @@ class CursorReading:
     ) -> None:
         """`on_lost` acknowledges entries that can't be read any more.
 
-        `load` reads one ledger's acknowledgements back into memory, if it is cold.
+        `load` reads one ledger's acknowledgements into memory, if it is cold.
         """
         self._name = name
         self._owner = owner
@@ -76,9 +76,9 @@ class CursorReading:
     ) -> Sequence[Entry] | None:
         """The next unacknowledged entries up to `max_position`, if they are in memory.
 
-        Moves `read_position` past them. Entries of one ledger, at least one whatever `max_bytes`;
-        there may be more to read. `[]` means there is nothing to read now, None that `read` has to
-        be awaited. Hot path: tailing consume.
+        Moves `read_position` past them. They are of one ledger, and at least one whatever
+        `max_bytes`; there may be more to read. `[]` means that there is nothing to read now, None
+        that `read` has to be awaited. Hot path: tailing consume.
         """
         self._raise_if_closed()
         state = self._state
@@ -108,10 +108,9 @@ class CursorReading:
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
     ) -> Sequence[Entry]:
-        """As `read_cached`, reading from storage. One at a time.
+        """As `read_cached`, but reads from storage if need be. One call at a time.
 
-        If the cursor is rewound, moved or reset meanwhile, what was read is dropped and the result
-        is empty.
+        If the cursor is rewound, moved or reset meanwhile, the result is empty.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -160,7 +159,10 @@ class CursorReading:
         return True
 
     def _skip_lost(self, run: ReadRun, error: StorageError) -> None:
-        """Acknowledge entries that are lost: one, or the rest of a lost ledger."""
+        """Acknowledge lost entries: one, or the rest of the ledger if that is lost.
+
+        Only with `skips_non_recoverable_data`; else the subscription would fail at them for ever.
+        """
         last = run.first
         if isinstance(error, LedgerNotFoundError):
             last = self._state.ledgers.ledgers[run.ledger_id].entries_count - 1
@@ -181,7 +183,7 @@ class CursorReading:
     def read_replay_cached(self, positions: Sequence[Position]) -> list[Entry] | None:
         """The entries at `positions` that exist and are not acknowledged, if they are in memory.
 
-        In the order asked for; those missing in the result are acknowledged or gone.
+        In the order of `positions`; entries missing in the result are acknowledged or deleted.
         """
         self._raise_if_closed()
         if self._cold_ones(positions):
@@ -198,7 +200,7 @@ class CursorReading:
         return found
 
     async def read_replay(self, positions: Sequence[Position]) -> list[Entry]:
-        """As `read_replay_cached`, reading from storage.
+        """As `read_replay_cached`, but reads from storage if need be.
 
         Raises:
             CursorClosedError: The cursor was closed.
@@ -235,7 +237,7 @@ class CursorReading:
         return {position[0] for position in positions if position[0] in cold} if cold else set()
 
     def _replay_runs(self, positions: Sequence[Position]) -> list[tuple[int, int, int]]:
-        """Neighbours among the positions that exist and wait, as (ledger, first, last)."""
+        """Runs of the positions that exist unacknowledged, as (ledger id, first, last entry id)."""
         state = self._state
         runs: list[tuple[int, int, int]] = []
         for position in positions:

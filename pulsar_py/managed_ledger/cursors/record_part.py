@@ -1,8 +1,8 @@
-"""The part of a cursor's state that fits its metadata record, for want of a cursor ledger; pure.
+"""`part_that_fits`: the part of a cursor's state for its metadata record (pure).
 
-The metadata store takes so many ranges, so many batches, and so many bytes of those. Whatever the
-record has stays in it: that was reported as written. The lowest of the rest are taken as long as
-there is room.
+It is used if no cursor ledger can be created. The record may have so many ranges, so many batches,
+and so many bytes of those. Acknowledgements that the record has already stay in it, since they were
+reported as written. The lowest of the others are added as long as there is room.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ def part_that_fits(
     *,
     max_batches_bytes: int = MAX_BATCHES_BYTES,
 ) -> tuple[CursorSnapshot, int]:
-    """A part of `content` with at most `limit` ranges and as many batches, and what is left out.
+    """A part of `content` with at most `limit` ranges and `limit` batches; what is left out.
 
-    `max_batches_bytes` is for the bit sets of all batches that are added.
+    The second value is the number of ranges and batches that are left out.
 
-    What `recorded` has of it is there in any case; where batches of that have become whole entries
-    there may be more ranges than the limit, but then fewer batches.
+    `max_batches_bytes` bounds the bit sets of all batches that are added.
+
+    The part always has what `content` and `recorded` have in common. If batches in `recorded` are
+    whole entries by now, there may be more ranges than the limit, but then fewer batches.
     """
     part = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))
     if recorded is not None:
@@ -35,7 +37,7 @@ def part_that_fits(
 
 
 def _keep(part: CursorSnapshot, content: CursorContent, recorded: CursorSnapshot) -> None:
-    """Take what the record has, as far as it still counts, as it is now."""
+    """Add the ranges and batches that the record has and `content` still has, as they are now."""
     whole, batches = content.individual_deleted_messages, content.batch_deleted_indexes
     part.individual_deleted_messages = whole.common_with(recorded.individual_deleted_messages)
     for position, _ in recorded.batch_deleted_indexes.items():  # noqa: PERF102 - not a dict

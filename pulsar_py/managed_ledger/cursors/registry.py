@@ -1,7 +1,8 @@
-"""CursorRegistry: the cursors of one managed ledger; wakes those that wait for entries (edge).
+"""`CursorRegistry`: the cursors of one managed ledger; wakes those that wait for entries (edge).
 
-Durable cursors are made and deleted one at a time, with their records; non-durable ones only live
-here. Cursors that wait for entries are woken once a confirmed group, and then have to ask again.
+Durable cursors are made and deleted one at a time, with their records; non-durable ones exist only
+here. Cursors that wait for entries are woken once by each confirmed group; after that they have to
+wait again.
 
 Source: ManagedCursorContainer, asyncOpenCursor, newNonDurableCursor in ManagedLedgerImpl.
 """
@@ -32,14 +33,14 @@ from pulsar_py.metadata.store import MetadataStore
 
 
 class InitialPosition(Enum):
-    """The start of a new cursor."""
+    """The end of the topic at which a new cursor starts."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
 
 
 class RegistryOwner(CursorOwner, Protocol):
-    """What the cursors need of their ManagedLedger."""
+    """The part of the ManagedLedger that the cursors use."""
 
     @property
     def is_terminated(self) -> bool:
@@ -49,26 +50,26 @@ class RegistryOwner(CursorOwner, Protocol):
         """Raise if no cursors can be made: closed, fenced or deleted."""
 
     async def prove_ownership(self) -> None:
-        """Return if the managed ledger is still ours, whatever happened to a ledger.
+        """Return if the managed ledger is still ours, although a ledger of it was fenced.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
 
     def check_owner(self) -> None:
-        """Return if it is known at this moment that the managed ledger is ours.
+        """Return if the managed ledger is certainly ours at this moment; does not wait.
 
         Raises:
-            MetadataUnavailableError: Somebody else may have it.
+            MetadataUnavailableError: Another owner may have it.
         """
 
     async def confirm_newest(self) -> None:
-        """Return if nobody else has opened or changed the managed ledger since.
+        """Return if no other owner has opened or changed the managed ledger since we opened it.
 
         Raises:
-            ManagedLedgerFencedError: Somebody has, and that was told.
-            MetadataError: It can't be found out now.
+            ManagedLedgerFencedError: Another owner has; the managed ledger is fenced now.
+            MetadataError: That can't be found out now.
         """
 
 
@@ -96,9 +97,9 @@ class CursorRegistry:
         self._lock = asyncio.Lock()  # held while a durable cursor is made or deleted
         self._active: dict[ManagedCursor, None] = {}  # cursors to cache for
         self._waiting: dict[ManagedCursor, Callable[[], None]] = {}  # to wake at the next group
-        # Closed and not deleted: their records still name what they need.
+        # Closed and not deleted: their records still need ledgers, which must not be trimmed.
         self._closed: list[ManagedCursor] = []
-        # Of creations of which nobody knows whether they were made: what is found is then ours.
+        # Stores of creations with unknown outcome: a record that is found later may be our own.
         self._in_doubt: dict[str, CursorStore] = {}
         self.cursors: dict[str, ManagedCursor] = {}
 
@@ -123,7 +124,9 @@ class CursorRegistry:
             cursor = self.cursors.get(name)
             if cursor is not None:
                 if not cursor.is_durable:
-                    raise ManagedLedgerError(f"{self._owner.name}: cursor {name} is not durable")
+                    raise ManagedLedgerError(
+                        f"{self._owner.name}: cursor {name} exists and is not durable"
+                    )
                 return cursor
             state = self._new_state(self._mark_delete_for(initial), properties)
             store = self._in_doubt.pop(name, None) or self._cursor_store(name)
@@ -193,15 +196,15 @@ class CursorRegistry:
     ) -> ManagedCursor:
         """A cursor in memory only; the first entry it reads is the one at `start`.
 
-        A start past the end becomes `initial` (LATEST if None), one in a deleted ledger the next
-        entry there is. Never holds trimming back.
+        A start past the end becomes `initial` (LATEST if None), a start in a deleted ledger becomes
+        the next existing entry. The cursor keeps no ledger from being trimmed.
 
         Raises:
             ManagedLedgerError: Closed or fenced, or the name is taken.
         """
         self._owner.raise_if_unusable()
         if name in self.cursors:
-            raise ManagedLedgerError(f"{self._owner.name}: there is a cursor {name}")
+            raise ManagedLedgerError(f"{self._owner.name}: cursor {name} exists already")
         if isinstance(start, InitialPosition):
             mark_delete = self._mark_delete_for(start)
         elif start > self._ledgers.last_confirmed_entry and not self._is_next(start):
@@ -222,12 +225,12 @@ class CursorRegistry:
 
         Raises:
             CursorNotFoundError: There is none.
-            MetadataError: Its record could not be removed; it goes on.
+            MetadataError: Its record could not be removed; the cursor stays in use.
         """
         async with self._lock:
             cursor = self.cursors.get(name)
             if cursor is None:
-                raise CursorNotFoundError(f"{self._owner.name}: no cursor {name}")
+                raise CursorNotFoundError(f"{self._owner.name}: there is no cursor {name}")
             try:
                 await cursor.delete()
             except ManagedLedgerFencedError as error:
@@ -237,13 +240,13 @@ class CursorRegistry:
     def slowest_durable(self) -> ManagedCursor | None:
         """The durable cursor with the oldest mark-delete position that survives a crash.
 
-        Closed ones count: they will be back when the managed ledger is opened again.
+        Closed ones count: they are recovered when the managed ledger is opened again.
         """
         durable = self.durable() + self._closed
         return min(durable, key=lambda cursor: cursor.persistent_mark_delete_position, default=None)
 
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
-        """A cursor was closed: if it is durable, it goes on holding back trimming."""
+        """Note that a cursor was closed; a durable one still keeps its ledgers from trimming."""
         self.on_cursor_abandoned(cursor)
         if cursor.is_durable:
             self._closed.append(cursor)
@@ -254,7 +257,7 @@ class CursorRegistry:
             del self.cursors[cursor.name]
 
     def on_activity_changed(self, cursor: ManagedCursor) -> None:
-        """Begin or stop caching for the cursor."""
+        """Begin or stop caching entries for the cursor."""
         if cursor.is_active:
             self._active[cursor] = None
             return
@@ -263,7 +266,7 @@ class CursorRegistry:
             self._cache.clear()
 
     def wait(self, cursor: ManagedCursor, callback: Callable[[], None]) -> None:
-        """Call back once when a group is confirmed or at the end; soon if it could read now."""
+        """Call `callback` once: at the next group or termination; soon if there is an entry now."""
         if cursor.has_more_entries() or self._owner.is_terminated:
             self.cancel_wait(cursor)
             asyncio.get_running_loop().call_soon(callback)
@@ -275,7 +278,7 @@ class CursorRegistry:
         self._waiting.pop(cursor, None)
 
     def is_waiting(self, cursor: ManagedCursor) -> bool:
-        """Whether it waits."""
+        """Whether the cursor has a waiting callback."""
         return cursor in self._waiting
 
     # Groups of entries
@@ -293,7 +296,7 @@ class CursorRegistry:
                 callback()
 
     def has_tailing_cursor(self, ledger_id: int, first_entry_id: int) -> bool:
-        """Whether an active cursor is near a group; drops what all of them have read.
+        """Whether an active cursor will soon read a group; evicts entries that all have read.
 
         Hot path: publish, once a group.
         """
@@ -308,7 +311,7 @@ class CursorRegistry:
         )
 
     def on_ledgers_changed(self) -> None:
-        """Ledgers were added or deleted: all cursors step over those that are gone."""
+        """Move all cursors over deleted ledgers, after ledgers were added or deleted."""
         for cursor in self.cursors.values():
             cursor.on_trimmed()
 
@@ -327,7 +330,7 @@ class CursorRegistry:
         await each_result(ManagedCursor.flush, self.durable(), at_once=FLUSHES_AT_ONCE)
 
     async def close(self) -> list[Exception]:
-        """Persist and close all cursors; returns their errors."""
+        """Write and close all cursors; returns their errors."""
         results = await asyncio.gather(
             *(cursor.close() for cursor in list(self.cursors.values())), return_exceptions=True
         )
@@ -337,7 +340,7 @@ class CursorRegistry:
         return [result for result in results if isinstance(result, Exception)]
 
     def abandon(self) -> list[int]:
-        """Stop all without writing; returns the cursor ledgers that their records name."""
+        """Stop all cursors without writing; returns the ids of their cursor ledgers."""
         cursors = list(self.cursors.values())
         for cursor in cursors:
             cursor.abandon()

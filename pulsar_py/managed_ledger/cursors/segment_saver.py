@@ -1,15 +1,15 @@
-"""CursorSegmentSaver: writes and loads the segments of one large cursor (edge).
+"""`CursorSegmentSaver`: writes and loads the segments of one large cursor (edge).
 
-A save appends the pages that changed, a slice at a time so that the loop goes on meanwhile, and
-then the marker. A new cursor ledger gets all pages: those in memory are encoded, cold ones copied
-as they are. The caller holds the cursor's lock during every call that awaits.
+A save appends the pages that changed, some at a time so that the loop is not blocked, and then the
+marker. A new cursor ledger gets all pages: those in memory are encoded, cold ones copied as they
+are stored. The caller holds the cursor's lock during every call that awaits.
 
 A page whose batches are larger than an entry may be is written without the highest of them; those
 are counted, and their ledger stays in memory.
 
-What always holds: a page is taken off the list of changed ones only by a write, and stands on it
-again if that fails. After a failed write the next one begins a new cursor ledger, so that `refs`
-of the store, which run ahead of what is confirmed, are never used for what is in memory.
+What always holds: a page is taken off the list of changed ones only by a write, and put back if
+that fails. After a failed write the next one begins a new cursor ledger, because the store's `refs`
+may already name segments that were never confirmed.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 logger = logging.getLogger(__name__)
 
 OnLoaded = Callable[[Position, list[Position]], None]
-"""Called after a cold ledger was loaded, with the mark-delete position before, and the batches that
-turned out to be acknowledged as a whole."""
+"""Called after a cold ledger was loaded, with the mark-delete position before it, and the batches
+that turned out to be acknowledged as a whole."""
 
 
 def ignore_loaded(before: Position, finished: list[Position]) -> None:
-    """Do nothing: the owner of the cursor does not depend on the callback."""
+    """Do nothing: an `OnLoaded` for owners that need no callback."""
 
 
 _SLICE = 16  # pages that are encoded without a pause: below a millisecond
 _SLICE_BYTES = 1 << 20  # of batches in them
-_MARGIN_BYTES = 16 * 1024  # of a segment, for what is not bit sets
+_MARGIN_BYTES = 16 * 1024  # of a segment, for its other fields beside the bit sets
 
 
 class CursorSegmentSaver:
@@ -75,13 +75,13 @@ class CursorSegmentSaver:
         self._clock = clock
         self._on_loaded = on_loaded
         self._writes_count = 0  # under way: nothing may leave memory
-        self._used: set[int] = set()  # ledgers written or loaded since memory was told
+        self._used: set[int] = set()  # ledgers written or loaded since the last `tell_memory`
         self._left_out: dict[SegmentKey, int] = {}  # batches for which a segment had no room
 
     # Saving
 
     def try_save(self, config: ManagedLedgerConfig, on_written: OnWritten) -> bool:
-        """Append what changed, if it is little and a cursor ledger takes it; else False."""
+        """Append the changed pages if they are few and a cursor ledger takes them; else False."""
         self._take_up_left_out()
         dirty = self._state.pages.dirty
         if dirty is None or len(dirty) > _SLICE or not self._store.can_append(config):
@@ -108,7 +108,7 @@ class CursorSegmentSaver:
     def _encoded(
         self, keys: Sequence[SegmentKey], entry_id: int
     ) -> tuple[list[bytes], dict[SegmentKey, SegmentRef]]:
-        """Entries of these pages, to be appended from `entry_id` on, and all refs as of then."""
+        """Entries of these pages, to be appended from `entry_id` on, and all refs after that."""
         entries: list[bytes] = []
         refs = dict(self._store.refs)
         for key in keys:
@@ -121,7 +121,7 @@ class CursorSegmentSaver:
         return entries, refs
 
     def _encode(self, key: SegmentKey) -> tuple[bytes, SegmentRef] | None:
-        """One page; the batches for which it has no room are noted."""
+        """One page's entry and ref; the batches for which it has no room are counted."""
         encoded = encode_segment(self._state, key, MAX_SEGMENT_BYTES)
         self._left_out.pop(key, None)
         if encoded is not None and key.kind == SegmentKind.BATCHES:
@@ -133,7 +133,7 @@ class CursorSegmentSaver:
         return encoded
 
     def _take_up_left_out(self) -> None:
-        """Write the pages again whose batches have room by now; acknowledged ones need none."""
+        """Mark pages as changed whose left-out batches may have room by now."""
         batches, dirty = self._state.batch_deleted_indexes, self._state.pages.dirty
         for key in self._left_out:
             size_bytes = batches.page_size_bytes((key.ledger_id, key.page))
@@ -142,7 +142,7 @@ class CursorSegmentSaver:
 
     @property
     def left_out_count(self) -> int:
-        """Batches for which the segments had no room; those that are done with do not count."""
+        """Batches that are still needed and for which the segments had no room."""
         if self._left_out:
             mark_delete = self._state.mark_delete_position
             self._left_out = {
@@ -153,7 +153,7 @@ class CursorSegmentSaver:
         return sum(self._left_out.values())
 
     def _first_slice(self, keys: Sequence[SegmentKey]) -> Sequence[SegmentKey]:
-        """As many of the first pages as are encoded without a pause; at least one."""
+        """The first pages, as many as may be encoded without blocking the loop; at least one."""
         batches = self._state.batch_deleted_indexes
         size_bytes = 0
         for place, key in enumerate(keys[:_SLICE]):
@@ -176,16 +176,16 @@ class CursorSegmentSaver:
             self._state.pages.put_back(keys)
 
     async def save(self, config: ManagedLedgerConfig) -> None:
-        """Write what changed, or everything to a new cursor ledger.
+        """Write the changed pages, or all pages to a new cursor ledger.
 
         Raises:
-            StorageError, MetadataError, ManagedLedgerFencedError: It may not be durable.
+            StorageError, MetadataError, ManagedLedgerFencedError: The state may not be durable.
         """
         state, store = self._state, self._store
         if not state.pages.is_tracking:
             store.refs = {}
             paging.track_pages(state)
-            await asyncio.sleep(0)  # finding all pages took a millisecond: let others run
+            await asyncio.sleep(0)  # finding all pages took a millisecond: don't block the loop
         await self.load_wanted(config)
         taken: list[SegmentKey] = []
         self._writes_count += 1
@@ -225,7 +225,7 @@ class CursorSegmentSaver:
         return False
 
     def _take_all(self) -> list[SegmentKey]:
-        """All pages: a new ledger has none of them."""
+        """All pages, taken off the list of changed ones, for a new ledger."""
         dirty = self._state.pages.dirty
         assert dirty is not None
         keys = [SegmentKey(*key) for key in dirty]
@@ -255,7 +255,7 @@ class CursorSegmentSaver:
     async def _all_entries(
         self, keys: Sequence[SegmentKey], config: ManagedLedgerConfig
     ) -> list[tuple[SegmentKey, bytes, SegmentRef]]:
-        """Pages as they are in memory, or for cold ledgers as they are stored."""
+        """The entries of pages: encoded from memory, or for cold ledgers copied from storage."""
         state, refs = self._state, self._store.refs
         found: list[tuple[SegmentKey, bytes, SegmentRef]] = []
         stored = [key for key in keys if key.ledger_id in state.pages.cold and key in refs]
@@ -282,7 +282,7 @@ class CursorSegmentSaver:
             await self.load(min(pages.wanted), config)
 
     async def load(self, ledger_id: int, config: ManagedLedgerConfig) -> None:
-        """Load one cold ledger. Corrupt acknowledgements are lost: logged, and delivered again.
+        """Load one cold ledger. Corrupt acknowledgements are dropped: their messages come again.
 
         Raises:
             StorageError: It can't be read now.
@@ -332,25 +332,25 @@ class CursorSegmentSaver:
         self._memory.make_room()
 
     def restored(self) -> None:
-        """The state was read back."""
+        """Count the memory of a state that was just read from storage."""
         cold = self._state.pages.cold
         self._used = {key.ledger_id for key in self._store.refs if key.ledger_id not in cold}
         self.tell_memory()
 
     def evict(self, ledger_id: int) -> bool:
-        """Forget a ledger that is stored; False if it has to stay for now."""
+        """Drop a ledger's stored acknowledgements from memory; False if they have to stay now."""
         state = self._state
         if self._writes_count or ledger_id in self._used or not state.pages.is_tracking:
             return not state.pages.is_tracking
         if state.pages.cold.get(ledger_id) is not None:
             return True
         if any(key.ledger_id == ledger_id for key in self._left_out):
-            return False  # it is not all stored
+            return False  # some of its batches are not stored
         if not paging.may_leave_memory(state, ledger_id):
             return False
         paging.leave_memory(state, ledger_id)
         return True
 
     def close(self) -> None:
-        """Nothing is in memory any more."""
+        """Stop counting the memory of this cursor's ledgers."""
         self._memory.forget(self)

@@ -11,9 +11,9 @@ their entries' ids in the same cursor ledger. A state counts only from its marke
 the last marker belong to a save that was cut off, and readers step back over them.
 
 Both kinds of entries are a `PositionInfo` with an extra field, `CursorExtension` in
-PulsarPyCursor.proto, that Apache Pulsar skips: it reads the mark-delete position of a segment, and
-that and the lowest ranges of a marker, so at worst it delivers messages again. Readers here take
-nothing but position, properties and the list from a marker.
+PulsarPyCursor.proto, that Apache Pulsar skips: of a segment it reads the mark-delete position, of a
+marker that and the lowest ranges, so at worst it delivers messages again. Readers here use only the
+position, properties and list of a marker.
 
 What always holds: a segment may be older than the mark-delete position of a later marker, and hold
 entries at or below it; readers leave those out. It may also hold a batch that the HOLES segment of
@@ -43,7 +43,8 @@ from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
 
 VERSION = 1
 MAX_SEGMENT_BYTES = 4 * 1024 * 1024
-"""Of one segment; an entry may have 5 MiB. More than a hundred batches of the largest size."""
+"""The most bytes of one segment, enough for a hundred batches of the largest size. (An entry may
+have 5 MiB.)"""
 
 MARKER_RANGES = 500
 """Ranges that a marker repeats for Apache Pulsar; about 12 KB."""
@@ -57,7 +58,8 @@ class SegmentKind(IntEnum):
 
 
 PAGE_SHIFTS = (16, batch_deleted_indexes.PAGE_SHIFT)
-"""By kind: a page has `1 << shift` entries. One of holes is a container of a roaring bitmap."""
+"""The shift of each kind: a page has `1 << shift` entries. A page of HOLES has as many as one
+container of a roaring bitmap."""
 
 
 class SegmentKey(NamedTuple):
@@ -83,7 +85,7 @@ class SegmentRef(NamedTuple):
 
 
 class StoredSegment(NamedTuple):
-    """A segment as read back."""
+    """A segment as it was read from storage."""
 
     key: SegmentKey
     data: bytes
@@ -91,14 +93,14 @@ class StoredSegment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A marker as read back."""
+    """A marker as it was read from storage."""
 
     snapshot: CursorSnapshot  # without any acknowledgements above the mark-delete position
     refs: dict[SegmentKey, SegmentRef]
 
 
 def holes_key(position: Position) -> SegmentKey:
-    """The page that has an entry which is acknowledged as a whole."""
+    """The page of HOLES for a position."""
     page = position.entry_id >> PAGE_SHIFTS[SegmentKind.HOLES]
     return SegmentKey(SegmentKind.HOLES, position.ledger_id, page)
 
@@ -118,9 +120,9 @@ def segment_keys(content: CursorContent) -> list[SegmentKey]:
 def encode_segment(
     content: CursorContent, key: SegmentKey, max_bytes: int | None = None
 ) -> tuple[bytes, SegmentRef] | None:
-    """The entry for one page, and its ref with the entry id still open; None for an empty page.
+    """The entry for one page, and its ref without the entry id yet; None for an empty page.
 
-    With `max_bytes` the highest batches are left out of one that would be larger.
+    With `max_bytes` the highest batches are left out of an entry that would be larger.
     """
     if key.kind == SegmentKind.HOLES:
         page = content.individual_deleted_messages.page(
@@ -138,12 +140,12 @@ def encode_segment(
 
 
 def encode_stored(mark_delete: Position, segment: StoredSegment) -> bytes:
-    """The entry for a segment that is copied as it is."""
+    """The entry for a stored segment that is copied to another ledger."""
     return _segment_entry(mark_delete, segment.key, segment.data)
 
 
 def changed_content(content: CursorContent, keys: Iterable[SegmentKey]) -> CursorSnapshot:
-    """Only these pages of a state, with its position and numbers."""
+    """The given pages of a state, with its mark-delete position and properties."""
     found = CursorSnapshot(content.mark_delete_position, properties=dict(content.properties))
     for key in keys:
         encoded = encode_segment(content, key)
@@ -164,7 +166,7 @@ def _segment_entry(mark_delete: Position, key: SegmentKey, data: bytes) -> bytes
 
 
 def encode_marker(content: CursorContent, refs: Mapping[SegmentKey, SegmentRef]) -> bytes:
-    """The entry that makes the segments it lists a state."""
+    """The entry that lists the segments of a state, and so completes its save."""
     extension = CursorExtension()
     listed = extension.segments
     listed.version = VERSION
@@ -225,7 +227,9 @@ def _check_version(found: int) -> None:
 
 def _key(kind: int, ledger_id: int, page: int) -> SegmentKey:
     if kind not in (SegmentKind.HOLES, SegmentKind.BATCHES) or page < 0:
-        raise CorruptDataError(f"cursor state can't be read: segment of kind {kind}, page {page}")
+        raise CorruptDataError(
+            f"cursor state can't be read: unknown kind {kind} of segment, or negative page {page}"
+        )
     return SegmentKey(kind, ledger_id, page)
 
 
@@ -248,10 +252,10 @@ def add_segment(content: CursorContent, segment: StoredSegment) -> list[Position
 def live_refs(
     refs: Mapping[SegmentKey, SegmentRef], mark_delete: Position
 ) -> dict[SegmentKey, SegmentRef]:
-    """The segments that hold anything above the mark-delete position."""
+    """The segments of pages that reach above the mark-delete position."""
     return {key: ref for key, ref in refs.items() if key.last_position > mark_delete}
 
 
 def ranges_count(refs: Iterable[SegmentRef]) -> int:
-    """Ranges in all of them; one that goes over a page's border counts twice."""
+    """Ranges in all segments together; one that spans two pages counts twice."""
     return sum(ref.ranges_count for ref in refs)

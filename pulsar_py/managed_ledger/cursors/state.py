@@ -1,19 +1,19 @@
-"""CursorState: decides about one cursor's acknowledgements, reads and writes (pure).
+"""`CursorState`: decides about one cursor's acknowledgements, reads and writes (pure).
 
 Everything up to `mark_delete_position` is acknowledged; above it, whole entries are in
 `individual_deleted_messages` and partly acknowledged batches in `batch_deleted_indexes`. After each
-call the mark-delete position stands right before the first entry that still waits, over the borders
-of ledgers.
+call the mark-delete position is right before the first unacknowledged entry, whatever ledger that
+is in.
 
 Any acknowledgement makes the cursor dirty, whether or not the position moved. `changes_due(now)`
 says when to write: at most once a persist interval, and that long after an acknowledgement at the
 latest. Only one write is under way at a time; what changes meanwhile is due afterwards.
 
-A large state is stored in segments, and ledgers not touched for long may be cold: not in
-memory (`pages`). The state can't load them. It says which it wants, keeps new acknowledgements in
-them beside the stored ones, and goes on once `paging.load` joins both. Only then is it known which
-of the new ones repeat stored ones: until then the backlog counts the ledger as it was stored, and
-none of its entries is read.
+A large state is stored in segments, and the acknowledgements of ledgers not used for long may be
+cold: not in memory (`pages`). The state can't load them. It notes the ledgers it wants, keeps new
+acknowledgements in them beside the stored ones, and goes on once `paging.load` has joined both.
+Only then is it known which of the new ones repeat stored ones: until then the backlog counts the
+ledger as it was stored, and none of its entries is read.
 
 What always holds (`check`): read_position is after mark_delete_position; both sets hold nothing at
 or below it and only entries that exist; an entry is not in both. An acknowledgement is never taken
@@ -48,7 +48,7 @@ _HOLES, _BATCHES = int(SegmentKind.HOLES), int(SegmentKind.BATCHES)
 
 @dataclass(frozen=True, slots=True)
 class ReadRun:
-    """Neighbouring entries of one ledger to read next; those acknowledged are to be left out."""
+    """Neighbouring entries of one ledger to read next; acknowledged ones have to be left out."""
 
     ledger_id: int
     first: int
@@ -59,7 +59,7 @@ class ReadRun:
 
 @dataclass(frozen=True, slots=True)
 class CursorChanges:
-    """A write that is due: the state as of `version`."""
+    """A write that is due, of the state at `version`."""
 
     version: int
     mark_delete_position: Position
@@ -103,15 +103,15 @@ class CursorState:
     ) -> None:
         self.ledgers = ledgers
         self.mark_delete_position = mark_delete_position
-        self.persistent_mark_delete_position = mark_delete_position  # as of the last whole write
+        self.persistent_mark_delete_position = mark_delete_position  # of the last durable write
         self.read_position = ledgers.next_valid_position(mark_delete_position)
-        self.read_generation = 0  # grows when reads under way have become worthless
+        self.read_generation = 0  # grows with each move: reads begun before must be dropped
         self.individual_deleted_messages = PositionRangeSet()
         self.batch_deleted_indexes = BatchDeletedIndexes()
         self.pages = CursorPages()
         self.properties: dict[str, int] = dict(properties or {})
         self.is_batch_index_ack_enabled = is_batch_index_ack_enabled
-        self._resets_count = 0  # writes begun before a reset say nothing about the position
+        self._resets_count = 0  # a write begun before a reset does not make its position durable
         self._schedule = WriteSchedule(persist_interval_seconds)
 
     # Acknowledging
@@ -134,7 +134,7 @@ class CursorState:
         is_changed = False
         taken_count = len(positions)
         for place, position in enumerate(positions):
-            if position > last:  # a client can name any position; what follows it is ignored, too
+            if position > last:  # clients may send any position; those after it are ignored, too
                 taken_count = place
                 break
             if position <= mark_delete or not self.ledgers.contains(position):
@@ -160,11 +160,11 @@ class CursorState:
         return taken_count
 
     def _keep_waiting(self, position: Position, bits: int) -> _Outcome:
-        """Keep only those waiting messages of a batch that are in `bits`."""
+        """Keep only those unacknowledged messages of a batch that are in `bits`."""
         if not bits:
             return _Outcome.WHOLE
         if not self.is_batch_index_ack_enabled:
-            return _Outcome.NOTHING  # the client acknowledges the whole batch in the end
+            return _Outcome.NOTHING  # the client will acknowledge the whole batch in the end
         known = self.batch_deleted_indexes.get(position)
         waiting = bits if known is None else bits & known
         if not waiting:
@@ -185,19 +185,22 @@ class CursorState:
         self._schedule.changed(now)
 
     def advance(self, now: float, *, is_changed: bool) -> None:
-        """Move past acknowledged entries; dirty if that, or the change before, is new."""
+        """Move the mark-delete position past acknowledged entries.
+
+        The cursor becomes dirty if that moves it, or with `is_changed`.
+        """
         before = self.mark_delete_position
         self._move_mark_delete(self._absorbed(before))
         if is_changed or before != self.mark_delete_position:
             self._schedule.changed(now)
 
     def _absorbed(self, mark_delete: Position) -> Position:
-        """The last position with no waiting entry up to it, from `mark_delete` on."""
+        """The last position from `mark_delete` on, up to which every entry is acknowledged."""
         deleted, cold = self.individual_deleted_messages, self.pages.cold
         while deleted or cold:
             following = self.ledgers.next_valid_position(mark_delete)
             if following.ledger_id in cold:
-                # What it has acknowledged is unknown until it is loaded.
+                # Which of its entries are acknowledged is unknown until it is loaded.
                 self.pages.touch(following.ledger_id)
                 break
             end = deleted.run_end(following.ledger_id, following.entry_id)
@@ -228,7 +231,7 @@ class CursorState:
         properties: Mapping[str, int] | None,
         now: float,
     ) -> None:
-        """Acknowledge all up to `position`; of that one only what `ack_words` leaves clear.
+        """Acknowledge all entries before `position`, and of it all, or what `ack_words` clears.
 
         Raises:
             InvalidCursorPositionError: Past the last entry, or before the mark-delete position.
@@ -244,7 +247,7 @@ class CursorState:
         if ack_words and is_there and not self.is_acknowledged(position):
             outcome = self._keep_waiting(position, ack_set.to_bits(ack_words))
             is_changed = outcome is _Outcome.PARTIAL
-            # A batch acknowledged in part still waits itself.
+            # The batch itself is only partly acknowledged: stop before it.
             if outcome is not _Outcome.WHOLE:
                 mark_delete = max(self.ledgers.previous_position(position), before)
         if properties is not None and properties != self.properties:
@@ -267,11 +270,11 @@ class CursorState:
         return ledgers.last_at_or_before(position)
 
     def is_acknowledged(self, position: Position) -> bool:
-        """Whether the whole entry is acknowledged; of a cold ledger only what came since."""
+        """Whether the whole entry is acknowledged; in a cold ledger only new acks are known."""
         return position <= self.mark_delete_position or position in self.individual_deleted_messages
 
     def batch_ack_set(self, position: Position) -> list[int] | None:
-        """Words of the batch indexes that still wait; None if nothing is known: then all do."""
+        """Words of the batch's unacknowledged indexes; None if no single index is acknowledged."""
         bits = self.batch_deleted_indexes.get(position)
         return None if bits is None else ack_set.to_words(bits)
 
@@ -280,7 +283,8 @@ class CursorState:
     def next_run(self, max_entries: int, max_position: Position) -> ReadRun | None:
         """The next run to read, at most `max_entries` of one ledger; None at the end.
 
-        Steps over acknowledged entries and to the next ledger; `read_through` moves on.
+        It begins after acknowledged entries, maybe in the next ledger. The read position stays
+        where it is until `read_through`.
         """
         ledgers = self.ledgers
         limit = min(ledgers.last_confirmed_entry, max_position)
@@ -308,22 +312,22 @@ class CursorState:
             return ReadRun(ledger_id, entry_id, last, has_acknowledged, is_cold)
 
     def read_through(self, ledger_id: int, entry_id: int) -> None:
-        """Everything up to that entry was read."""
+        """Move the read position past an entry that was read."""
         self.read_position = Position(ledger_id, entry_id + 1)
 
     def rewind(self) -> None:
-        """Read again from the first entry that waits."""
+        """Read again from the first unacknowledged entry."""
         self.read_position = self.ledgers.next_valid_position(self.mark_delete_position)
         self.read_generation += 1
 
     def seek(self, position: Position, *, is_forced: bool = False) -> None:
-        """Read on from `position`; unless forced not before the first entry that waits."""
+        """Read on from `position`; unless forced not before the first unacknowledged entry."""
         first = self.ledgers.next_valid_position(self.mark_delete_position)
         self.read_position = position if is_forced else max(position, first)
         self.read_generation += 1
 
     def has_more_entries(self) -> bool:
-        """Whether an entry stands at or after the read position."""
+        """Whether there is an entry at or after the read position."""
         return self.entries_to_read_count() > 0
 
     def entries_to_read_count(self) -> int:
@@ -336,9 +340,9 @@ class CursorState:
     # Backlog
 
     def backlog_count(self) -> int:
-        """Entries that wait, exactly; a batch counts once until all of it is acknowledged.
+        """The number of unacknowledged entries; a batch counts until all of it is acknowledged.
 
-        Acknowledgements in a ledger that is not in memory count when it is.
+        It is exact, but for new acknowledgements in a cold ledger: they count once it is loaded.
         """
         above = self.ledgers.count_between(
             self.mark_delete_position, self.ledgers.last_confirmed_entry
@@ -361,7 +365,7 @@ class CursorState:
         return len(self.individual_deleted_messages) + self.pages.cold_entries_count
 
     def backlog_bytes(self) -> int:
-        """Estimated bytes of the entries that wait."""
+        """Estimated bytes of the unacknowledged entries."""
         above = self.ledgers.count_between(
             self.mark_delete_position, self.ledgers.last_confirmed_entry
         )
@@ -373,7 +377,7 @@ class CursorState:
     def position_after_skipping(self, count: int, *, counts_acknowledged: bool) -> Position:
         """The `count`-th entry after the mark-delete position, at most the last one.
 
-        Unless it counts acknowledged ones, nothing may be cold.
+        Unless `counts_acknowledged`, no ledger may be cold.
         """
         ledgers = self.ledgers
         start = self.mark_delete_position
@@ -395,7 +399,8 @@ class CursorState:
     def reset_target(self, position: Position, ack_words: Sequence[int] | None) -> CursorState:
         """The state in which `position` is the next to deliver; to be written before `become`.
 
-        EARLIEST and LATEST are understood; others become the next valid position.
+        EARLIEST and LATEST mean the ends of the topic; any other position that does not exist
+        becomes the next one that does.
         """
         ledgers = self.ledgers
         if position == LATEST:
@@ -495,7 +500,7 @@ class CursorState:
             self._schedule.changed(now)
 
     def doubt_stored(self, now: float) -> None:
-        """The stored state may differ from this one: it has to be written again."""
+        """Note that the stored state may differ from this one, so that it is written again."""
         self._schedule.changed(now)
 
     def due_at(self) -> float | None:
@@ -503,13 +508,13 @@ class CursorState:
         return self._schedule.due_at()
 
     def set_persist_interval(self, seconds: float) -> None:
-        """Begin writes at most once in so long from now on."""
+        """Begin writes at most once in `seconds` from now on."""
         self._schedule.set_interval(seconds)
 
     def changes_due(self, now: float, *, is_forced: bool = False) -> CursorChanges | None:
         """The write that is due; None while clean, too early, or while one is under way.
 
-        The caller writes the state as it is now, then calls `persisted` or `failed`.
+        The caller begins to write the state without waiting, and calls `persisted` or `failed`.
         """
         version = self._schedule.begin(now, is_forced=is_forced)
         if version is None:
@@ -517,13 +522,13 @@ class CursorState:
         return CursorChanges(version, self.mark_delete_position, self._resets_count)
 
     def persisted(self, changes: CursorChanges) -> None:
-        """The write is durable: ledgers before its position may be trimmed."""
+        """Note that a write is durable: ledgers before its position may be trimmed."""
         self._schedule.finished(changes.version)
         if changes.resets_count == self._resets_count:
             self.persistent_mark_delete_position = changes.mark_delete_position
 
     def failed(self, changes: CursorChanges) -> None:
-        """The write may have failed: it is due again after an interval."""
+        """Note that a write may have failed: it is due again after an interval."""
         self._schedule.failed(changes.version)
 
     def check(self) -> None:

@@ -1,24 +1,24 @@
-"""CursorStore: stores one durable cursor's state in its record and its cursor ledger (edge).
+"""`CursorStore`: stores one durable cursor's state in its record and its cursor ledger (edge).
 
-The record in the metadata store is there from the cursor's creation to its deletion. States of a
+The record in the metadata store exists from the cursor's creation to its deletion. States of a
 running cursor go to a cursor ledger, one entry each, of which the last whole one counts. It is made
 at the first write, and a new one when it is full, old or failed; the record names it only once it
 holds a state, and the old one is deleted after that. On a clean close a small state goes into the
-record and the cursor ledger goes too.
+record and the cursor ledger is deleted.
 
 A large state is many entries: segments, and a marker that lists them (`segments`). Recovery takes
-the last whole state; segments behind it belong to a write that was cut off.
+the last whole state; segments after it belong to a write that was cut off.
 
 If no cursor ledger can be created, the record takes the whole state if it is small enough; if not,
 it goes on naming the old ledger and adds as much as fits: recovery joins the two.
 
 A fenced cursor ledger counts as failed if the managed ledger is still ours: repair of a lost
 replica fences ledgers, too. The record is never written on top of a version that another owner
-wrote: finding one ends the ownership. A newer owner may have written none so far, and would be
-overtaken by ours: so the list of ledgers, which every opener writes, is looked at before.
+wrote: finding one ends the ownership. A new owner that has not written this record yet would lose
+to our write; so the list of ledgers, which every opener writes, is read first.
 
-What always holds: whatever moment the process stops, the record leads to the last state of which a
-write was reported done, or to a newer one.
+What always holds: at whatever moment the process stops, the record leads to the last state whose
+write was reported as durable, or to a newer one.
 
 Source: persistPositionToLedger, persistPositionMetaStore, createNewMetadataLedger in
 ManagedCursorImpl.
@@ -77,12 +77,12 @@ from pulsar_py.metadata.store import MetadataStore
 logger = logging.getLogger(__name__)
 
 OnWritten = Callable[[Exception | None], None]
-"""Called once with whether a state is durable."""
+"""Called once: with None when a state is durable, else with the error."""
 
 _ALL = 1 << 62
-_READ_BACK_ENTRIES = 100  # unreadable ones to step over on the way back to a whole state
+_READ_BACK_ENTRIES = 100  # unreadable entries that are skipped on the way back to a whole state
 _READ_BYTES = 512 * 1024  # of neighbouring entries at a time
-_TAIL_ENTRIES = 16  # of a cursor ledger, looked at from the end
+_TAIL_ENTRIES = 16  # entries at the end of a cursor ledger that are read together
 
 
 class CursorStore:
@@ -99,11 +99,11 @@ class CursorStore:
         confirm_newest: Callable[[], Awaitable[None]],
         check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """All three raise where the managed ledger may be another owner's.
+        """All three callables raise if the managed ledger may be another owner's.
 
-        `prove_ownership` looks after a cursor ledger was fenced, `confirm_newest` asks whether
-        another owner has opened it since, and `check_owner` is called before each change of the
-        record, without waiting.
+        `prove_ownership` is awaited after a cursor ledger was fenced, `confirm_newest` before the
+        record is replaced (it finds an owner that opened the managed ledger since), and
+        `check_owner`, which does not wait, is called before each change of the record.
         """
         self._path = path
         self._metadata = metadata
@@ -111,15 +111,15 @@ class CursorStore:
         self._clock = clock
         self._prove_ownership = prove_ownership
         self._confirm_newest = confirm_newest
-        self._was_fenced = False  # the last cursor ledger; ownership has to be proven
+        self._was_fenced = False  # the last cursor ledger was: ownership has to be proven
         self._record = OwnedRecord(metadata, path, check_owner=check_owner)
         self._writer: LedgerWriter | None = None  # the cursor ledger, if this process made it
         self._writes: deque[tuple[int, OnWritten]] = deque()  # under way: entry id, callback
         self._ledger_since_seconds = 0.0  # when the writer was made
-        self.ledger_id = NO_LEDGER  # which the record names
-        self.last_switch_millis = 0  # when it last named another one; 0 never
+        self.ledger_id = NO_LEDGER  # the cursor ledger that the record names
+        self.last_switch_millis = 0  # when the record last named another one; 0 never
         self.cursor_properties: dict[str, str] = {}
-        # Where the segments of the last state are in the ledger that the record names.
+        # The places of the last state's segments in the ledger that the record names.
         self.refs: dict[SegmentKey, SegmentRef] = {}
         self._old_reader: LedgerReader | None = None  # of a ledger that the writer is not of
         self._addition: CursorSnapshot | None = None  # what the record adds to the ledger's state
@@ -131,7 +131,7 @@ class CursorStore:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether nobody knows if the last write of the record was made."""
+        """Whether the outcome of the last write of the record is unknown."""
         return self._record.is_in_doubt
 
     # The record
@@ -176,8 +176,8 @@ class CursorStore:
     async def write_part(self, content: CursorContent, limit: int) -> int:
         """Store as much of a state in the record as fits, and never less than it has.
 
-        Where it names a ledger, it adds that to the ledger's state. Returns how many ranges and
-        batches are left out.
+        If the record names a ledger, the part is added to the ledger's state. Returns how many
+        ranges and batches are left out.
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it.
@@ -205,11 +205,11 @@ class CursorStore:
     ) -> CursorSnapshot:
         """Read the record, and the cursor ledger if it names one.
 
-        Of a large state the oldest ledgers are read as far as `room_bytes` go, but the first two
-        always; the others are cold.
+        Of a large state the oldest ledgers are loaded, at most `room_bytes` but at least the first
+        two; the others are cold.
 
-        A cursor ledger that is gone, or holds nothing readable, rolls the cursor back to the
-        record's position.
+        If the cursor ledger is gone, or has no readable state, the cursor goes back to the record's
+        position.
 
         Raises:
             MetadataNotFoundError: There is no record.
@@ -279,9 +279,9 @@ class CursorStore:
     def try_append(
         self, entries: Sequence[bytes], config: ManagedLedgerConfig, on_written: OnWritten
     ) -> bool:
-        """Append entries to the cursor ledger; False if there is none that takes them.
+        """Append entries to the cursor ledger; False if there is none, or it takes no more.
 
-        After False, no complete state was written, and `switch_ledger` has to be awaited.
+        After False no complete state was written, and `switch_ledger` has to be awaited.
         `on_written` is called once, for all of them.
         """
         writer = self._writer
@@ -318,14 +318,14 @@ class CursorStore:
         )
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """States up to there are durable."""
+        """Report the states up to this entry as durable."""
         if self._writer is None or ledger_id != self._writer.ledger_id:
             return
         while self._writes and self._writes[0][0] <= last_add_confirmed:
             self._writes.popleft()[1](None)
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        """The cursor ledger takes no more; the next write makes a new one."""
+        """Note that the cursor ledger takes no more entries: the next write makes a new one."""
         if self._writer is None or ledger_id != self._writer.ledger_id:
             return
         self._writer = None
@@ -334,10 +334,10 @@ class CursorStore:
         _answer(writes, error)
 
     async def append_and_wait(self, entries: Sequence[bytes], config: ManagedLedgerConfig) -> bool:
-        """As `try_append`, and wait until they are durable.
+        """As `try_append`, and wait until the entries are durable.
 
         Raises:
-            StorageError, ManagedLedgerFencedError: It may not be.
+            StorageError, ManagedLedgerFencedError: They may not be durable.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not self.try_append(entries, config, lambda error: _settle(done, error)):
@@ -346,10 +346,10 @@ class CursorStore:
         return True
 
     async def append_new(self, entries: Sequence[bytes]) -> None:
-        """Append to the ledger that `switch_ledger` begins, and wait until it is durable.
+        """Append to the ledger that `switch_ledger` begins, and wait until that is durable.
 
         Raises:
-            StorageError, ManagedLedgerFencedError: It may not be.
+            StorageError, ManagedLedgerFencedError: The entries may not be durable.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._writer is None or not self._append(
@@ -364,9 +364,9 @@ class CursorStore:
         config: ManagedLedgerConfig,
         write_state: Callable[[], Awaitable[dict[SegmentKey, SegmentRef]]],
     ) -> None:
-        """Begin a new cursor ledger with the state that `write_state` appends; the old one goes.
+        """Begin a new cursor ledger with the state that `write_state` appends; delete the old one.
 
-        It appends with `append_new`, and returns where the segments are, if there are any.
+        `write_state` appends with `append_new`, and returns the places of the segments, if any.
 
         Raises:
             StorageError, MetadataError: The state may not be durable; the old ledger still counts.
@@ -382,7 +382,7 @@ class CursorStore:
             timeout_seconds=config.ledger_creation_timeout_seconds,
         )
         old_writer, old_ledger_id = self._writer, self.ledger_id
-        # What is under way in the old ledger: nobody hears of that any more.
+        # Writes under way in the old ledger: its confirmations are not listened to any more.
         overtaken, self._writes = self._writes, deque()
         self._writer = writer
         self._ledger_since_seconds = self._clock.monotonic_seconds()
@@ -390,7 +390,7 @@ class CursorStore:
             refs = await write_state()
             await self.write_record(content, ledger_id=writer.ledger_id)
         except MetadataError as error:
-            self._writer = None  # the record may name the ledger all the same: it has to stay
+            self._writer = None  # the ledger is not deleted: the record may name it all the same
             _answer(overtaken, error)
             raise
         except (StorageError, ManagedLedgerFencedError) as error:
@@ -398,7 +398,7 @@ class CursorStore:
             _answer(overtaken, error)
             await self._delete_ledger(writer, writer.ledger_id)
             raise
-        _answer(overtaken, None)  # the new state has it all
+        _answer(overtaken, None)  # the new state, which is durable, includes theirs
         self.refs = refs
         await self._close_old_reader()
         await self._delete_ledger(old_writer, old_ledger_id)
@@ -429,7 +429,7 @@ class CursorStore:
         await self._delete_ledger(writer, ledger_id)
 
     async def close_ledger(self) -> None:
-        """Close the cursor ledger; it stays the one that counts."""
+        """Close the cursor ledger, which the record goes on naming."""
         writer, self._writer = self._writer, None
         await self._close_old_reader()
         if writer is not None:
@@ -463,9 +463,9 @@ def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> bytes:
 async def _last_whole_state(
     reader: LedgerReader, room_bytes: int
 ) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]] | None:
-    """The newest state that can be read; None if the last entries can't."""
+    """The newest state that can be read; None if none of the last entries can."""
     unreadable_count = 0
-    tail: dict[int, EntryBytes] = {}  # of the last entries, those that came together
+    tail: dict[int, EntryBytes] = {}  # of the last entries, those that were read together
     for entry_id in range(reader.last_add_confirmed, -1, -1):
         try:
             if entry_id not in tail:
@@ -489,7 +489,7 @@ async def _last_whole_state(
 
 
 async def _read_tail(reader: LedgerReader, entry_id: int) -> dict[int, EntryBytes]:
-    """An entry, and those before it that can be read with it.
+    """An entry, and those before it that can be read together with it.
 
     Raises:
         CorruptDataError, EntryNotFoundError: The entry itself can't be read.
@@ -508,7 +508,7 @@ async def _read_tail(reader: LedgerReader, entry_id: int) -> dict[int, EntryByte
 async def _load(
     reader: LedgerReader, marker: Marker, room_bytes: int
 ) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]]:
-    """The state that a marker stands for; the ledgers for which there is no room are cold."""
+    """The state whose segments a marker lists; ledgers for which there is no room are cold."""
     snapshot = marker.snapshot
     snapshot.is_segmented = True
     refs = live_refs(marker.refs, snapshot.mark_delete_position)
@@ -527,7 +527,7 @@ async def _load(
 
 
 def cold_ledger(parts: Iterable[tuple[SegmentKey, SegmentRef]]) -> ColdLedger:
-    """One ledger's counts, from the list of segments."""
+    """The counts of one ledger, summed up from its segments' refs."""
     entries_count = ranges_count = batches_count = 0
     for key, ref in parts:
         if key.kind == SegmentKind.HOLES:
@@ -541,7 +541,7 @@ def cold_ledger(parts: Iterable[tuple[SegmentKey, SegmentRef]]) -> ColdLedger:
 async def _read_segments(
     reader: LedgerReader, refs: dict[SegmentKey, SegmentRef]
 ) -> list[StoredSegment]:
-    """Segments by page; those whose entries are neighbours are read together."""
+    """Read the segments of these refs; neighbouring entries are read together."""
     keys = {ref.entry_id: key for key, ref in refs.items()}
     entry_ids = sorted(keys)
     found: list[StoredSegment] = []
@@ -554,7 +554,8 @@ async def _read_segments(
             segment = decode_entry(bytes(data))
             if not isinstance(segment, StoredSegment) or segment.key != keys[entry_id]:
                 raise CorruptDataError(
-                    f"ledger {reader.ledger_id}: entry {entry_id} is not segment {keys[entry_id]}"
+                    f"ledger {reader.ledger_id}: entry {entry_id} is not the segment that the "
+                    f"marker lists, {keys[entry_id]}"
                 )
             found.append(segment)
         del entry_ids[: len(entries)]
@@ -562,7 +563,7 @@ async def _read_segments(
 
 
 def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
-    """Add the acknowledgements of the record to those of its ledger."""
+    """Add the acknowledgements in the record to those of its cursor ledger."""
     snapshot.added_pages.update(segment_keys(addition))
     snapshot.mark_delete_position = max(
         snapshot.mark_delete_position, addition.mark_delete_position
@@ -578,7 +579,7 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
 
 
 def _answer(writes: Iterable[tuple[int, OnWritten]], error: Exception | None) -> None:
-    """Tell all what became of their states."""
+    """Call the callbacks of writes that have ended."""
     for _, on_written in writes:
         on_written(error)
 

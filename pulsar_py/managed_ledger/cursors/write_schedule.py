@@ -1,4 +1,4 @@
-"""WriteSchedule: decides when changed state is written (pure).
+"""`WriteSchedule`: decides when changed state is written (pure).
 
 Changes are counted; a write takes all that were made before it began. Writes begin at most once an
 interval, and that long after a change at the latest; after a quiet time a change waits a little, so
@@ -48,7 +48,7 @@ class WriteSchedule:
         return self._in_flight is not None
 
     def changed(self, now: float) -> None:
-        """Something changed."""
+        """Count a change made at `now`."""
         if self._version == (self._written if self._in_flight is None else self._in_flight):
             self._dirty_since = now
         self._version += 1
@@ -70,12 +70,12 @@ class WriteSchedule:
         return self._version
 
     def finished(self, version: int) -> None:
-        """The write of `version` is durable."""
+        """Note that the write of `version` is durable."""
         assert self._in_flight == version, "only the write under way can end"
         self._in_flight = None
         self._written = version
 
     def failed(self, version: int) -> None:
-        """The write may have failed: everything in it is dirty still, and due an interval later."""
+        """Note that the write may have failed: it is still dirty, and due an interval later."""
         assert self._in_flight == version, "only the write under way can end"
         self._in_flight = None

@@ -1,4 +1,4 @@
-"""AppendNews: reports the outcome of appends to the listener, and to waiters for one entry.
+"""`AppendNews`: reports the outcome of appends to the listener, and to waiters for one entry.
 
 Contexts of `append` go to the listener a group at a time. `append_and_wait` puts a context of its
 own among them; while there are any, groups are split around them.
@@ -17,7 +17,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 
 class AppendListener(Protocol[C_contra]):
-    """Learns the outcome of appended entries; implemented by the topic.
+    """The callbacks for the outcome of appended entries; implemented by the topic.
 
     Called on the loop, never from inside `append`.
     """
@@ -25,10 +25,10 @@ class AppendListener(Protocol[C_contra]):
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[C_contra]
     ) -> None:
-        """These entries are durable, with consecutive ids; once a group, in order of appending."""
+        """Entries with consecutive ids are durable; called once a group, in order of appending."""
 
     def on_append_failed(self, contexts: Sequence[C_contra], error: Exception) -> None:
-        """These entries are not stored and never will be; others may still come."""
+        """Entries are not stored and never will be; entries appended later may still be stored."""
 
     def on_fenced(self, error: Exception) -> None:
         """Another owner has the managed ledger; called once, after pending entries failed."""
@@ -51,7 +51,7 @@ class AppendNews(Generic[C]):
         self.waiters_count = 0  # among the pending contexts
 
     def appended(self, ledger_id: int, first_entry_id: int, contexts: list[C | Waiter]) -> None:
-        """A group is durable. Hot path: publish, once a group."""
+        """Report a durable group. Hot path: publish, once a group."""
         if self.waiters_count:
             self._answer_waiters(ledger_id, first_entry_id, contexts)
         else:
@@ -78,7 +78,7 @@ class AppendNews(Generic[C]):
             self.listener.on_appended(ledger_id, first_entry_id, contexts)
 
     def failed(self, contexts: list[C | Waiter], error: Exception) -> None:
-        """These are not stored."""
+        """Report entries that are not stored."""
         others: list[C] = []
         for context in contexts:
             if not isinstance(context, Waiter):
@@ -91,6 +91,6 @@ class AppendNews(Generic[C]):
             self.listener.on_append_failed(others, error)
 
     def fenced(self, error: Exception) -> None:
-        """Another owner was seen."""
+        """Report that another owner has the managed ledger."""
         if self.listener is not None:
             self.listener.on_fenced(error)

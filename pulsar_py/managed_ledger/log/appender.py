@@ -1,20 +1,20 @@
-"""Appender: appends entries to one ledger after the other, in order (edge).
+"""`Appender`: appends entries to one ledger after the other, in order (edge).
 
-One queue has all appends without an answer, in order: first those pushed to the current ledger,
-then those that wait for the next one. A confirmation by the ledger takes a whole group off the
-front. When a ledger is full, its pushed entries are awaited, it is closed, and the next one is
-created and named in metadata; only then the rest of the queue goes there. When a ledger fails, it
-is recovered, and all entries behind its recovered end are pushed again to the next one: the ids of
-the failed attempt are never seen. When no ledger can be created, all waiting appends fail, and so
-do new ones for a while.
+One queue has all unanswered appends, in order: first those pushed to the current ledger, then those
+that wait for the next one. A confirmation by the ledger takes a whole group off the front. When a
+ledger is full, its pushed entries are awaited, it is closed, and the next one is created and named
+in metadata; only then is the rest of the queue pushed to it. When a ledger fails, it is recovered,
+and all entries after its recovered end are pushed again to the next one: the ids of the failed
+attempt are never reported. When no ledger can be created, all waiting appends fail, and so do new
+ones for a while.
 
-A fenced ledger counts as failed, with one step more: repair of a lost replica fences the writers of
-living topics, so a fence does not tell who owns the topic. The bundle's ownership and the version
-of the list do; both are checked before anything is done with the ledger.
+A fenced ledger counts as failed, with one more step: repair of a lost replica fences the writers of
+topics in use, so a fence does not say who owns the topic. The bundle's ownership and the version of
+the list do; both are checked before the ledger is recovered.
 
-A store that takes nothing now (it is busy, its disk is full) refuses an append; the ledger goes on.
-What is appended until that was told is refused, too: a later entry must not be stored where an
-earlier one, which its producer sends again, was not.
+If the store takes no appends now (it is busy, its disk is full) an append fails, but the ledger
+stays in use. Appends made before that failure is reported fail, too: a later entry must not be
+stored when an earlier one, which its producer will send again, was not.
 
 What always holds: listener calls come in the order of the appends that succeed; no entry is both
 answered and kept in the queue; nothing calls the listener from inside `append`.
@@ -55,11 +55,11 @@ logger = logging.getLogger(__name__)
 C = TypeVar("C")
 
 _NEVER = sys.maxsize
-_ANSWER_GRACE = 1.5  # of the store's own time limit; after that an answer is not waited for
+_ANSWER_GRACE = 1.5  # times the store's own time limit; a ledger without an answer by then failed
 
 
 class AppenderOwner(Protocol[C]):
-    """What the appender needs of its ManagedLedger."""
+    """The part of the ManagedLedger that the appender uses."""
 
     name: str
     config: ManagedLedgerConfig
@@ -67,24 +67,24 @@ class AppenderOwner(Protocol[C]):
     def on_confirmed_group(
         self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[bytes]
     ) -> None:
-        """These entries are durable."""
+        """Called with entries that are durable."""
 
     def on_failed_group(self, contexts: list[C], error: Exception) -> None:
-        """These entries are not stored."""
+        """Called with entries that are not stored."""
 
     def may_roll(self) -> bool:
         """Whether a full ledger can be followed by another one now; else it grows on."""
 
     async def prove_ownership(self) -> None:
-        """Return if the managed ledger is still its owner's, whatever happened to a ledger.
+        """Return if the managed ledger is still ours, although a ledger of it was fenced.
 
         Raises:
             ManagedLedgerFencedError: Another owner has it; the managed ledger is fenced now.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
 
     def on_ledger_created(self, placeholders: list[int]) -> None:
-        """The next ledger is in the list; these empty ones are not any more."""
+        """Called when the next ledger is in the list, and these empty ones no longer are."""
 
 
 class Appender(Generic[C]):
@@ -109,19 +109,19 @@ class Appender(Generic[C]):
         self._tasks = tasks
         self._jitter = chance.random()
         self._writer: LedgerWriter | None = None  # set while appends go straight to a ledger
-        self._ending: LedgerWriter | None = None  # the one being closed, or to be closed next time
-        self._ledger_id = -1  # of either of them
+        self._ending: LedgerWriter | None = None  # the one being closed, or to be closed next
+        self._ledger_id = -1  # of the writer or the ending ledger
         self._next_entry_id = 0  # first one of that ledger that is not confirmed
-        self._full_entry_id = _NEVER  # with this entry it is full
+        self._full_entry_id = _NEVER  # the last entry that the ledger may take
         self._has_failed = False  # whether that ledger takes no more
         self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
         self._datas: list[bytes] = []  # their bytes
-        self._pushed_count = 0  # those at the front that _ending has
-        self._waiting_bytes = 0  # of those behind them, while there is no writer
+        self._pushed_count = 0  # appends at the front that were pushed to _ending
+        self._waiting_bytes = 0  # of the appends after those, while there is no writer
         self._drained: asyncio.Event = asyncio.Event()  # _ending has nothing unconfirmed
-        self._is_going_on = False  # a task that brings the next ledger runs
-        self._refused: list[C] = []  # answered with _refusal soon
+        self._is_going_on = False  # a task that creates the next ledger runs
+        self._refused: list[C] = []  # contexts that are answered with _refusal soon
         self._refusal: Exception | None = None
         self._fail_until = float("-inf")  # appends fail at once before this time
         self.last_failure_millis = 0  # when creating a ledger failed last; 0 never
@@ -178,7 +178,8 @@ class Appender(Generic[C]):
             return
         if self._waiting_bytes + len(data) > config.max_queued_bytes:
             limit = config.max_queued_bytes
-            self._refuse(context, StorageError(f"{self._owner.name}: {limit} bytes wait already"))
+            waiting = f"{self._owner.name}: {limit} bytes wait for the next ledger already"
+            self._refuse(context, StorageError(waiting))
             return
         self._contexts.append(context)
         self._datas.append(data)
@@ -191,12 +192,12 @@ class Appender(Generic[C]):
         if state is State.FENCED:
             raise ManagedLedgerFencedError(f"{self._owner.name}: another owner has it")
         if state is State.TERMINATED:
-            raise ManagedLedgerTerminatedError(f"{self._owner.name}: terminated")
+            raise ManagedLedgerTerminatedError(f"{self._owner.name}: the topic is terminated")
         if state is State.CLOSED:
             raise ManagedLedgerClosedError(f"{self._owner.name}: closed")
 
     def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
-        """The ledger refused an append."""
+        """Handle the error of an append to the current ledger."""
         if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
             self._refuse(context, error)
             return
@@ -218,7 +219,7 @@ class Appender(Generic[C]):
     # News of the ledger
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Entries up to there are durable. Hot path: publish, once a group."""
+        """Report the entries up to this one as durable. Hot path: publish, once a group."""
         if ledger_id != self._ledger_id or last_add_confirmed < self._next_entry_id:
             return
         self._confirm_through(last_add_confirmed)
@@ -261,7 +262,7 @@ class Appender(Generic[C]):
         return taken
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        """The ledger confirms nothing more."""
+        """Note that the ledger confirms no more entries."""
         if ledger_id == self._ledger_id:
             self._on_writer_failed(error)
 
@@ -308,17 +309,17 @@ class Appender(Generic[C]):
         finally:
             self._is_going_on = False
         if self._ledgers.state is State.CLOSING:
-            self._go_on()  # the waiting entries filled the new ledger already
+            self._go_on()  # the waiting entries have filled the new ledger already
 
     async def roll(self) -> None:
-        """Go on in a new ledger if the current one has entries. Under the change lock."""
+        """Go on in a new ledger if the current one has entries. The caller holds the lock."""
         if self._writer is not None and self._ledgers.last_ledger.entries_count:
             self._stop_writer()
             self._ledgers.move_to(State.CLOSING)
             await self.open_next_ledger()
 
     async def create_first(self) -> None:
-        """Create a ledger when there is none, and wait for it. Under the change lock.
+        """Create a ledger when there is none, and wait for it. The caller holds the lock.
 
         Raises:
             StorageError, MetadataError, ManagedLedgerFencedError: There is still none.
@@ -326,7 +327,7 @@ class Appender(Generic[C]):
         await self._create()
 
     async def open_next_ledger(self) -> None:
-        """End the current ledger and create the next one. Under the change lock.
+        """End the current ledger and create the next one. The caller holds the lock.
 
         Waiting appends fail if that can't be done.
         """
@@ -340,7 +341,7 @@ class Appender(Generic[C]):
     async def end_ledger(self) -> None:
         """Wait for pushed entries, and close the ledger at its last confirmed entry.
 
-        Fine if there is none. The caller holds the change lock and writes the list.
+        Does nothing without a ledger. The caller holds the lock and writes the list.
 
         Raises:
             StorageError: Its end could not be determined.
@@ -358,7 +359,8 @@ class Appender(Generic[C]):
         self._confirm_through(last)
         count = self._next_entry_id
         if count <= last:
-            # They are stored, but were reported as failed: no reader may ever see them.
+            # The ledger has more entries than were confirmed here: they were reported as failed,
+            # so no reader may ever get them.
             length = self._ledgers.last_ledger.size_bytes
         self._ending = None
         self._ledger_id = -1
@@ -380,7 +382,7 @@ class Appender(Generic[C]):
             self._on_writer_failed(
                 StorageError(
                     f"ledger {self._ledger_id} has not answered {self._pushed_count} appends "
-                    f"within {_ANSWER_GRACE * limit_seconds:g} s"
+                    f"within {_ANSWER_GRACE * limit_seconds:g} s, and counts as failed"
                 )
             )
 
@@ -397,18 +399,18 @@ class Appender(Generic[C]):
             except LedgerFencedError:
                 self._was_fenced = True
             except StorageError:
-                pass  # Whether the close was written is unknown: the store has to be asked.
+                pass  # Whether the close was written is unknown: recovery finds the end.
             else:
                 return writer.last_add_confirmed, writer.length_bytes
         if self._was_fenced:
             await self._owner.prove_ownership()
-        # Entries found beyond our count were stored, and count as confirmed.
+        # Entries that recovery finds beyond our count are stored, and count as confirmed.
         return await self._recover_own(writer.ledger_id)
 
     async def _recover_own(self, ledger_id: int) -> tuple[int, int]:
-        """Let the store end our own ledger; returns its last entry and length.
+        """Let the store recover our own ledger; returns its last entry and length.
 
-        Recovery fences our own writer: that does not mean another owner.
+        Recovery fences our own writer, which here does not mean another owner.
         """
         self._ledger_id = -1
         try:
@@ -462,7 +464,8 @@ class Appender(Generic[C]):
             self._full_entry_id = config.max_entries_per_ledger - 1
         self._owner.on_ledger_created(placeholders)
         if self._ledgers.state is not State.CREATING:
-            # It was closed, terminated or fenced meanwhile: that call ends the ledger.
+            # The managed ledger was closed, terminated or fenced meanwhile: that call ends this
+            # ledger.
             self._ending = writer
             self._drained.set()
             return
@@ -482,7 +485,7 @@ class Appender(Generic[C]):
 
     def _on_creation_failed(self, error: Exception) -> None:
         if self._ledgers.state in (State.TERMINATED, State.FENCED, State.CLOSED):
-            return  # the call that ended it answers pending appends
+            return  # the call that closed, terminated or fenced it answers pending appends
         config = self._owner.config
         backoff = config.creation_failure_backoff_seconds
         if isinstance(error, (StoreUnavailableError, MetadataUnavailableError)):
@@ -498,7 +501,7 @@ class Appender(Generic[C]):
         self.fail_pending(error)
 
     def fail_pending(self, error: Exception) -> None:
-        """Answer everything in the queue with an error."""
+        """Fail all appends in the queue."""
         self._pushed_count = 0
         self._waiting_bytes = 0
         self._drained.set()
@@ -514,7 +517,7 @@ class Appender(Generic[C]):
         self._drained.set()
 
     def fail_waiting(self, error: Exception) -> None:
-        """Fail appends that wait for a ledger; the ledger still decides about pushed ones."""
+        """Fail appends that wait for a ledger; those pushed to one still wait for its answer."""
         pushed = len(self._contexts) if self._writer is not None else self._pushed_count
         contexts = self._contexts[pushed:]
         del self._contexts[pushed:], self._datas[pushed:]
@@ -530,10 +533,10 @@ async def create_ledger(
     *,
     timeout_seconds: float,
 ) -> LedgerWriter:
-    """A new ledger within that time.
+    """A new ledger, created within `timeout_seconds`.
 
     Raises:
-        StoreUnavailableError: The time is over; an unnamed ledger may be left over.
+        StoreUnavailableError: The time is over; a ledger that no metadata names may be left over.
         StorageError, MetadataError: As `LedgerStore.create`.
     """
     try:

@@ -1,6 +1,6 @@
-"""ManagedLedgerConfig: settings of a managed ledger and its cursors, with units in the names.
+"""`ManagedLedgerConfig`: settings of a managed ledger and its cursors, with units in the names.
 
-One frozen value a managed ledger, replaced as a whole when a policy changes. The defaults are those
+Each managed ledger has one frozen value, replaced when a policy changes. The defaults are those
 of `broker.conf`; -1 means "no limit" for retention, 0 switches an interval off.
 
 Source: ManagedLedgerConfig in Pulsar's managed-ledger.
@@ -33,7 +33,7 @@ class ManagedLedgerConfig:
     retention_size_bytes: int = 0
     # After a ledger could not be created, appends fail at once for this long.
     creation_failure_backoff_seconds: float = 10.0
-    # The same where the store refused (full disk, too few bookies), which can end any moment.
+    # The same if the store was unavailable (full disk, too few bookies), which can end any moment.
     unavailable_backoff_seconds: float = 1.0
     ledger_creation_timeout_seconds: float = 60.0
     # Appends that may wait for a ledger to be created, in bytes; beyond it they fail.
@@ -45,10 +45,11 @@ class ManagedLedgerConfig:
     cursor_rollover_seconds: float = 14_400.0
     # More ranges and partly acknowledged batches than this are stored in segments.
     max_ranges_in_cursor_entry: int = 2_000
-    # More than these raise a warning and a number in the statistics, and are stored all the same.
+    # More than these are stored all the same, but logged as a warning and counted in statistics.
     max_unacked_ranges_to_persist: int = 200_000
     max_batch_deleted_indexes_to_persist: int = 200_000
-    # Most ranges and batches in the record if no cursor ledger can be created; the rest waits.
+    # The most ranges and batches in the record if no cursor ledger can be created; the rest is
+    # written once one can.
     max_unacked_ranges_to_persist_in_metadata: int = 1_000
     persists_ranges_as_long_arrays: bool = True
     # A cursor further behind than this is not tailing: nothing is cached for it.

@@ -1,7 +1,7 @@
-"""Entry: one stored entry, as cursors return it.
+"""`Entry`: one stored entry, as cursors return it.
 
-Entries that several cursors read from the cache are one shared object, so whatever is parsed from
-an entry is parsed once: the layer above keeps it in `summary`.
+Entries that several cursors read from the cache are one shared object, so that its metadata is
+parsed once: `server` keeps the result in `summary`.
 
 Source: EntryImpl in Pulsar's managed-ledger.
 """
@@ -13,7 +13,7 @@ from pulsar_py.common.position import Position
 
 
 class Entry:
-    """One entry: its position, its bytes, and what the layer above parsed from them."""
+    """One entry: its position, its bytes, and the summary that `server` parsed from them."""
 
     __slots__ = ("data", "entry_id", "ledger_id", "summary")
 
@@ -21,7 +21,7 @@ class Entry:
         self.ledger_id = ledger_id
         self.entry_id = entry_id
         self.data = data  # exactly as appended
-        self.summary: object | None = None  # belongs to the layer above; never read here
+        self.summary: object | None = None  # set and read by `server` alone
 
     @property
     def position(self) -> Position:

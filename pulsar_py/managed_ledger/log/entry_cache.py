@@ -1,10 +1,10 @@
-"""EntryCache: tail entries shared by the cursors of a managed ledger, bounded in bytes (edge).
+"""`EntryCache`: tail entries shared by the cursors of a managed ledger, bounded in bytes (edge).
 
 A group of entries that became durable together is one object here, with the bytes as they were
-appended; only when the first cursor reads from it, its `Entry` objects are made, and all cursors
-share them. No other work is done for a single entry: groups are inserted, found by binary search
-and evicted as a whole: below the slowest active cursor, after an age, or when the budget of all
-managed ledgers together is used up (the oldest first).
+appended; its `Entry` objects are made when the first cursor reads from it, and all cursors share
+them. No other work is done for a single entry: groups are inserted, found by binary search and
+evicted as a whole: below the slowest active cursor, after an age, or when the budget of all managed
+ledgers together is used up (the oldest first).
 
 What always holds: `used_bytes` is the memory allocated for all groups, not only their payloads;
 after an insertion it does not exceed the budget.
@@ -53,7 +53,7 @@ class _Group:
         self.ledger_id = ledger_id
         self.first = first
         self.stop = first + len(datas)
-        self.datas: Sequence[EntryBytes] = datas  # empty once `entries` is there
+        self.datas: Sequence[EntryBytes] = datas  # empty once `entries` is made
         self.entries: list[Entry] | None = None
         self.size_bytes = sum(map(len, datas)) + len(datas) * ENTRY_OVERHEAD_BYTES
         self.inserted_at = now
@@ -102,7 +102,7 @@ class EntryCacheManager:
     def insert(
         self, cache: EntryCache, ledger_id: int, first_entry_id: int, datas: Sequence[EntryBytes]
     ) -> None:
-        """Keep a group, if the budget has room for it at all. Hot path: tailing consume."""
+        """Keep a group, unless it exceeds the whole budget. Hot path: tailing consume."""
         group = _Group(cache, ledger_id, first_entry_id, datas, self._clock.monotonic_seconds())
         if group.size_bytes > self.budget_bytes * self.watermark:
             return
@@ -115,14 +115,14 @@ class EntryCacheManager:
             self._set_timer()
 
     def reserve(self, size_bytes: int) -> bool:
-        """Take room in the budget for entries kept elsewhere; False if there is none."""
+        """Take room in the budget for a cursor's read-ahead; False if there is none."""
         if self.used_bytes + size_bytes > self.budget_bytes * self.watermark:
             return False
         self.used_bytes += size_bytes
         return True
 
     def release(self, size_bytes: int) -> None:
-        """Give room back."""
+        """Return reserved room to the budget."""
         self.used_bytes -= size_bytes
         assert self.used_bytes >= 0, "released more than was reserved"
 
@@ -179,7 +179,7 @@ class EntryCache:
         self._manager.insert(self, ledger_id, first_entry_id, datas)
 
     def read(self, ledger_id: int, first: int, last: int, max_bytes: int) -> list[Entry] | None:
-        """Entries from `first`, at least one; None if that is not here. Hot path: tailing consume.
+        """Entries from `first`, at least one; None if it isn't cached. Hot path: tailing consume.
 
         Ends at `last`, at a gap, or before `max_bytes` are exceeded.
         """
@@ -236,7 +236,7 @@ def _group_start(group: _Group) -> tuple[int, int]:
 
 
 def _fitting(chunk: list[Entry], room: int, *, is_first: bool) -> tuple[list[Entry], int]:
-    """The entries of which payloads fit into `room`, at least one if it is the first."""
+    """The first entries that fit into `room` bytes and the room left; `is_first`: at least one."""
     for index, entry in enumerate(chunk):
         room -= len(entry.data)
         if room < 0 and (index or not is_first):

@@ -1,7 +1,7 @@
-"""EntryRun: neighbouring entries of one ledger, kept packed until one is asked for alone.
+"""`EntryRun`: neighbouring entries of one ledger, kept as bytes until one is used alone.
 
 A catch-up read returns thousands of entries that are sent as they are stored. Their bytes are
-enough for that; `Entry` objects are made when one is looked at, then once for the whole run.
+enough for that; `Entry` objects are made on the first access to one, once for the whole run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class EntryRun(Sequence[Entry]):
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
         self.datas = datas
-        # The summary that the layer above gave to all of them; as in Entry.
+        # The summary that `server` gave to all entries together; as in Entry.
         self.summary: object | None = None
         self._entries: Sequence[Entry] | None = None
 

@@ -1,9 +1,9 @@
 """The stored form of a managed ledger: a `ManagedLedgerInfo` under `/managed-ledgers/<name>`.
 
     ledgerInfo            ids ascend; the last has no entries, size and timestamp while it is open
-    terminatedPosition    there once the topic is terminated
-    properties            texts, such as the topic's epoch; `pulsar_py.deleting` is ours: the
-                          managed ledger is being deleted, and what is left of it has to go
+    terminatedPosition    set once the topic is terminated
+    properties            texts, such as the topic's epoch; `pulsar_py.deleting`, which Pulsar
+                          does not have, marks a managed ledger whose deletion has begun
 
 The value may be compressed, a setting of Apache Pulsar: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
@@ -67,11 +67,11 @@ class LedgerRecord:
 
     ledger_id: int
     entries_count: int = 0  # confirmed ones while it is open
-    size_bytes: int = 0  # theirs
+    size_bytes: int = 0  # of those entries
     closed_millis: int = 0  # wall time; 0 while open
     is_closed: bool = False
-    first_index: int = 0  # entries before it since the managed ledger was opened; never renumbered
-    stored: ManagedLedgerInfo.LedgerInfo | None = None  # fields we only keep, as of reading
+    first_index: int = 0  # entries before it, counted since opening; never renumbered
+    stored: ManagedLedgerInfo.LedgerInfo | None = None  # as it was read, for fields not used here
 
 
 @dataclass(slots=True)
@@ -81,8 +81,8 @@ class LedgerList:
     ledgers: list[LedgerRecord] = field(default_factory=list)
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
-    is_being_deleted: bool = False  # the rest of the record counts no more
-    # Of who wrote it, so that no two owners write the same bytes; says nothing about the ledgers.
+    is_being_deleted: bool = False  # its deletion has begun, so its ledgers do not count
+    # Drawn by the owner that wrote it, so that no two owners write the same bytes.
     owner_mark: str = field(default="", compare=False)
 
 
@@ -91,12 +91,13 @@ def decode_ledger_list(value: bytes) -> LedgerList:
 
     Raises:
         CorruptDataError: It is malformed, or ids do not ascend: then one of them is damaged, and
-            a ledger of the topic is not named.
+            the ledger with the true id would be missing from the topic.
     """
     stored = decode_unchecked(value)
     for ledger_id, following in misplaced_ids(stored):
         raise CorruptDataError(
-            f"managed ledger record names ledger {following} after ledger {ledger_id}"
+            f"managed ledger record names ledger {following} after ledger {ledger_id}, "
+            "but ids have to ascend"
         )
     return stored
 
@@ -141,7 +142,7 @@ def is_deletion_begun(value: bytes) -> bool:
 
 
 def _record(ledger: ManagedLedgerInfo.LedgerInfo) -> LedgerRecord:
-    # Apache Pulsar writes timestamp 0 or none for the open one; closed ones always have one.
+    # Apache Pulsar writes the timestamp 0, or none, for the open ledger; closed ones have one.
     return LedgerRecord(
         ledger.ledgerId,
         entries_count=ledger.entries,
@@ -180,7 +181,7 @@ def decompressed(value: bytes) -> bytes:
     """The plain message of a value that may be compressed.
 
     Raises:
-        CorruptDataError: It is cut short, or compressed in a way that is not read here.
+        CorruptDataError: It ends early, or its compression is not supported here.
     """
     if value[:2] != _COMPRESSED_MAGIC:
         return value
@@ -195,4 +196,7 @@ def decompressed(value: bytes) -> bytes:
     if header.compressionType == CompressionType.ZLIB:
         return zlib.decompress(value[end:])
     name = CompressionType.Name(header.compressionType)
-    raise CorruptDataError(f"record is compressed with {name}, which is not supported here")
+    raise CorruptDataError(
+        f"record is compressed with {name}, expected NONE or ZLIB (Apache Pulsar's settings "
+        "managedLedgerInfoCompressionType and managedCursorInfoCompressionType)"
+    )

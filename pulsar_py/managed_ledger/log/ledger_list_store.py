@@ -1,4 +1,4 @@
-"""LedgerListStore: a managed ledger's list of ledgers in the metadata store (edge).
+"""`LedgerListStore`: a managed ledger's list of ledgers in the metadata store (edge).
 
 The list is written by compare-and-set: a version that this owner has not written means another
 owner; then `on_lost` is called, and no later write can succeed. Every change holds `lock` from its
@@ -41,10 +41,11 @@ class LedgerListStore:
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
 
-        `owner_mark` is written with each list and no other owner has it: whoever takes over a list
-        as it is must not be mistaken for a former owner whose write got no answer.
+        `owner_mark` is written with each list, and no other owner has the same: otherwise a new
+        owner that writes an unchanged list could be mistaken for the former one, whose own write of
+        it got no answer.
 
-        `current` gives the list as it is in memory; `check_owner` is asked before it is written.
+        `current` returns the list in memory; `check_owner` is called before each write.
         """
         self.lock = asyncio.Lock()  # held while the list of ledgers changes
         self._metadata = metadata
@@ -56,7 +57,7 @@ class LedgerListStore:
         self._owner_mark = owner_mark
 
     async def write(self, stored: LedgerList) -> None:
-        """Compare and set the list. Under the lock.
+        """Compare-and-set the list. The caller holds the lock.
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
@@ -65,7 +66,8 @@ class LedgerListStore:
         try:
             stored.owner_mark = self._owner_mark
             if self._record.version != MUST_NOT_EXIST:
-                # Another one may have been made since, after a deletion, and have this version.
+                # The version alone is not enough: after a deletion another owner may have created
+                # the list again, and versions start at 0.
                 await self._record.confirm()
             await self._record.write(encode_ledger_list(stored))
         except ManagedLedgerFencedError as error:
@@ -74,11 +76,11 @@ class LedgerListStore:
 
     @asynccontextmanager
     async def settled(self) -> AsyncIterator[None]:
-        """The lock, once it is known that the list in memory is the one that is stored.
+        """Hold the lock with the list in memory known to be the stored one.
 
         Raises:
             ManagedLedgerFencedError: Another list is stored; `on_lost` was called.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
         async with self.lock:
             if self._record.is_in_doubt:
@@ -90,7 +92,7 @@ class LedgerListStore:
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
         try:
             await self._record.confirm()
@@ -99,13 +101,14 @@ class LedgerListStore:
             raise
 
     async def delete(self, stored: LedgerList) -> None:
-        """Remove the list and all cursors' records. Under the lock.
+        """Remove the list and all cursors' records. The caller holds the lock.
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it; `on_lost` was called.
             MetadataError: Some of it may still be there; opening it removes the rest.
         """
-        # A last compare-and-set proves that it is still ours to delete.
+        # This compare-and-set proves that the list is still ours, and marks it, so that an
+        # interrupted deletion is finished by the next opening.
         stored.is_being_deleted = True
         await self.write(stored)
         await self._metadata.delete_recursive(self._record.path)

@@ -1,7 +1,7 @@
-"""LedgerReaders: the handles by which a managed ledger reads its closed ledgers (edge).
+"""`LedgerReaders`: the handles by which a managed ledger reads its closed ledgers (edge).
 
 A handle is opened at its first read and shared by all cursors; the least recently used one that
-has no read under way is closed when there are too many. Ledgers are opened side by side: a slow
+has no read under way is closed when there are too many. Ledgers are opened concurrently: a slow
 opening delays no read of another ledger.
 """
 
@@ -64,7 +64,8 @@ class LedgerReaders:
                 try:
                     reader = await self._open_new(ledger_id)
                 finally:
-                    # Those waiting hold this lock; later callers make another one.
+                    # Callers that wait have a reference to this lock; later ones need none, since
+                    # the reader is open by then, or make a new one.
                     self._opening.pop(ledger_id, None)
             return reader
 
@@ -81,7 +82,7 @@ class LedgerReaders:
 
     def _raise_if_closed(self) -> None:
         if self._is_closed:
-            raise ManagedLedgerClosedError("the managed ledger is closed")
+            raise ManagedLedgerClosedError("the managed ledger is closed: open it again to read")
 
     async def _make_room(self) -> None:
         idle = [ledger_id for ledger_id in self._open if ledger_id not in self._reads]

@@ -1,7 +1,7 @@
-"""LedgerReading: reads runs of entries from cache, open writer or store (edge).
+"""`LedgerReading`: reads runs of entries from cache, open writer or store (edge).
 
-The entry cache comes first, then what the ledger store has in memory, then the store itself; the
-ledger that is being written is read through its writer, closed ones through shared readers.
+The entry cache is read first, then the ledger store's memory, then its disk or bookies. The ledger
+that is being written is read through its writer, closed ones through shared readers.
 
 Source: EntryCache and internalReadFromLedger in ManagedLedgerImpl.
 """
@@ -32,7 +32,7 @@ class LedgerReading:
         readers: LedgerReaders,
         current_writer: Callable[[], LedgerWriter | None],
     ) -> None:
-        """`current_writer` gives the ledger that can be read through its writer, if any."""
+        """`current_writer` returns the writer of the ledger that is being written, if any."""
         self._ledgers = ledgers
         self._cache = cache
         self._readers = readers
@@ -78,8 +78,8 @@ class LedgerReading:
         ledger_id, entry_id = position
         if not self._ledgers.contains(position):
             if ledger_id not in self._ledgers.ledgers:
-                raise LedgerNotFoundError(f"no ledger {ledger_id}")
-            raise EntryNotFoundError(f"no entry {position}")
+                raise LedgerNotFoundError(f"the topic has no ledger {ledger_id}")
+            raise EntryNotFoundError(f"the topic has no entry {position}")
         cached = self.run_cached(ledger_id, entry_id, entry_id, _ONE_ENTRY_BYTES)
         if cached is not None:
             return cached[0]
@@ -90,7 +90,8 @@ class LedgerReading:
     ) -> Position | None:
         """The newest entry (after `after`) for which `predicate` holds; None if there is none.
 
-        A binary search: the predicate must hold for all entries up to one, and for none after it.
+        It is a binary search: the predicate must hold for all entries up to some entry, and for
+        none after it.
         """
         ledgers = self._ledgers
         start = after or ledgers.previous_position(ledgers.first_position)

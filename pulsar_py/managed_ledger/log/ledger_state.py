@@ -1,4 +1,4 @@
-"""LedgerState: decides about a managed ledger's ledgers and positions (pure).
+"""`LedgerState`: decides about a managed ledger's ledgers and positions (pure).
 
 A managed ledger is an ordered list of ledgers of which only the last may be open. Questions about
 positions (the next one, how many entries lie between two) are answered from entry counts alone:
@@ -6,9 +6,10 @@ each ledger knows how many entries came before it, so that an entry has an absol
 directions cost one binary search.
 
 What always holds: the list is never empty once the managed ledger exists, ids grow, all but the
-last are closed. The last ledger is never trimmed, open or not: it anchors the last confirmed entry
-and the cursors behind it. A closed last ledger without entries is a placeholder that goes when the
-next ledger comes. Creating ledgers, writing metadata and the rest is the ManagedLedger's.
+last are closed. The last ledger is never trimmed, open or not: the last confirmed entry and the
+cursors at the end have their positions in it. A closed last ledger without entries is a
+placeholder, deleted when the next ledger is created. The ManagedLedger creates ledgers and writes
+metadata.
 
     state         means                                             may become
     NO_LEDGER     none is open; the next append creates one         CREATING, and the last three
@@ -61,7 +62,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 
 class LedgerState:
-    """The ledgers of one managed ledger and where its entries stand.
+    """The ledgers of one managed ledger and the positions of its entries.
 
     Owned by its ManagedLedger, read by its cursors' states.
     """
@@ -84,7 +85,7 @@ class LedgerState:
         self.ledgers: dict[int, LedgerRecord] = {}  # by id, ascending
         self._ids: list[int] = []  # keys of `ledgers`
         self._first_index = 0  # absolute index before the first ledger's first entry
-        self._idle_mark = (-1, 0)  # entries added at the last periodic check
+        self._idle_mark = (-1, 0)  # entries added, and when, at the check that last found new ones
         self.size_bytes = 0  # of all ledgers' confirmed entries
         self.entries_added_count = 0  # confirmed since it was opened
         self.properties = dict(stored.properties)
@@ -122,7 +123,7 @@ class LedgerState:
 
     @property
     def ledger_ids(self) -> list[int]:
-        """Ids, ascending; not to be changed."""
+        """Ids, ascending; callers must not change the list."""
         return self._ids
 
     def move_to(self, state: State) -> None:
@@ -135,13 +136,13 @@ class LedgerState:
         return LedgerList(list(self.ledgers.values()), self.terminated_position, self.properties)
 
     def with_next_ledger(self, ledger_id: int) -> LedgerList:
-        """The list to write in which `ledger_id` is the last; a placeholder is left out."""
+        """The list to write with `ledger_id` as the last one, and without a placeholder."""
         ledgers = [record for record in self.ledgers.values() if record.entries_count]
         ledgers.append(LedgerRecord(ledger_id))
         return LedgerList(ledgers, self.terminated_position, self.properties)
 
     def ledger_created(self, ledger_id: int, now_millis: int) -> list[int]:
-        """Take in the written list of `with_next_ledger`; returns placeholders to delete."""
+        """Take over the written list of `with_next_ledger`; returns placeholders to delete."""
         placeholders = [
             record.ledger_id for record in self.ledgers.values() if not record.entries_count
         ]
@@ -154,7 +155,7 @@ class LedgerState:
         return placeholders
 
     def ledger_closed(self, entries_count: int, size_bytes: int, now_millis: int) -> None:
-        """The last ledger ends with so many entries, for good."""
+        """Note that the last ledger was closed with this many entries and bytes."""
         record = self.last_ledger
         self.size_bytes += size_bytes - record.size_bytes
         record.entries_count = entries_count
@@ -164,7 +165,7 @@ class LedgerState:
         self._find_last_confirmed_entry()
 
     def confirmed(self, entries_count: int, size_bytes: int) -> None:
-        """So many more entries of the open ledger are durable. Hot path: publish, once a group."""
+        """Count more durable entries of the open ledger. Hot path: publish, once a group."""
         record = self.last_ledger
         record.entries_count += entries_count
         record.size_bytes += size_bytes
@@ -181,7 +182,7 @@ class LedgerState:
         now_millis: int,
         jitter: float = 0.0,
     ) -> bool:
-        """Whether the open ledger with so many entries has to end now.
+        """Whether the open ledger with this many entries and bytes has to end now.
 
         `jitter` from 0 to 1 spreads the maximum age by up to 5 %.
         """
@@ -197,7 +198,7 @@ class LedgerState:
         )
 
     def is_rollover_due_by_time(self, config: ManagedLedgerConfig, now_millis: int) -> bool:
-        """Whether the open ledger is too old, or idle for too long; to be asked periodically.
+        """Whether the open ledger is too old, or idle for too long; to be called periodically.
 
         A ledger is idle from the first call that finds no new entries.
         """
@@ -243,7 +244,7 @@ class LedgerState:
         return deletable
 
     def _ledger_still_needed(self, mark_delete: Position) -> int:
-        """The ledger of the first entry after `mark_delete`: those before it are consumed."""
+        """The ledger of the first entry after `mark_delete`: ledgers before it are consumed."""
         return self.next_valid_position(mark_delete).ledger_id
 
     def without(self, ledger_ids: list[int]) -> LedgerList:
@@ -253,7 +254,7 @@ class LedgerState:
         return LedgerList(kept, self.terminated_position, self.properties)
 
     def ledgers_trimmed(self, ledger_ids: list[int]) -> None:
-        """Take in the written list of `without`."""
+        """Take over the written list of `without`."""
         for ledger_id in ledger_ids:
             self._remove(ledger_id)
 
@@ -281,7 +282,7 @@ class LedgerState:
         return record.first_index + record.entries_count
 
     def contains(self, position: Position) -> bool:
-        """Whether a confirmed entry stands there."""
+        """Whether there is a confirmed entry at `position`."""
         record = self.ledgers.get(position.ledger_id)
         return record is not None and 0 <= position.entry_id < record.entries_count
 
@@ -294,7 +295,7 @@ class LedgerState:
 
     @property
     def end_position(self) -> Position:
-        """The next expected position: one after the last of the last ledger."""
+        """The position after the last entry of the last ledger."""
         record = self.last_ledger
         return Position(record.ledger_id, record.entries_count)
 

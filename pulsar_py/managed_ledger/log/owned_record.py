@@ -1,14 +1,14 @@
-"""OwnedRecord: one key of the metadata store that its owner alone writes (edge).
+"""`OwnedRecord`: one key of the metadata store that its owner alone writes (edge).
 
-Each write is a compare-and-set on top of what the owner wrote before, so that a version that is not
-expected means another owner. The store's answer can be missing, though: then the write was made, or
-not, or it may yet be made. The digest of such a value is kept; if a later compare-and-set finds
-another version, the key is read back, and a value with a kept digest at the very next version is
-this owner's own write. So the next write, at the latest, finds out whether it was made.
+Each write is a compare-and-set on the version that the owner wrote before, so an unexpected version
+means another owner. The store's answer can be missing, though: then the write was made, or not, or
+it may yet be made. The digest of such a value is kept; if a later compare-and-set finds another
+version, the key is read back, and a value with a kept digest at the very next version is this
+owner's own write. So the next write, at the latest, finds out whether it was made.
 
-A version does not tell that somebody else reads: who took over may not have written this key yet.
-So before each change `check_owner` is asked whether it is known, at this moment, that nobody did;
-a session that ends before the change arrives takes it along.
+The version does not show a new owner that has read this key but not written it yet. So before each
+change `check_owner` has to confirm that, at this moment, no other broker can be the owner. If the
+session ends before the change arrives, the store refuses the change.
 
 What always holds: the version that a write is made on top of is one that this owner has written, or
 found when it became the owner. It never takes over a version of another writer.
@@ -37,12 +37,12 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 logger = logging.getLogger(__name__)
 
 _CERTAINLY_NOT_MADE = (MetadataUnavailableError, MetadataTooLargeError)
-_GONE = b""  # instead of a digest
+_GONE = b""  # stands for the digest of a deleted key
 _ANOTHER_VERSION = (MetadataBadVersionError, MetadataExistsError)
 
 
 class OwnedRecord:
-    """A key and the version that its owner knows. One write at a time; owned by who writes it."""
+    """A key and the version that its owner knows. Its owner writes one value at a time."""
 
     def __init__(
         self,
@@ -54,16 +54,16 @@ class OwnedRecord:
     ) -> None:
         """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
 
-        `check_owner` raises MetadataUnavailableError while somebody else may be the owner, and
-        ManagedLedgerFencedError when somebody else is.
+        `check_owner` raises MetadataUnavailableError while another broker may be the owner, and
+        ManagedLedgerFencedError if another one is.
         """
         self.path = path
         self.version = version
         self._metadata = metadata
         self._check_owner = check_owner or _nobody_else
-        self._doubtful: set[bytes] = set()  # digests of values sent on top of `version`
-        self._may_be_gone = False  # we began to delete that version
-        self._digest: bytes | None = None  # of what we know to be stored; None before a write
+        self._doubtful: set[bytes] = set()  # digests of unanswered values sent for `version`
+        self._may_be_gone = False  # a deletion of that version got no answer
+        self._digest: bytes | None = None  # of the value known to be stored; None before a write
 
     @property
     def is_in_doubt(self) -> bool:
@@ -107,25 +107,25 @@ class OwnedRecord:
         self._may_be_gone = False
 
     async def _adopt(self, refusal: MetadataError) -> bytes:
-        """Another version is stored: go on from there if it is our own; returns its digest."""
+        """Go on from another stored version if it is our own; returns its digest."""
         digest = await self._own_write()
         if digest is None:
             raise ManagedLedgerFencedError(f"{self.path}: {refusal}") from refusal
         return digest
 
     async def _find_out(self, error: MetadataError) -> bytes | None:
-        """The answer is missing: the digest of our own write that is found, None if none is yet."""
+        """Read back after a missing answer: the digest of our own write, None if none is found."""
         try:
             return await self._own_write()
         except MetadataError:
-            # The next write asks again; what matters to the caller is what happened to this one.
+            # The next write reads back again; the caller gets the error of its own write.
             logger.info("outcome not known", extra={"path": self.path, "error": str(error)})
             return None
 
     async def _own_write(self) -> bytes | None:
-        """Read back what is stored, and take its version if it is one of the doubtful values.
+        """Read the stored value, and take over its version if it is one of the unanswered ones.
 
-        If it is gone, and a deletion of ours had no answer, the next write makes it anew.
+        If the key is gone, and a deletion of ours had no answer, the next write creates it again.
         """
         stored = await self._read()
         if stored is None and self._may_be_gone:
@@ -147,11 +147,11 @@ class OwnedRecord:
     async def confirm(self) -> None:
         """Check that the stored value is this owner's; may run beside a write.
 
-        The version alone does not tell: a key that was deleted and made anew counts from 0 again.
+        The version alone is not enough: a key that was deleted and created again starts at 0.
 
         Raises:
             ManagedLedgerFencedError: Another owner changed it.
-            MetadataError: That can't be known now.
+            MetadataError: That can't be found out now.
         """
         version, known = self.version, self._digest
         stored = await self._read()
@@ -161,7 +161,9 @@ class OwnedRecord:
             return
         if found == version + 1 and digest in self._doubtful:
             return
-        raise ManagedLedgerFencedError(f"{self.path}: it has version {found}, not {version}")
+        raise ManagedLedgerFencedError(
+            f"{self.path}: expected version {version}, it has {found}: another owner wrote it"
+        )
 
     async def delete(self) -> None:
         """Remove the key; fine if it is gone.
@@ -187,4 +189,4 @@ class OwnedRecord:
 
 
 def _nobody_else() -> None:
-    """There are no other owners."""
+    """A `check_owner` for stores that no other process can open."""

@@ -1,8 +1,8 @@
-"""ReadAhead: entries that a cursor fetched ahead of its consumers (edge).
+"""`ReadAhead`: entries that a cursor fetched ahead of its consumers (edge).
 
-A catch-up read fetches more than was asked for; the rest is kept here, in order, and counts in the
-budget of the entry caches. It is useful only while the cursor reads on in order: moving the cursor
-drops it.
+A catch-up read fetches more than its caller needs; the rest is kept here, in order, and counts in
+the budget of the entry caches. It is useful only while the cursor reads on in order: moving the
+cursor drops it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ class ReadAhead:
     def __init__(self, cache: EntryCacheManager) -> None:
         self._cache = cache
         self._run = _NOTHING
-        self._largest_bytes = 0  # of one entry
-        self._next = 0  # place of the first one not taken
+        self._largest_bytes = 0  # the size of the largest entry
+        self._next = 0  # index of the first entry not taken
         self._reserved_bytes = 0  # in the budget, until all are taken
 
     def keep_at_least(self, run: EntryRun, count: int) -> None:
-        """Replace what is here; without room in the budget, keep only the first `count`."""
+        """Replace the kept entries; without room in the budget, keep only the first `count`."""
         self.clear()
-        # Bytes of its own, save for what is lent: a slice of a stretch keeps all of it, uncounted.
+        # Copies small entries out of the data that was read: a slice of it would keep all of it in
+        # memory, which the budget does not count. Large entries stay views, and are counted.
         run = EntryRun(run.ledger_id, run.first_entry_id, list(run.datas))
         sizes = list(map(len, run.datas))
         size = _kept_bytes(run.datas) + len(sizes) * ENTRY_OVERHEAD_BYTES
@@ -45,7 +46,7 @@ class ReadAhead:
             self._run = run.part(0, count)
 
     def take(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun | None:
-        """Entries from `first` on, at least one; None (and nothing is kept) if it is not next."""
+        """Entries from `first` on, at least one; None, and drop all, if it is not the next one."""
         # Hot path: catch-up.
         run = self._run
         start = self._next

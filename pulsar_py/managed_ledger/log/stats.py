@@ -34,8 +34,8 @@ class CursorStats:
     state: str
     backlog_count: int
     entries_to_read_count: int
-    ranges_not_persisted_count: int  # what did not fit the last write
-    ranges_over_limit_count: int  # what the last write had beyond the limits of the settings
+    ranges_not_persisted_count: int  # ranges and batches that the last write left out
+    ranges_over_limit_count: int  # those that it wrote beyond the settings' limits
     properties: Mapping[str, int]
 
 

@@ -1,1 +1,1 @@
-"""Inspection of a storage that no broker serves: finds damage, prints records, rebuilds files."""
+"""Inspection of the files of a stopped storage: finds damage, prints records, rebuilds files."""

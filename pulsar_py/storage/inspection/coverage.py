@@ -25,7 +25,7 @@ def missing_ranges(present: Iterable[EntryRange], first: int, last: int) -> list
 
 
 def useful_runs(runs: Mapping[int, Location]) -> dict[int, Location]:
-    """The runs without those that lie within an earlier one, which a search would find instead."""
+    """The runs but for those within an earlier run, which a search finds in their place."""
     useful = {}
     end = -1
     for first in sorted(runs):
@@ -37,12 +37,12 @@ def useful_runs(runs: Mapping[int, Location]) -> dict[int, Location]:
 
 
 def ranges_of(runs: Mapping[int, Location]) -> list[EntryRange]:
-    """The entries that runs hold."""
+    """The ranges of entries in `runs`, ascending."""
     return [(first, first + location.count - 1) for first, location in runs.items()]
 
 
 def ranges_text(ranges: Iterable[EntryRange], limit_count: int = 8) -> str:
-    """For people: "3, 5-9", the first few of them."""
+    """The ranges as text for messages, such as "3, 5-9"; at most `limit_count` of them."""
     texts = [str(first) if first == last else f"{first}-{last}" for first, last in ranges]
     more = len(texts) - limit_count
     return ", ".join(texts[:limit_count]) + (f" and {more} ranges more" if more > 0 else "")

@@ -1,8 +1,8 @@
 """Prints the files of a storage, one record after the other (edge).
 
-A record is a mapping of plain values, ready for JSON: `file`, `offset`, `kind`, and what the kind
-has. A place that can't be read is a record of the kind `damaged`. Entries are shown by their
-lengths and, if asked for, by their first bytes in hexadecimal.
+A record is a mapping of plain values, ready for JSON: `file`, `offset`, `kind`, and fields that
+depend on the kind. A place that can't be read is a record of the kind `damaged`. Of entries their
+lengths are shown and, if asked for, their first bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _block(found: FoundBlock, shown_bytes: int) -> list[Record]:
 
 
 async def dump_entries(disk: Disk, *, shown_bytes: int = 0) -> AsyncIterator[Record]:
-    """Runs of all entry logs, whether or not something refers to them."""
+    """Runs of all entry logs, whether or not the index refers to them."""
     for path in await _files(disk, LOG_DIRECTORY):
         file = await disk.open_read(path)
         try:

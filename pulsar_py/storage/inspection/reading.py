@@ -1,4 +1,4 @@
-"""SurveyedStore: a read-only LedgerStore over the entries that a survey found (edge)."""
+"""`SurveyedStore`: a read-only LedgerStore over the entries that a survey found (edge)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pulsar_py.storage.write_cache import cut
 
 
 class SurveyedStore(LedgerStore):
-    """Ledgers of a storage that nobody serves; recovering one only opens it."""
+    """The ledgers of a stopped storage; recovering one only opens it."""
 
     limits = StoreLimits(max_entry_bytes=0, max_pinned_bytes=0, answer_timeout_seconds=math.inf)
 
@@ -40,11 +40,11 @@ class SurveyedStore(LedgerStore):
         self._survey = survey
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:  # noqa: ARG002
-        """Open for reading; no password is asked for."""
+        """Open for reading; the password is not checked."""
         return _Reader(self._disk, ledger_id, self._ledger(ledger_id))
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """The same: there is no writer."""
+        """The same as `open`: there is no writer to fence."""
         return await self.open(ledger_id, password=password)
 
     async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
@@ -66,11 +66,11 @@ class SurveyedStore(LedgerStore):
         listener: LedgerListener,  # noqa: ARG002
         options: LedgerOptions,  # noqa: ARG002
     ) -> LedgerWriter:
-        """Refused."""
+        """Raise StorageError: this store is read-only."""
         self._refuse()
 
     async def delete(self, ledger_id: int) -> None:  # noqa: ARG002
-        """Refused."""
+        """Raise StorageError: this store is read-only."""
         self._refuse()
 
     async def close(self) -> None:

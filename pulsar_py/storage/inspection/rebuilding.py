@@ -1,10 +1,10 @@
 """Rebuilds a damaged storage from what a survey found (edge).
 
-Damaged entry logs are copied run by run into new ones, the journal's entries follow, and what is
-lost is filled with entries that say so, up to where each ledger has to go: no position changes its
-meaning. One new index table names it all. Then the manifest is replaced, which is the moment that
-counts: a crash before it leaves everything as it was. Every file that is replaced was kept aside
-before.
+Damaged entry logs are copied run by run into new ones, the journal's entries follow, and each lost
+entry is replaced by a filler, up to the last entry that the ledger should have: so no position
+changes its meaning. One new index table has the places of all runs. Then the manifest is replaced,
+which takes effect at once: a crash before it leaves everything as it was. Every file that is
+replaced or removed was copied aside before.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class Rebuilt:
     """The result of a rebuild."""
 
     lost: dict[int, list[EntryRange]] = field(default_factory=dict)
-    """Entries of each ledger that were filled."""
+    """Ranges of entries that were replaced by fillers, by ledger."""
     dropped_ledgers: list[int] = field(default_factory=list)
-    """Ledgers without a record that nobody refers to."""
+    """Ledgers without a record that no metadata refers to."""
     replaced: list[str] = field(default_factory=list)
-    """Files that were kept aside."""
+    """Files that were replaced or removed, and copied aside before."""
 
 
 async def rebuild_storage(
@@ -78,7 +78,7 @@ async def rebuild_storage(
 
     Args:
         disk: Locked by the caller.
-        survey: Of this disk, with its logs read.
+        survey: The survey of this disk, made with `reads_logs`.
         filler: The entry that stands for a lost one.
         keep_aside: Called with each file before it is replaced or removed.
         expected: The last entry id that each ledger in use has to have, by ledger.
@@ -164,7 +164,7 @@ class _Rebuilder:
                 self._find_strays(log)
 
     def _find_strays(self, log: SurveyedLog) -> None:
-        """Take runs that no readable page of the index names, if they hold missing entries."""
+        """Use runs that no readable page of the index names, if they hold missing entries."""
         for ledger_id, first, location in log.runs.values():
             if self._is_missing(ledger_id, first, location):
                 self._placed[ledger_id][first] = location

@@ -1,10 +1,10 @@
-"""Survey: finds out what a storage holds and what of it is damaged; changes nothing (edge).
+"""`survey_storage`: lists a storage's contents and damage without changing anything (edge).
 
-Reads the manifest, the index tables it names, the journal behind its mark and the entry logs, in
-the order a start does, and goes on where a start would end. Each place that can't be read is a
-finding; each ledger's entries are compared with how far it should go.
+It reads the manifest, the index tables that this names, the journal behind its mark and the entry
+logs, in the order of a start, and goes on where a start would fail. Each place that can't be read
+is a finding, and so is each entry that a ledger should have and that no file has.
 
-A file of another format version ends it with `FormatVersionError`: nothing can be said then.
+A file of another format version raises `FormatVersionError`, since its contents are unknown.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ class SurveyedLedger:
 
     record: LedgerRecord
     runs: dict[int, Location] = field(default_factory=dict)
-    """The places of its runs by the index, by first entry."""
+    """The places of its runs according to the index, by first entry id."""
     unreadable: set[int] = field(default_factory=set)
-    """Keys of `runs` whose places in the logs hold something else."""
+    """Keys of `runs` at whose places the logs have no such run."""
     journal: list[EntryRange] = field(default_factory=list)
     blocks: dict[int, tuple[ReplayFile, int]] = field(default_factory=dict)
-    """File and offset of the block of each range of `journal`, by first entry."""
+    """File and offset of the block of each range in `journal`, by first entry id."""
 
     @property
     def last_entry_id(self) -> int:
-        """The last entry id that it has, or should have."""
+        """The last entry id that it has or, by its record, should have."""
         ends = (last for _, last in (*self.journal, *ranges_of(self.runs)))
         return max(self.record.last_entry_id, max(ends, default=-1))
 
@@ -75,7 +75,7 @@ class SurveyedLog:
 
     size_bytes: int = 0
     runs: dict[int, tuple[int, int, Location]] = field(default_factory=dict)
-    """By offset: ledger, first entry and place of each whole run."""
+    """Ledger id, first entry id and place of each whole run, by offset."""
     is_damaged: bool = False
 
 
@@ -107,10 +107,10 @@ class Survey:
 async def survey_storage(
     disk: Disk, *, reads_logs: bool = True, on_progress: OnProgress = no_progress
 ) -> Survey:
-    """Survey a storage; without `reads_logs` entry logs are taken to hold what the index names.
+    """Survey a storage; without `reads_logs` it assumes that the logs hold the index's runs.
 
     Raises:
-        FormatVersionError: A file is of a version that is not read here.
+        FormatVersionError: A file has a version that this program can't read.
     """
     return await _Surveyor(disk, on_progress).run(reads_logs=reads_logs)
 
@@ -168,7 +168,7 @@ class _Surveyor:
             self._survey.is_manifest_whole = False
 
     async def _named(self, directory: str, named: Iterable[int]) -> list[int]:
-        """Ids of the files to read, newest tables first; all there are without a manifest."""
+        """Ids of the files to read, newest tables first; without a manifest all that exist."""
         names = await self._disk.list_directory(directory)
         there = [int(name) for name in names if name.isdigit()]
         if not self._survey.is_manifest_whole:
@@ -207,7 +207,7 @@ class _Surveyor:
             await file.close()
 
     def _take_page(self, page: Page, known: set[int]) -> None:
-        """`known` are ledgers with a record in a newer table."""
+        """Take the items of a page; `known` are ledgers with a record in a newer table."""
         survey = self._survey
         for key, value in page.items():
             ledger_id, first_entry_id = split_key(key)
@@ -402,7 +402,7 @@ _UNKNOWN = LedgerRecord(custom_metadata={"unknown": b""})
 
 
 def reconstructed(last_entry_id: int) -> LedgerRecord:
-    """A record in place of a lost one: the ledger has ended at that entry."""
+    """A record in place of a lost one: the ledger is closed at that entry."""
     return replace(LedgerRecord(is_closed=True, is_fenced=True), last_entry_id=last_entry_id)
 
 
@@ -414,7 +414,7 @@ def _is_later(record: LedgerRecord, other: LedgerRecord) -> bool:
 
 
 def _salvage_plan(found: Sequence[FoundFile], mark: tuple[int, int]) -> list[ReplayFile]:
-    """All files that may hold blocks, whether or not they make up a chain."""
+    """All files that may hold blocks, whether or not their headers form a chain."""
     ends = {
         each.header.previous_id: each.header.previous_end
         for each in found

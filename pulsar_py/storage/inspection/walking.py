@@ -1,7 +1,7 @@
 """Walks the files of a storage and continues behind damaged places (edge).
 
-The engine itself stops at the first place that it can't read. Here such a place is a `Gap`, and the
-walk goes on at the next piece that is whole by its own checksum.
+The engine itself stops at the first place that it can't read. Here such a place is a `Gap`, and
+reading goes on at the next piece whose own checksum matches.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ async def _block_at(window: Window, file_id: int, offset: int) -> FoundBlock | N
 async def walk_pages(
     file: ReadFile, table_id: int, on_error: Callable[[CorruptDataError], None]
 ) -> AsyncIterator[tuple[int, Page]]:
-    """The whole pages of an index table with their offsets; `on_error` gets the damage.
+    """The whole pages of an index table with their offsets; `on_error` is called for damage.
 
     Raises:
         FormatVersionError: The table is of another version.
@@ -262,7 +262,7 @@ async def _extents_by_sparse(sparse: SparseIndex) -> AsyncIterator[tuple[int, in
 
 
 async def _extents_by_pages(window: Window) -> AsyncIterator[tuple[int, int]]:
-    """From the pages' own counts, as long as they are whole."""
+    """Offsets and sizes computed from the pages' own counts, up to the first damaged page."""
     offset = 0
     while True:
         head = await window.read(offset, _PAGE_HEADER_BYTES)

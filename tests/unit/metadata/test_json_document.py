@@ -57,7 +57,7 @@ def test_subclasses_inherit_keys() -> None:
 
 
 def test_unknown_attributes_are_our_mistake() -> None:
-    with pytest.raises(TypeError, match="Example has no sise"):
+    with pytest.raises(TypeError, match="Example has no attribute sise"):
         Example(sise=3)
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_object_is_an_error(data: bytes) -> None:
 
 def test_a_value_of_the_wrong_kind_is_an_error_when_it_is_read() -> None:
     example = Example({"theSize": "many"})
-    with pytest.raises(MetadataError, match="theSize: can't read 'many'"):
+    with pytest.raises(MetadataError, match="theSize: can't read the stored value 'many'"):
         _ = example.size
 
 

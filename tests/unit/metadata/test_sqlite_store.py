@@ -79,7 +79,10 @@ async def test_session_ids_differ_over_restarts(path: Path) -> None:
 
 async def test_a_second_store_on_the_same_file_is_refused(path: Path) -> None:
     store = await SqliteMetadataStore.open(path, SystemClock())
-    with pytest.raises(DirectoryLockedError, match=r"metadata\.sqlite is in use"):
+    with pytest.raises(
+        DirectoryLockedError,
+        match=r"metadata\.sqlite: the data directory is in use by another process",
+    ):
         await SqliteMetadataStore.open(path, SystemClock())
     await store.put("/a", b"")
     await store.close()

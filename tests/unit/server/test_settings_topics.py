@@ -1,4 +1,4 @@
-"""TopicSettings: the declarations, against what Apache Pulsar 4.2.4 has."""
+"""BrokerTopicSettings: the declarations, against what Apache Pulsar 4.2.4 has."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.policies import InactiveTopicDeleteMode
-from pulsar_py.server.settings_topics import TopicSettings
+from pulsar_py.server.settings_topics import BrokerTopicSettings
 
 
 def test_defaults_are_pulsars() -> None:
-    settings = TopicSettings()
+    settings = BrokerTopicSettings()
     assert settings.maxUnackedMessagesPerConsumer == 50_000
     assert settings.maxUnackedMessagesPerSubscription == 200_000
     assert settings.dispatcherMaxRoundRobinBatchSize == 20
@@ -24,8 +24,8 @@ def test_defaults_are_pulsars() -> None:
 
 
 def test_subscription_types_are_the_four() -> None:
-    assert TopicSettings(
+    assert BrokerTopicSettings(
         subscriptionTypesEnabled=frozenset({"Shared"})
     ).subscriptionTypesEnabled == {"Shared"}
     with pytest.raises(ConfigurationError, match="'shared' is none of Exclusive, Shared"):
-        TopicSettings(subscriptionTypesEnabled=frozenset({"shared"}))
+        BrokerTopicSettings(subscriptionTypesEnabled=frozenset({"shared"}))

@@ -201,7 +201,7 @@ async def test_a_damaged_living_run_keeps_its_log() -> None:
     data[data.index(b"RUN1", 1000)] ^= 1  # Where a run should begin, its magic is gone.
     await disk.replace(log_path(1), data)
     await bookie.storage.readers.forget(1)
-    with pytest.raises(CorruptDataError, match="bytes of living runs, expected"):
+    with pytest.raises(CorruptDataError, match="bytes of live runs, expected"):
         await compact_logs(bookie.storage, [1])
     assert 1 in bookie.storage.manifest.logs
     await bookie.close()

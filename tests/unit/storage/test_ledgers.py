@@ -82,7 +82,7 @@ def test_passwords_and_deletion_are_checked() -> None:
 
 def test_what_the_journal_failed_to_write_is_taken_back_after_giving_up() -> None:
     ledger = busy()
-    with pytest.raises(AssertionError, match="follow a hole"):
+    with pytest.raises(AssertionError, match="follow lost ones"):
         ledger.take_back()
 
     ledger.give_up(StorageError("x"))

@@ -63,7 +63,7 @@ def test_a_lost_header_or_file_is_refused() -> None:
     with pytest.raises(CorruptDataError, match="journal/4: follows offset 9 of journal file 1"):
         plan_replay([found(4, (1, 9))], (2, 300))
     swapped = FoundFile(3, "journal/3", FileHeader(2, 1, 5), has_blocks=False)
-    with pytest.raises(CorruptDataError, match="journal/3: has the header of file 2"):
+    with pytest.raises(CorruptDataError, match="journal/3: has the header of journal file 2"):
         plan_replay([swapped], (2, 300))
 
 

@@ -11,7 +11,9 @@ def test_the_defaults_fit_together() -> None:
 
 
 def test_contradictions_are_refused_with_both_values() -> None:
-    with pytest.raises(ConfigurationError, match=r"limit of 10 .* of 25165824"):
+    with pytest.raises(ConfigurationError, match=r"limit of 10 bytes: .* of 25165824 bytes"):
         BookieSettings(append_limit_bytes=10).check()
-    with pytest.raises(ConfigurationError, match="run of 300 bytes exceeds an entry log of 200"):
+    with pytest.raises(
+        ConfigurationError, match=r"runs of 300 bytes: expected at most .* 200 bytes"
+    ):
         BookieSettings(run_bytes=300, entry_log_bytes=200).check()

@@ -33,7 +33,7 @@ async def test_a_policy_is_set_shown_and_unset(admin: Admin, policy: Policy) -> 
     unset = await admin.call("GET", path)
     assert await admin.status(policy.set_method, path, example(policy)) == 204
     assert await admin.get(path) == example(policy)
-    assert (await admin.get(N))[policy.key] == example(policy)
+    assert (await admin.get(N))[policy.key.json_name] == example(policy)
     removed = await admin.status("DELETE", path)
     if policy.can_be_deleted:
         assert removed == 204

@@ -72,7 +72,7 @@ async def test_a_name_is_either_durable_or_not():
     reader = ledger.new_non_durable_cursor("x", InitialPosition.LATEST)
     with pytest.raises(ManagedLedgerError, match="not durable"):
         await ledger.open_cursor("x")
-    with pytest.raises(ManagedLedgerError, match="there is a cursor"):
+    with pytest.raises(ManagedLedgerError, match="exists already"):
         ledger.new_non_durable_cursor("x", InitialPosition.LATEST)
     await reader.close()
     assert (await ledger.open_cursor("x")).is_durable

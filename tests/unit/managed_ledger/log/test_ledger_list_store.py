@@ -153,13 +153,13 @@ async def test_confirming_takes_no_lock_and_finds_another_owner():
     async with store.lock:
         await store.confirm()
     await world.metadata.put(ledger_path(NAME), b"")
-    with pytest.raises(ManagedLedgerFencedError, match=r"has version 1, not 0"):
+    with pytest.raises(ManagedLedgerFencedError, match=r"expected version 0, it has 1"):
         await store.confirm()
     assert len(lost) == 1
 
 
 async def test_who_lost_the_list_can_not_rely_on_it():
     late, lost = await late_store(World())
-    with pytest.raises(ManagedLedgerFencedError, match=r"has version 0, not -1"):
+    with pytest.raises(ManagedLedgerFencedError, match=r"expected version -1, it has 0"):
         await late.confirm()
     assert len(lost) == 2
