@@ -50,7 +50,7 @@ __all__ = [
 
 
 class ClientOptions(TypedDict, total=False):
-    """Of `Client`: `ClientConfig`, without the authentication."""
+    """The options of `Client`: the fields of `ClientConfig` but `authentication`."""
 
     operation_timeout_seconds: float
     connection_timeout_ms: int
@@ -74,7 +74,7 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Of `Client.create_producer`: `ProducerConfig`."""
+    """The options of `Client.create_producer`: the fields of `ProducerConfig`."""
 
     producer_name: str | None
     schema: Schema[Any] | None  # Any: of whatever values
@@ -110,7 +110,7 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """Of `Client.subscribe`: `ConsumerConfig`."""
+    """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
 
     consumer_type: ConsumerType
     schema: Schema[Any] | None  # Any: of whatever values
@@ -159,7 +159,7 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class ReaderOptions(TypedDict, total=False):
-    """Of `Client.create_reader`: `ReaderConfig`."""
+    """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
 
     schema: Schema[Any] | None  # Any: of whatever values
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None
@@ -185,7 +185,7 @@ class ReaderOptions(TypedDict, total=False):
 
 
 class TableViewOptions(TypedDict, total=False):
-    """Of `Client.create_table_view`: what a table view leaves to decide of its reader."""
+    """The options of `Client.create_table_view`: those of its reader that may be chosen."""
 
     schema: Schema[Any] | None  # Any: of whatever values
     receiver_queue_size: int

@@ -46,12 +46,12 @@ def read_topic(
     client: Mapping[str, Option] | None = None,
     **options: Option,
 ) -> DataFrame:
-    """A topic, or several with commas between them, as a DataFrame.
+    """Read a topic, or several separated by commas, as a DataFrame.
 
     Args:
         spark: The session.
-        service_url: The broker's, `pulsar://host:6650`.
-        topic: The topic's name, or several names with commas between them.
+        service_url: The broker's URL, `pulsar://host:6650`.
+        topic: The topic's name, or several names separated by commas.
         is_streaming: Whether to read it as a stream.
         schema: The columns to read, as DDL; all by default.
         client: Settings of clients, as `pulsar.client.*` has them.
@@ -78,6 +78,8 @@ def write_topic(
     **options: Option,
 ) -> None:
     """Append the rows of a batch to a topic; returns when the broker has confirmed them.
+
+    Arguments are those of `read_topic`; Spark raises the errors of the write.
 
     Raises:
         ConfigurationError: Spark does not find the connector; the text says what to do.

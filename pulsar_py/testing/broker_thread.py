@@ -1,4 +1,4 @@
-"""BrokerThread: a broker in a thread with a loop of its own, for tests that block or have no loop.
+"""`BrokerThread`: a broker in a thread with its own loop, for tests that block or have no loop.
 
 with BrokerThread() as broker:
     client = pulsar.Client(broker.service_url)
@@ -28,12 +28,12 @@ class BrokerThread:
         self.web_service_url = ""
 
     def start(self) -> None:
-        """Return when the broker answers; raises the error that kept it from starting."""
+        """Start the broker, and return when it answers; raises the error if it can't start."""
         self._thread.start()
         self.service_url, self.web_service_url = self._started.result()
 
     def stop(self) -> None:
-        """Stop it and wait until everything is written."""
+        """Stop the broker, and wait until all its data is written."""
         if self._loop is not None and self._stopping is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()

@@ -41,7 +41,7 @@ async def _async_pulsar_broker() -> AsyncIterator[Broker]:
 
 
 def _without_pytest_asyncio() -> None:
-    """Stands for the fixture where it can't work."""
+    """Replaces `async_pulsar_broker` if pytest-asyncio is missing: fails with the reason."""
     pytest.fail("async_pulsar_broker needs pytest-asyncio: pip install pytest-asyncio")
 
 

@@ -56,7 +56,7 @@ class AckGroup:
 
 
 class AcknowledgmentsTracker(Protocol):
-    """The interface of both trackers."""
+    """Collects acknowledgements; the interface of both trackers."""
 
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """Acknowledge a message; returns whether its whole entry is acknowledged."""
@@ -114,7 +114,7 @@ class AcknowledgmentsGroupingTracker:
     )
 
     def __init__(self, *, max_size: int = 1000, is_batch_index_enabled: bool = False) -> None:
-        """`max_size` is the number of entries from which on `is_full`."""
+        """With `max_size` entries the group `is_full`."""
         self._max_size = max_size
         self._is_batch_index_enabled = is_batch_index_enabled
         # Entries to acknowledge, with the bits of their unacknowledged messages; 0 nearly always.

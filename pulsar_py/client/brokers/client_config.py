@@ -86,15 +86,16 @@ class ClientConfig:
     """OpenSSL's list of ciphers up to TLS 1.2; None for OpenSSL's own."""
 
     def __post_init__(self) -> None:
-        """Refuse what is of the wrong kind, or out of bounds.
+        """Check types and bounds.
 
         Raises:
-            InvalidConfigurationError: It names option, value and bound.
+            InvalidConfigurationError: An option is of the wrong type or out of bounds; the message
+                names it, its value and what is expected.
         """
         check_options(self)
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
-            if not value >= minimum:  # not a number, too
+            if not value >= minimum:  # not `value < minimum`, which would let NaN pass
                 raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")
         if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
             raise InvalidConfigurationError(
@@ -109,7 +110,7 @@ class ClientConfig:
 
     @property
     def tls(self) -> TlsOptions:
-        """The options of TLS by themselves."""
+        """The TLS options."""
         return TlsOptions(
             tls_trust_certs_file_path=self.tls_trust_certs_file_path,
             tls_allow_insecure_connection=self.tls_allow_insecure_connection,
@@ -120,7 +121,7 @@ class ClientConfig:
         )
 
     def new_ssl_context(self) -> ssl.SSLContext:
-        """A TLS context by the options; reads certificates, so that replaced ones count.
+        """A TLS context by the options; reads the certificates anew, since files may be replaced.
 
         Raises:
             InvalidConfigurationError: A file is missing, or does not hold what it should.

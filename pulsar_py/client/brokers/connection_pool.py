@@ -66,9 +66,9 @@ class ConnectionPool:
         # Closed by us; their sockets may still be sending.
         self._ending: list[ClientCnx] = []
         self._next_slot = 0
-        # Where the last attempt found nobody: said once, until somebody is there again.
+        # Addresses where the last attempt failed; logged once, until an attempt succeeds.
         self._unreachable: set[BrokerAddress] = set()
-        # Connections that nobody used when it was last looked.
+        # Connections that were unused when the idle timer last ran; closed if they still are.
         self._idle: dict[ClientCnx, None] = {}
         self._idle_timer: asyncio.TimerHandle | None = None
 
@@ -80,7 +80,7 @@ class ConnectionPool:
             slot: Of `new_slot`.
 
         Raises:
-            ConnectError: Nobody there, or no handshake within the connection time-out.
+            ConnectError: No connection, or no handshake, within the connection time-out.
             ServiceError, AuthenticationDataError: The handshake failed.
             ConnectionClosedError: The client was closed meanwhile.
         """
@@ -92,7 +92,7 @@ class ConnectionPool:
         return await self._attempts.run(key, partial(self._connect, key))
 
     def new_slot(self) -> int:
-        """The slot of the next handler, among a broker's connections."""
+        """The slot of the next handler among a broker's connections; slots are given in turn."""
         self._next_slot += 1
         return (self._next_slot - 1) % self._context.config.connections_per_broker
 
@@ -178,7 +178,7 @@ class ConnectionPool:
             self._set_idle_timer()
 
     def close_connections(self, reason: str) -> None:
-        """Close all connections; who needs one opens it again."""
+        """Close all connections; the next `get` opens a new one."""
         connections = self.connections
         self._ending = [
             cnx for cnx in (*self._ending, *self._connections.values()) if cnx.has_socket

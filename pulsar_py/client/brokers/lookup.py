@@ -108,13 +108,24 @@ class LookupService(Protocol):
         pattern: str | None = None,
         topics_hash: str | None = None,
     ) -> NamespaceTopics:
-        """The topics of `tenant/namespace`; repeats requests that may succeed later."""
+        """The topics of `tenant/namespace`; repeats requests that may succeed later.
+
+        Raises as `partitions_count`.
+        """
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
-        """A topic's schema of that version, or its newest; None if the topic has no schema."""
+        """A topic's schema of that version, or its newest; None if the topic has no schema.
+
+        Raises as `partitions_count`.
+        """
 
     async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of that schema; it is registered if it is new."""
+        """The version of that schema, which is registered if it is new.
+
+        Raises:
+            IncompatibleSchemaError: The topic's compatibility strategy refuses it.
+            ServiceError, LookupFailedError, ClientTimeoutError: As `lookup`.
+        """
 
     def abandon(self) -> None:
         """Cancel requests under way, without waiting for their end."""
@@ -204,7 +215,9 @@ class BinaryLookup:
         try:
             return ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            raise LookupFailedError(f"{topic}: the broker answered the {kind} {text!r}") from None
+            raise LookupFailedError(
+                f"{topic}: the broker answered the {kind} {text!r}, expected pulsar://host:port"
+            ) from None
 
     async def _connection(self, host: str) -> ClientCnx:
         try:
@@ -219,7 +232,8 @@ class BinaryLookup:
         try:
             return await cnx.request(request_id, frame, subject=subject)
         except (ServiceNotReadyError, ClientTimeoutError, ConnectionClosedError):
-            # Another host may know better; one behind a balancer is reached anew.
+            # Another host may be able to answer. Closing the connection helps where one address
+            # stands for several brokers: behind a load balancer the next one may be another.
             self._hosts.on_failure(host)
             if cnx.is_idle:
                 cnx.close("not ready to serve lookups")
@@ -320,9 +334,9 @@ class BinaryLookup:
         )
 
     def abandon(self) -> None:
-        """Give up what is under way, without waiting for its end."""
+        """See `LookupService`."""
         self._tasks.abandon()
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """See `LookupService`."""
         await self._tasks.close()

@@ -63,19 +63,19 @@ class Producer(ABC):
 
         Args:
             content: The value; None for a null value (a tombstone in compacted topics).
-            properties: Texts that the application attaches.
+            properties: Names and values, both texts, that consumers get with the message.
             partition_key: The key for choosing the partition, for compaction and for Key_Shared.
             ordering_key: The key for Key_Shared, instead of the partition key.
             sequence_id: The message's own number; by default they count up by one.
-            replication_clusters: Only to these clusters.
-            disable_replication: Not to any other cluster.
-            event_timestamp: Milliseconds since 1970, of the application.
+            replication_clusters: Replicate it to these clusters only.
+            disable_replication: Replicate it to no other cluster.
+            event_timestamp: The application's time of the event, milliseconds since 1970.
             deliver_at: Not before this time, milliseconds since 1970, and less than one tick
                 after it (`delayedDeliveryTickTimeMillis`, 1 s by default). A broker of Apache
                 Pulsar may be early by that much and its rounding, unless its
                 `isDelayedDeliveryDeliverAtTimeStrict` is on. Only Shared and Key_Shared
                 subscriptions wait: Exclusive and Failover ones get the message at once.
-            deliver_after: Not before so long from now, as exactly as `deliver_at`.
+            deliver_after: Not before so long from now; as exact as `deliver_at`.
             key: Short for `partition_key`.
             schema: The value's schema, where that is not the producer's; registered if it is new.
 
@@ -85,7 +85,7 @@ class Producer(ABC):
             ClientTimeoutError: No receipt within `send_timeout_millis`.
             SchemaSerializationError: The value doesn't fit the schema.
             AlreadyClosedError: The producer or client is closed, or was while this waited.
-            ServiceError: What the broker answered.
+            ServiceError: The broker refused the message.
         """
         if (
             properties is None
@@ -141,7 +141,7 @@ class Producer(ABC):
         a turn now and then, so that something can go out.
 
         Args:
-            content: As the others: see `send`.
+            content: See `send` for all arguments.
 
         Raises:
             ProducerQueueFullError, MemoryBufferFullError: No room; nothing was accepted.
@@ -197,22 +197,22 @@ class Producer(ABC):
 
     @abstractmethod
     async def flush(self) -> None:
-        """Send what is batched, and wait until all that was accepted so far has its receipt.
+        """Send open batches, and wait for the receipts of all messages accepted so far.
 
         Raises:
-            ClientError, ServiceError: A message failed meanwhile; the first one's error.
+            ClientError, ServiceError: The error of the first message that failed meanwhile.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Send what is left, tell the broker, and end; at most the operation timeout.
+        """Send open batches, wait for receipts, and close; within the operation timeout.
 
         Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
 
     @abstractmethod
     def abandon(self) -> None:
-        """As `close`, at once: what has no receipt fails, and nobody waits for the broker."""
+        """Close at once: messages without receipt fail, and the broker's answer is not awaited."""
 
     @abstractmethod
     def topic(self) -> str:
@@ -220,18 +220,18 @@ class Producer(ABC):
 
     @abstractmethod
     def producer_name(self) -> str:
-        """The name that was given, or that the broker made."""
+        """The option `producer_name`, or the name that the broker generated."""
 
     @abstractmethod
     def last_sequence_id(self) -> int:
         """The highest sequence id that the broker has confirmed; -1 before the first.
 
-        With deduplication and a name of one's own this goes on where an earlier producer ended.
+        With deduplication, a producer continues the ids of an earlier one of the same name.
         """
 
     @abstractmethod
     def is_connected(self) -> bool:
-        """Whether it can send right now; it reconnects by itself."""
+        """Whether it is registered with its broker now; it reconnects by itself."""
 
     @abstractmethod
     def partitions_count(self) -> int:

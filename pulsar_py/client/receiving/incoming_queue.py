@@ -54,26 +54,26 @@ if TYPE_CHECKING:
 __all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
 
 ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
-"""Told of each entry that is left out because it can't be used: which, and why."""
+"""Called with each entry that is left out because it can't be used, and the reason."""
 
 
 @dataclass(slots=True)
 class Effects:
-    """Effects of decoding beside messages; a new object each time they are taken."""
+    """What the caller of `fill` has to do besides delivering messages; taken as a whole."""
 
     dropped_count: int = 0
     """Messages that took permits and will not be handed out."""
     problems: list[tuple[EntryKey, Problem]] = field(default_factory=list)
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
-    """Chunks whose buffer gave way: worth asking for again."""
+    """Chunks whose buffer was dropped for a newer one: worth asking for again."""
     held: list[EntryKey] = field(default_factory=list)
-    """Entries of no use now: chunks without a first one, and what could not be decrypted."""
+    """Entries that can't be used now: chunks without the first one, undecryptable entries."""
     has_chunks: bool = False
     """Whether chunks came, so that their expiry has to be watched."""
 
     def take_outcome(self, outcome: ChunkOutcome) -> None:
-        """Add what the chunk assembly wants done."""
+        """Add the entries of a chunk assembly's outcome."""
         self.to_acknowledge += outcome.to_acknowledge
         self.to_redeliver += outcome.to_redeliver
         self.held += outcome.held
@@ -87,7 +87,7 @@ class Needs:
     schema_version: bytes | None = None
     """A version of the topic's schema that is not known yet."""
     is_key_needed: bool = False
-    """Whether its data key has to be learned."""
+    """Whether its data key has to be unwrapped first."""
 
 
 class IncomingQueue:
@@ -108,10 +108,11 @@ class IncomingQueue:
         problem_listener: ProblemListener | None = None,
         max_inflated_bytes: int = MAX_INFLATED_BYTES,
     ) -> None:
-        """`is_version_missing` tells whether a schema version has to be fetched before.
+        """`is_version_missing` returns whether a schema version has to be fetched first.
 
-        With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
-        called with each entry that can't be used. `max_inflated_bytes` bounds an entry.
+        With `keeps_batches` batches go to `batches` as a whole where possible. `problem_listener`
+        is called with each entry that can't be used. `max_inflated_bytes` bounds the decompressed
+        size of an entry.
         """
         self.topic: Final = topic
         self._tracker = tracker
@@ -131,18 +132,19 @@ class IncomingQueue:
         self.batches: deque[ReceivedBatch] = deque()
         # The last entry that was decoded since the last `clear`.
         self._decoded_key: EntryKey = EARLIEST
-        # What came after them; parsed already where schema versions are looked for.
+        # Entries as they came, which follow the decoded ones; parsed already where schema versions
+        # are looked for.
         self._entries: deque[tuple[CommandMessage, EntryBytes, ParsedEntry | Problem | None]]
         self._entries = deque()
-        # None while there is nothing to do; callers of `fill` take it.
+        # What callers of `fill` have to do; None while there is nothing.
         self.effects: Effects | None = None
-        # The first entry waits for this; it has left `_entries` then.
+        # What the first entry waits for; that entry is not in `_entries` any more.
         self.needs: Needs | None = None
-        # Whether somebody gets it already.
+        # Whether the key or schema of `needs` is being loaded.
         self.is_preparing = False
-        # Where the consumer begins; None: with whatever comes.
+        # The position at which the consumer starts; None: with the first entry that comes.
         self.start: StartPosition | None = None
-        # Messages that were made, and their bytes (in batches with their metadata); statistics.
+        # For statistics: messages decoded, and their bytes (in batches with their own metadata).
         self.decoded_count = 0
         self.decoded_bytes = 0
         # Permits that the decoded entries took.
@@ -160,7 +162,7 @@ class IncomingQueue:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing at all."""
+        """Whether it has neither messages nor entries."""
         return not self.ready and not self.batches and not self._entries and self.needs is None
 
     def messages_count(self) -> int:
@@ -174,7 +176,7 @@ class IncomingQueue:
         )
 
     def clear(self) -> int:
-        """Throw everything away, chunks too; how many messages that were."""
+        """Drop everything, chunks too; returns the number of messages that took permits."""
         count = self.messages_count()
         self.ready.clear()
         self.batches.clear()
@@ -198,7 +200,7 @@ class IncomingQueue:
         return effects
 
     def fill(self, now: float) -> bool:
-        """Decode until there is a message; False if there is none, or one needs something."""
+        """Decode until there is a message; False if there is none, or `needs` has to be loaded."""
         # Hot path: consume in `make bench-client`, unbatched.
         while not self.ready and not self.batches:
             if self.needs is not None or not self._entries:
@@ -249,9 +251,9 @@ class IncomingQueue:
 
     @property
     def passed_key(self) -> EntryKey:
-        """The last entry that came since `clear` and has nothing here, nor has any before it.
+        """The last entry up to which nothing is queued, of those that came since `clear`.
 
-        It may be one that does not exist, before the first entry that has something here.
+        The entry may not exist: it is the id before that of the first queued entry.
         """
         if not self.ready and not self.batches:
             return self._decoded_key
@@ -261,11 +263,11 @@ class IncomingQueue:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything came since `clear`."""
+        """Whether any entry came since `clear`."""
         return self._decoded_key != EARLIEST or not self.is_empty
 
     def head_key(self) -> EntryKey | None:
-        """The entry in which the first message here begins, None if there is nothing."""
+        """The entry in which the first queued message begins, None if the queue is empty."""
         chunk = self.first_chunk_key()
         head: EntryKey | None = None
         if self.ready:
@@ -279,7 +281,7 @@ class IncomingQueue:
         return min((each for each in (chunk, head) if each is not None), default=None)
 
     def first_chunk_key(self) -> EntryKey | None:
-        """The first chunk of all messages in chunks that are here, whole or not; None without."""
+        """The oldest first chunk of queued chunked messages, complete or not; None for none."""
         whole = (each.entry.chunk_ids[0] for each in self.ready if each.entry.chunk_ids)
         return min((*whole, *self._chunks.first_keys()), default=None)
 
@@ -312,7 +314,7 @@ class IncomingQueue:
             self._open(parsed, payload, context, ())
 
     def _decrypt(self, parsed: ParsedEntry) -> tuple[bytes | None, EncryptionContext | None]:
-        """The payload, None if it may not be delivered; encrypted with CONSUME."""
+        """The decrypted payload, or with CONSUME the encrypted one; None: not to be delivered."""
         from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
 
         try:
@@ -339,7 +341,7 @@ class IncomingQueue:
                     key, Problem(CommandAck.DecryptionError, text, self._permits_of(parsed))
                 )
             case _:
-                # Held: neither delivered nor acknowledged, and its permits stay with it.
+                # FAIL: neither delivered nor acknowledged, and its permits are not given back.
                 self._effects.held.append(key)
                 self._tell_problem(key, text)
         return None, None
@@ -353,7 +355,7 @@ class IncomingQueue:
     def _deliver_encrypted(
         self, parsed: ParsedEntry, payload: bytes, context: EncryptionContext
     ) -> None:
-        """As one message, whatever it holds."""
+        """Deliver an encrypted entry as one message, even if it is a batch."""
         entry = self._entry(parsed, 0, 1, context, ())
         self._effects.dropped_count += self._permits_of(parsed) - 1
         self._put([Message(entry, NOT_BATCHED, None, payload)], len(payload))
@@ -388,7 +390,7 @@ class IncomingQueue:
         context: EncryptionContext | None,
         chunk_ids: tuple[EntryKey, ...],
     ) -> None:
-        """Inflate and split what is decrypted and whole; None: the payload as it came."""
+        """Decompress an entry and split it into messages; payload None: the payload as it came."""
         # Hot path: consume in `make bench-client`, unbatched.
         start = 0
         body: EntryBytes | Problem
@@ -501,11 +503,11 @@ class IncomingQueue:
         self.decoded_bytes += size_bytes
 
     def put_back(self, messages: list[Message]) -> None:
-        """Messages that were taken and not handed out after all; they come next again."""
+        """Return messages that were taken and not handed out to the head of the queue."""
         self.ready.extendleft(reversed(messages))
 
     def expire_chunks(self, now: float, *, can_come: bool) -> float | None:
-        """Give up incomplete messages whose rest had its time to come; when to look again."""
+        """Give up incomplete messages that expired; returns when to call this again."""
         waiting: list[object] = [] if self.needs is None else [self.needs]
         waiting += self._entries
         outcome, look_at = self._chunk_expiry.look(now, waiting, can_come=can_come)

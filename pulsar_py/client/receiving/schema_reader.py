@@ -1,13 +1,13 @@
 """Fetches the schema versions that received messages were written with (edge).
 
 `Message.value` is a plain function, so the definition of a version has to be here before a message
-that names it is handed out: the receiver asks `is_missing` for each entry and awaits `load`. What
-is kept for a version is not its definition but what decodes by it, at most `MAX_VERSIONS` of them;
-the lookup sees to it that one version is asked for once at a time.
+that names it is handed out: the receiver asks `is_missing` for each entry and awaits `load`. A
+decoder is kept for each version, at most `MAX_VERSIONS` of them; the lookup shares one request
+among all that ask for the same version.
 
-A version that the broker doesn't know (the schema was deleted) is read as the consumer's own, as
-Java does it; where that is auto-consume, such a message has no value, but still its bytes. A
-version that can't be had now is asked for again with the next message.
+A version that the broker doesn't know (the schema was deleted) is decoded by the consumer's own
+schema, as in Java; if that is auto-consume, such a message has no value, but still its bytes. A
+version that could not be fetched is asked for again with the next message.
 
 Source: MultiVersionSchemaInfoProvider and AbstractMultiVersionReader in Pulsar's Java client.
 """
@@ -43,9 +43,9 @@ class SchemaReader:
         self._lookup = lookup
         self._topic = str(TopicName.parse(topic).base)
         self._schema = schema
-        # By version; None: messages that name none.
+        # Version -> decoder; None: that of messages that name no version.
         self._decoders: dict[bytes | None, AnyDecoder] = {None: schema.decoder_for(None)}
-        # Whether all messages are read alike.
+        # Whether the schema decodes all versions alike, so that none has to be fetched.
         self._reads_versions = schema.reads_versions
 
     def is_missing(self, version: bytes) -> bool:
@@ -53,10 +53,10 @@ class SchemaReader:
         return bool(version) and version not in self._decoders and self._reads_versions
 
     async def load(self, version: bytes) -> None:
-        """Learn to decode that version.
+        """Fetch a version's definition, and make its decoder.
 
         Raises:
-            ServiceError, ClientError: The definition can't be had now.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
         """
         if not self.is_missing(version):
             return

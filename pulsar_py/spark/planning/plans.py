@@ -59,7 +59,7 @@ async def plan_batch(
         ConfigurationError: Options name other topics, or a start past the end.
         DataLossError: The start was deleted, and `failOnDataLoss` is true.
         TopicNotFoundError: A topic does not exist, and `failOnDataLoss` is true, or none exists.
-        ServiceError, ClientError: The cluster can't be asked.
+        ServiceError, ClientError: The cluster refused a request, or did not answer in time.
     """
     catalog = TopicCatalog(client, options)
     try:
@@ -184,13 +184,13 @@ async def report_loss(
 ) -> None:
     """Raise or log a loss if the ledger of `start` was deleted.
 
-    All that is known of it is that it is gone. It is a loss if the entry at `start` certainly
-    existed: because the user named it, or because the range that was planned before ends behind it
-    in that ledger. Otherwise the query may have read the ledger to its end before it was deleted.
-    The query's subscription shows whether it had, or that the subscription was moved. Without a
-    subscription it is a loss where ledgers are known, and a warning without `admin.url`. It is a
-    warning, too, if the ledger had no entries when it was last read: a broker that loads a topic
-    drops such ledgers.
+    The ledger itself can't be asked any more whether it had unread entries. It is a loss if the
+    entry at `start` certainly existed: because the user named it, or because the range that was
+    planned before ends behind it in that ledger. Otherwise the query may have read the ledger to
+    its end before it was deleted. The query's subscription shows whether it had, or that the
+    subscription was moved. Without a subscription it is a loss if ledgers are known, and a warning
+    without `admin.url`. It is a warning, too, if the ledger had no entries when it was last read:
+    a broker that loads a topic drops such ledgers.
 
     Args:
         catalog: Asked for the entries that are left.
@@ -272,7 +272,7 @@ def _report(options: ReadOptions, text: str, otherwise: str = "reads on without 
 
 
 def _begin(layout: TopicLayout, since: Position | None) -> Position:
-    """Where a stream goes on in a topic: at its beginning if it is new, or was created anew."""
+    """The position of a stream in a topic: the topic's start if it is new, or was created anew."""
     return layout.start if since is None or layout.ends_before(since) else since
 
 
@@ -280,11 +280,11 @@ class StreamPlanner:
     """Plans the micro-batches of one streaming query. Lives as long as the query."""
 
     def __init__(self, client: Client, options: ReadOptions) -> None:
-        """Take a client that stays open; nothing is asked yet."""
+        """`client` stays open; no request is sent yet."""
         self._client = client
         self._options = options
         self._catalog = TopicCatalog(client, options)
-        # The end of a query with the trigger availableNow; None for others.
+        # The end of the query with the trigger availableNow; None with other triggers.
         self._target: StreamOffset | None = None
         # The last answer of `initial_offset`; None unless Spark asked this process for one.
         self._initial: StreamOffset | None = None
@@ -336,7 +336,8 @@ class StreamPlanner:
         if self._target is not None:
             layouts = {each: self._cut(layouts[each], self._target) for each in layouts}
         ends = admit(layouts, starts, max_entries=max_entries, max_bytes=max_bytes)
-        # A batch without entries must not move the offset: Spark would run it.
+        # If there are no new entries, the offset must stay as it is: Spark runs a micro-batch
+        # whenever it changes.
         for topic, layout in layouts.items():
             first = layout.normalize(starts[topic])
             if first >= ends[topic]:

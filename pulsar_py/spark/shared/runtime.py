@@ -25,7 +25,8 @@ from pulsar_py.spark.shared.logs import show_fields
 from pulsar_py.spark.shared.options import ClientOptions
 
 IDLE_SECONDS: Final = 600.0
-"""As `spark.pulsar.client.cache.timeout` of the JVM connector."""
+"""Time after which an unused client may be closed. Source: `spark.pulsar.client.cache.timeout` of
+the JVM connector."""
 
 ClientKey = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -34,7 +35,7 @@ ClientKey = tuple[str, tuple[tuple[str, str], ...]]
 class _Cached:
     client: Client
     users_count: int
-    # When the last user left; only meaningful without users.
+    # Monotonic seconds when the last user released it; valid only while there are none.
     idle_since_seconds: float
 
 
