@@ -100,6 +100,7 @@ class ZooKeeperClient:
         self._room = Room(settings.max_under_way_count, settings.max_under_way_bytes)
         self._counters = ZooKeeperCounters()
         self._server = ""  # of the connection, while there is one
+        self._failures: dict[str, str] = {}  # why servers could not be connected, as last told
         self._failed_in_turn_count = 0  # servers that could not be connected one after the other
         self.session = ZooKeeperSession(clock, self._end_session)
         self.watched: dict[str, None] = {}
@@ -270,14 +271,21 @@ class ZooKeeperClient:
                 continue
             self._backoff.reset()
             self._failed_in_turn_count = 0
+            self._failures.clear()
             await self._keep_alive()
 
     async def _on_not_connected(self, server: str, reason: str) -> None:
-        """Tell, and wait before the servers are tried in another round."""
+        """Tell what is new, and wait before the servers are tried in another round."""
         self._last_failure = f"{server}: {reason}"
         self._counters.failed_connections_count += 1
         self._failed_in_turn_count += 1
-        logger.warning("no connection to zookeeper", extra={"server": server, "reason": reason})
+        is_new = self._failures.get(server) != reason
+        self._failures[server] = reason
+        logger.log(
+            logging.WARNING if is_new else logging.DEBUG,
+            "no connection to zookeeper",
+            extra={"server": server, "reason": reason},
+        )
         if self._failed_in_turn_count % len(self._servers) == 0:
             await self._clock.sleep(self._backoff.next_delay(self._clock.monotonic_seconds()))
 
