@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Self
 
 import pytest
@@ -17,8 +18,10 @@ from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.producing.producer import Producer
 from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.metadata.paths import bundle_owner
 from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.standalone import Broker
+from pulsar_py.testing.faulty_proxy import FaultyProxy
 from tests.cluster.bookie_process import BookKeeperCluster
 from tests.cluster.cluster_broker import ZOOKEEPER, Metadata, cluster_broker
 from tests.cluster.java_programs import NotInstalledError
@@ -174,3 +177,57 @@ async def test_all_zookeepers_are_away_and_a_bookie_fails_meanwhile(
     # Another broker finds the same, and nothing to deliver.
     async with broker_and_client(Metadata(cluster.zookeeper.url)) as (_, client):
         assert await stored(client, topic) == traffic.confirmed
+
+
+async def test_the_leader_of_three_is_killed_under_load(
+    bookkeeper_whole: BookKeeperCluster, tmp_path: Path
+) -> None:
+    cluster, topic = bookkeeper_whole, topic_of(tmp_path)
+    assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
+    metadata = Metadata(cluster.zookeeper.url)
+    async with broker_and_client(metadata) as (_, client):
+        session_id = metadata.session.session_id
+        async with Traffic(client, topic) as traffic:
+            await traffic.more(300)
+            await asyncio.to_thread(cluster.zookeeper.leader.kill)
+            await traffic.more(1000)
+            await until(lambda: metadata.session.is_good)
+            new = await client.create_producer(f"{topic}-new")
+            await new.send(b"1")
+            await new.close()
+        assert traffic.received == traffic.confirmed
+        assert await stored(client, topic) == traffic.confirmed
+        assert metadata.session.session_id == session_id
+        assert SessionEvent.NEW_SESSION not in metadata.events
+        assert traffic.slowest_seconds < 10
+
+
+async def test_a_session_that_expired_under_a_living_broker_closes_nothing(
+    bookkeeper_whole: BookKeeperCluster, tmp_path: Path
+) -> None:
+    cluster, topic = bookkeeper_whole, topic_of(tmp_path)
+    assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
+    proxy = FaultyProxy("127.0.0.1", cluster.zookeeper.leader.port, Random(7))
+    await proxy.start()
+    metadata = Metadata(f"zk:127.0.0.1:{proxy.port}")
+    async with broker_and_client(metadata) as (broker, client):
+        session_id = metadata.session.session_id
+        async with Traffic(client, topic) as traffic:
+            await traffic.more(100)
+            (owned,) = broker.service.namespaces.owned_bundles()
+            proxy.is_refusing = True
+            proxy.cut()
+            ended = session_id.encode()
+            await until(lambda: ended not in cluster.zookeeper.ask(b"dump"))
+            await traffic.more(300)
+            proxy.is_refusing = False
+            await until(lambda: SessionEvent.NEW_SESSION in metadata.events)
+            await until(broker.service.namespaces.may_change)
+            await traffic.more(300)
+        assert metadata.session.session_id != session_id
+        assert traffic.received == traffic.confirmed, "nothing was closed, nothing came twice"
+        assert broker.service.namespaces.owned_bundles() == [owned]
+        record = await metadata.store.get(bundle_owner(*owned))
+        assert record is not None
+        assert record.owner == metadata.session.session_id
+    await proxy.close()
