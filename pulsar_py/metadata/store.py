@@ -116,6 +116,16 @@ class Session(ABC):
         Never waits. It turns False by itself with time, before any event tells.
         """
 
+    @property
+    def has_overslept(self) -> bool:
+        """Whether its whole time-out passed before the doubt could be told.
+
+        The process stood still: others may have had its keys for a while, and nothing here knew.
+        Never waits; it turns True by the clock, in the first moment after the process woke. False
+        again with good news.
+        """
+        return False
+
     @abstractmethod
     def listen(self, listener: SessionListener) -> Callable[[], None]:
         """Tell `listener` of every event; returns what ends that."""
