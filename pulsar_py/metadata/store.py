@@ -32,7 +32,7 @@ Source: MetadataStoreExtended, SessionEvent in Pulsar's pulsar-metadata; ZooKeep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -295,6 +295,10 @@ class MetadataStore(ABC):
         One's own change is told before, or soon after, the one who made it goes on. Changes may be
         told together as `ANYTHING` at `prefix`. Returns what ends the watch.
         """
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """What operators should see of it: a name of its own, labels, and the value now."""
+        return ()
 
     @abstractmethod
     async def open_session(self) -> Session:

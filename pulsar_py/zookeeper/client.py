@@ -356,11 +356,11 @@ class ZooKeeperClient:
         event = session.begin(
             granted.session_id, granted.password, granted.timeout_millis / 1000, sent_seconds
         )
-        for chunk in _chunks(list(self.watched)):
+        for part in messages.parts(list(self.watched), _WATCHES_BYTES):
             connection.send_unasked(
                 messages.SET_WATCHES_XID,
                 Operation.SET_WATCHES_2,
-                messages.set_watches(self._last_zxid, chunk),
+                messages.set_watches(self._last_zxid, part),
             )
         self._connection = connection
         self._counters.connections_count += 1
@@ -454,20 +454,6 @@ class ZooKeeperClient:
         self.session.retire()
         self._wake_waiting()
         await self._tasks.close()
-
-
-def _chunks(watched: list[str]) -> list[list[str]]:
-    """Paths in parts of which each fits one request."""
-    chunks: list[list[str]] = []
-    size_bytes = _WATCHES_BYTES
-    for path in watched:
-        path_bytes = 4 + len(path.encode())
-        if size_bytes + path_bytes > _WATCHES_BYTES:
-            chunks.append([])
-            size_bytes = 0
-        chunks[-1].append(path)
-        size_bytes += path_bytes
-    return chunks
 
 
 def _retrieve(answer: asyncio.Future[Answer]) -> None:
