@@ -93,7 +93,7 @@ class BrokerService:
         self.config = config
         self.clock = clock
         self._file_config = config  # without what was changed while running
-        self._metadata = metadata
+        self.metadata = metadata
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
@@ -209,8 +209,8 @@ class BrokerService:
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
         path = f"{HEALTH_PATH}/{url.partition('://')[2] or 'not-listening'}"
-        await self._metadata.put(path, value)
-        stored = await self._metadata.get(path)
+        await self.metadata.put(path, value)
+        stored = await self.metadata.get(path)
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
 

@@ -100,6 +100,7 @@ class ZooKeeperClient:
         self._room = Room(settings.max_under_way_count, settings.max_under_way_bytes)
         self._counters = ZooKeeperCounters()
         self._server = ""  # of the connection, while there is one
+        self._failures: dict[str, str] = {}  # why servers could not be connected, as last told
         self._failed_in_turn_count = 0  # servers that could not be connected one after the other
         self.session = ZooKeeperSession(clock, self._end_session)
         self.watched: dict[str, None] = {}
@@ -270,14 +271,21 @@ class ZooKeeperClient:
                 continue
             self._backoff.reset()
             self._failed_in_turn_count = 0
+            self._failures.clear()
             await self._keep_alive()
 
     async def _on_not_connected(self, server: str, reason: str) -> None:
-        """Tell, and wait before the servers are tried in another round."""
+        """Tell what is new, and wait before the servers are tried in another round."""
         self._last_failure = f"{server}: {reason}"
         self._counters.failed_connections_count += 1
         self._failed_in_turn_count += 1
-        logger.warning("no connection to zookeeper", extra={"server": server, "reason": reason})
+        is_new = self._failures.get(server) != reason
+        self._failures[server] = reason
+        logger.log(
+            logging.WARNING if is_new else logging.DEBUG,
+            "no connection to zookeeper",
+            extra={"server": server, "reason": reason},
+        )
         if self._failed_in_turn_count % len(self._servers) == 0:
             await self._clock.sleep(self._backoff.next_delay(self._clock.monotonic_seconds()))
 
@@ -348,11 +356,11 @@ class ZooKeeperClient:
         event = session.begin(
             granted.session_id, granted.password, granted.timeout_millis / 1000, sent_seconds
         )
-        for chunk in _chunks(list(self.watched)):
+        for part in messages.parts(list(self.watched), _WATCHES_BYTES):
             connection.send_unasked(
                 messages.SET_WATCHES_XID,
                 Operation.SET_WATCHES_2,
-                messages.set_watches(self._last_zxid, chunk),
+                messages.set_watches(self._last_zxid, part),
             )
         self._connection = connection
         self._counters.connections_count += 1
@@ -446,20 +454,6 @@ class ZooKeeperClient:
         self.session.retire()
         self._wake_waiting()
         await self._tasks.close()
-
-
-def _chunks(watched: list[str]) -> list[list[str]]:
-    """Paths in parts of which each fits one request."""
-    chunks: list[list[str]] = []
-    size_bytes = _WATCHES_BYTES
-    for path in watched:
-        path_bytes = 4 + len(path.encode())
-        if size_bytes + path_bytes > _WATCHES_BYTES:
-            chunks.append([])
-            size_bytes = 0
-        chunks[-1].append(path)
-        size_bytes += path_bytes
-    return chunks
 
 
 def _retrieve(answer: asyncio.Future[Answer]) -> None:

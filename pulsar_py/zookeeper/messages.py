@@ -8,7 +8,7 @@ Source: ZooDefs, KeeperException.Code and zookeeper.jute in ZooKeeper 3.9.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -290,6 +290,20 @@ def set_watches(last_zxid: int, recursive_paths: Iterable[str]) -> bytes:
 def sasl(token: bytes) -> bytes:
     """The record of one step of SASL; the answer is the server's next token."""
     return jute.buffer(token)
+
+
+def parts(paths: Sequence[str], max_bytes: int, max_count: int = 10_000) -> list[list[str]]:
+    """Paths in parts, in their order, each for one request; a longer one is a part of its own."""
+    found: list[list[str]] = []
+    size_bytes = 0
+    for path in paths:
+        path_bytes = 4 + len(path.encode())
+        if not found or len(found[-1]) == max_count or size_bytes + path_bytes > max_bytes:
+            found.append([])
+            size_bytes = 0
+        found[-1].append(path)
+        size_bytes += path_bytes
+    return found
 
 
 def auth(scheme: str, credentials: bytes) -> bytes:

@@ -6,7 +6,9 @@ Plain integers, counted where it happens; `ZooKeeperStatistics` is a snapshot of
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final
 
 LATENCY_BOUNDS_MILLIS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
@@ -54,6 +56,34 @@ class ZooKeeperStatistics:
     watch_events_count: int
     watch_gaps_count: int
     """Times that watches may have missed something, which was told as "anything"."""
+
+    def figures(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        """Name, labels and value of all but the texts; latencies as Prometheus has them.
+
+        Each of their counts stands for all answers up to its `le`, in milliseconds.
+        """
+        for operation, counted in (("read", self.reads), ("change", self.changes)):
+            labels = {"operation": operation}
+            bounds = (*map(str, LATENCY_BOUNDS_MILLIS), "+Inf")
+            counts = accumulate(counted.latency_counts)
+            for bound, count in zip(bounds, counts, strict=True):
+                yield "latency_ms_bucket", labels | {"le": bound}, count
+            yield "latency_ms_sum", labels, counted.latency_micros / 1000
+            yield "latency_ms_count", labels, counted.answered_count
+            yield "failed_requests", labels, counted.failed_count
+        nothing: dict[str, str] = {}
+        yield "is_connected", nothing, bool(self.server)
+        yield "is_session_good", nothing, self.is_session_good
+        yield "session_timeout_millis", nothing, self.session_timeout_millis
+        yield "requests_under_way", nothing, self.under_way_count
+        yield "unknown_outcomes", nothing, self.unknown_outcomes_count
+        yield "connections", nothing, self.connections_count
+        yield "failed_connections", nothing, self.failed_connections_count
+        yield "lost_connections", nothing, self.lost_connections_count
+        yield "session_doubts", nothing, self.doubts_count
+        yield "expired_sessions", nothing, self.expired_sessions_count
+        yield "watch_events", nothing, self.watch_events_count
+        yield "watch_gaps", nothing, self.watch_gaps_count
 
 
 class _Operations:

@@ -9,7 +9,7 @@ Source: ZKMetadataStore and AbstractMetadataStore in Pulsar's pulsar-metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final, NoReturn
 
@@ -391,7 +391,7 @@ class ZooKeeperMetadataStore(MetadataStore):
     async def _delete_levels(self, levels: list[list[str]]) -> bool:
         """Delete the deepest first; False if somebody made a key in between."""
         for level in reversed(levels):
-            batches = _batches(level)
+            batches = messages.parts(level, _BATCH_BYTES, _BATCH_COUNT)
             if not all(await each_result(self._delete_batch, batches, at_once=_BATCHES_AT_ONCE)):
                 return False
         return True
@@ -459,6 +459,10 @@ class ZooKeeperMetadataStore(MetadataStore):
         """Latencies, the session, connections and gaps of watches, for operators."""
         return self._client.statistics()
 
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """The same, by name, label and value."""
+        return self.statistics().figures()
+
     async def open_session(self) -> Session:
         """The session of this client, once a server has granted it."""
         self._check_open()
@@ -470,20 +474,6 @@ class ZooKeeperMetadataStore(MetadataStore):
         """End the session and the connection. May be called again."""
         self._is_closed = True
         await self._client.close()
-
-
-def _batches(keys: list[str]) -> list[list[str]]:
-    """Keys in parts of which each fits one request."""
-    batches: list[list[str]] = []
-    size_bytes = 0
-    for key in keys:
-        key_bytes = len(key.encode())
-        if not batches or len(batches[-1]) == _BATCH_COUNT or size_bytes + key_bytes > _BATCH_BYTES:
-            batches.append([])
-            size_bytes = 0
-        batches[-1].append(key)
-        size_bytes += key_bytes
-    return batches
 
 
 def _owner(stat: Stat) -> str | None:

@@ -29,6 +29,26 @@ STORAGE_METRICS = {
 }
 """The embedded ledger store's own figures: name there, exported name and type."""
 
+ZOOKEEPER_METRICS = {
+    "latency_ms": ("pulsar_py_zookeeper_latency_ms", "histogram"),
+    "failed_requests": ("pulsar_py_zookeeper_failed_requests_total", "counter"),
+    "is_connected": ("pulsar_py_zookeeper_connected", "gauge"),
+    "is_session_good": ("pulsar_py_zookeeper_session_good", "gauge"),
+    "session_timeout_millis": ("pulsar_py_zookeeper_session_timeout_ms", "gauge"),
+    "requests_under_way": ("pulsar_py_zookeeper_requests_under_way", "gauge"),
+    "unknown_outcomes": ("pulsar_py_zookeeper_unknown_outcomes_total", "counter"),
+    "connections": ("pulsar_py_zookeeper_connections_total", "counter"),
+    "failed_connections": ("pulsar_py_zookeeper_failed_connections_total", "counter"),
+    "lost_connections": ("pulsar_py_zookeeper_lost_connections_total", "counter"),
+    "session_doubts": ("pulsar_py_zookeeper_session_doubts_total", "counter"),
+    "expired_sessions": ("pulsar_py_zookeeper_expired_sessions_total", "counter"),
+    "watch_events": ("pulsar_py_zookeeper_watch_events_total", "counter"),
+    "watch_gaps": ("pulsar_py_zookeeper_watch_gaps_total", "counter"),
+}
+"""Figures of a metadata store on ZooKeeper: name there, exported name and type."""
+
+_OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
+
 CURSOR_METRICS = {
     "ranges_over_limit_count": "pulsar_py_cursor_ranges_over_limit",
     "ranges_not_persisted_count": "pulsar_py_cursor_ranges_not_persisted",
@@ -80,8 +100,19 @@ class Metrics:
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
+        lines += self._metadata_lines(cluster)
         lines += await self._cursor_lines(cluster, turns)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
+
+    def _metadata_lines(self, cluster: str) -> list[str]:
+        lines: dict[str, list[str]] = {}
+        for figure, labels, value in self._broker.metadata.labelled_figures():
+            end = next((each for each in _OF_HISTOGRAMS if figure.endswith(each)), "")
+            name, kind = ZOOKEEPER_METRICS[figure.removesuffix(end)]
+            text = _labels_text({"cluster": cluster} | dict(labels))
+            part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
+            part.append(f"{name}{end}{{{text}}} {value:.15g}")
+        return [line for part in lines.values() for line in part]
 
     async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:
         lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}

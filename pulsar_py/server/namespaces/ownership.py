@@ -101,6 +101,9 @@ class BundleOwnership:
         self._owned: dict[Bundle, _Owned] = {}
         self._doubts_count = 0  # times that the session was not known to be alive
         self._settled_count = 0  # ... after which the records were looked at
+        self._is_overslept = False  # the process stood still, and its records were not looked at
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when all records were looked at after a doubt."""
         self._is_connected = True  # the store did not say otherwise
         self._is_validating = False  # a task that looks at them runs
         self._stop_watching: Callable[[], None] | None = None
@@ -148,6 +151,18 @@ class BundleOwnership:
                 "the session with the metadata store is in doubt: nothing is served until it is "
                 "known to be alive"
             )
+
+    @property
+    def must_hold(self) -> bool:
+        """Whether this process stood still for longer than its session, and knows no more so far.
+
+        Then another broker may serve what is owned here, and has for a while. In any other doubt
+        what is served goes on, because this process saw it come.
+        """
+        if not self._is_overslept and self._session is not None and self._session.has_overslept:
+            self._is_overslept = True
+            self._doubts_count += 1
+        return self._is_overslept
 
     @property
     def may_change(self) -> bool:
@@ -407,6 +422,7 @@ class BundleOwnership:
         self._is_connected = event in (SessionEvent.RECONNECTED, SessionEvent.NEW_SESSION)
         if event is SessionEvent.CONNECTION_LOST:
             return
+        self._is_overslept = self.must_hold
         self._doubts_count += 1
         logger.warning("metadata session", extra={"event": event.value})
         if event is not SessionEvent.IN_DOUBT and not self._is_validating:
@@ -427,6 +443,8 @@ class BundleOwnership:
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
                     self._settled_count = doubts_count
+            self._is_overslept = False
+            self.on_settled()
         finally:
             self._is_validating = False
 

@@ -167,6 +167,18 @@ class NamespaceService:
         del managed_ledger_name
         self._ownership.check_session()
 
+    @property
+    def holds_messages(self) -> bool:
+        """Whether nothing may be delivered: this process stood still for longer than its session.
+
+        It ends when what is owned was looked at. Asked once a batch of messages.
+        """
+        return self._ownership.must_hold
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call back each time that what is owned was looked at after a doubt."""
+        self._ownership.on_settled = callback
+
     def may_change(self) -> bool:
         """Whether the metadata of what is owned here can be changed now, as far as is known.
 

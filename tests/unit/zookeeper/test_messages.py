@@ -80,3 +80,10 @@ def test_deletes_go_together_and_are_answered_together() -> None:
 
 def test_a_step_of_sasl_is_a_token() -> None:
     assert messages.sasl(b"token") == jute.buffer(b"token")
+
+
+def test_paths_are_parted_by_bytes_and_by_number() -> None:
+    assert messages.parts([], 100) == []
+    assert messages.parts(["/a", "/b", "/c"], 12) == [["/a", "/b"], ["/c"]]
+    assert messages.parts(["/a", "/b", "/c"], 100, 2) == [["/a", "/b"], ["/c"]]
+    assert messages.parts(["/" + "a" * 50, "/b"], 12) == [["/" + "a" * 50], ["/b"]]
