@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.cluster.java_programs import BROKER_POM, java
+from tests.cluster.java_programs import BROKER_POM, LOGGING, java
 from tests.cluster.zookeeper_process import free_port
 
 START_SECONDS: Final = 180.0
@@ -34,11 +34,6 @@ brokerShutdownTimeoutMs=10000
 managedLedgerDefaultEnsembleSize=3
 managedLedgerDefaultWriteQuorum=3
 managedLedgerDefaultAckQuorum=2
-"""
-
-_LOGGING: Final = """<Configuration status="warn"><Appenders>
-<Console name="console"><PatternLayout pattern="%d{ISO8601} %-5p %c{1} - %m%n"/></Console>
-</Appenders><Loggers><Root level="info"><AppenderRef ref="console"/></Root></Loggers></Configuration>
 """
 
 
@@ -86,7 +81,7 @@ class ApacheBroker:
         """Return when it has registered itself and answers."""
         self.directory.mkdir(parents=True, exist_ok=True)
         logging = self.directory / "log4j2.xml"
-        logging.write_text(_LOGGING)
+        logging.write_text(LOGGING)
         with (self.directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
                 java(

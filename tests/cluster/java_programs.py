@@ -17,6 +17,12 @@ BROKER_POM: Final = Path(__file__).with_name("broker_pom.xml")
 """Apache Pulsar's broker, with what it needs of the two others."""
 TARGET: Final = Path(__file__).with_name("target")
 
+LOGGING: Final = """<Configuration status="warn"><Appenders>
+<Console name="console"><PatternLayout pattern="%d{ISO8601} %-5p %c{1} - %m%n"/></Console>
+</Appenders><Loggers><Root level="info"><AppenderRef ref="console"/></Root></Loggers></Configuration>
+"""
+"""Of log4j: everything to the standard output."""
+
 _OPENED: Final = (
     "java.base/java.io",
     "java.base/java.nio",

@@ -38,16 +38,16 @@ class SecureCluster:
         self.cluster = BookKeeperCluster(
             directory,
             bookies_count=1,
-            bookie_settings=(
-                "tlsProvider=JDK",
-                "tlsProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory",
-                "tlsClientAuthentication=true",
-                "tlsKeyStoreType=PEM",
-                f"tlsKeyStore={self.bookie.key_path}",
-                f"tlsCertificatePath={self.bookie.certificate_path}",
-                "tlsTrustStoreType=PEM",
-                f"tlsTrustStore={self.broker.certificate_path}",
-            ),
+            settings={
+                "tlsProvider": "JDK",
+                "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
+                "tlsClientAuthentication": "true",
+                "tlsKeyStoreType": "PEM",
+                "tlsKeyStore": self.bookie.key_path,
+                "tlsCertificatePath": self.bookie.certificate_path,
+                "tlsTrustStoreType": "PEM",
+                "tlsTrustStore": self.broker.certificate_path,
+            },
         )
         self.tls = TlsOptions(
             tls_trust_certs_file_path=self.bookie.certificate_path,
