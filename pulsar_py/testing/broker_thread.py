@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from itertools import count
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Final, Self, Unpack
 
 from pulsar_py.testing.restartable_broker import BrokerOptions, RestartableBroker
+
+_NUMBERS: Final = count(1)
 
 
 class BrokerThread:
@@ -29,7 +32,9 @@ class BrokerThread:
         self._started: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None  # the thread's, while it runs
         self._stopping: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._run, name="pulsar_py broker", daemon=True)
+        # Tells the records of its log from those of others.
+        self.thread_name = f"pulsar_py broker {next(_NUMBERS)}"
+        self._thread = threading.Thread(target=self._run, name=self.thread_name, daemon=True)
         self.service_url = ""
         self.web_service_url = ""
 

@@ -21,6 +21,7 @@ from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.embedded_ledgers import LedgerStoreFactory
 from pulsar_py.ledgers.ids import LedgerIds
@@ -34,7 +35,7 @@ from pulsar_py.standalone import Broker, bookie_settings
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.settings import MIB, BookieSettings
 
-__all__ = ["BrokerOptions", "RestartableBroker", "check_option_names"]
+__all__ = ["BrokerOptions", "RestartableBroker", "check_option_names", "check_settings"]
 
 _JOURNAL_FILE_BYTES: Final = 4 * MIB
 """Reserved at once, so that a broker of a test takes little memory."""
@@ -69,6 +70,23 @@ def check_option_names(names: Iterable[str], taker: str) -> None:
             near = get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
             raise TypeError(f"{taker} has no option {name}{hint}")
+
+
+def check_settings(config: object, taker: str) -> None:
+    """Refuse what are no settings of a broker.
+
+    Raises:
+        ValueError: It says which setting is wrong, and who takes it.
+        TypeError: They are no mapping.
+    """
+    if config is None or isinstance(config, BrokerConfig):
+        return
+    if not isinstance(config, Mapping):
+        raise TypeError(f"{taker}: config: expected a mapping of settings, got {config!r:.100}")
+    try:
+        BrokerConfig.from_values(config)
+    except ConfigurationError as error:
+        raise ValueError(f"{taker}: config: {error}") from error
 
 
 class RestartableBroker(Broker):

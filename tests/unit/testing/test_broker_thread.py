@@ -16,7 +16,7 @@ def test_it_serves_a_blocking_test_and_ends_with_it() -> None:
         assert broker.service_url.startswith("pulsar://127.0.0.1:")
         with urllib.request.urlopen(broker.web_service_url + "/admin/v2/clusters") as answer:
             assert answer.read() == b'["standalone"]'
-    assert "pulsar_py broker" not in {thread.name for thread in threading.enumerate()}
+    assert broker.thread_name not in {thread.name for thread in threading.enumerate()}
 
 
 def test_start_raises_what_kept_the_broker_from_starting() -> None:
