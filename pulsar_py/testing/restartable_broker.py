@@ -108,7 +108,8 @@ class RestartableBroker(Broker):
             config = options.get("config")
             if not isinstance(config, BrokerConfig):
                 config = BrokerConfig.from_values(config or {})
-            memory = _KeptMemory(bookie_settings(config, is_volatile=False))
+            clock = options.get("clock") or SystemClock()
+            memory = _KeptMemory(bookie_settings(config, is_volatile=False), clock)
             options["metadata_store_factory"] = memory.metadata
             options["ledger_store_factory"] = memory
         super().__init__(**options)
@@ -137,10 +138,10 @@ def _port_of(url: str) -> int:
 class _KeptMemory:
     """Metadata and ledgers in memory that outlive the stores on them: two factories of stores."""
 
-    def __init__(self, settings: BookieSettings) -> None:
+    def __init__(self, settings: BookieSettings, clock: Clock) -> None:
         self._settings = replace(settings, journal_file_bytes=_JOURNAL_FILE_BYTES, reserve_bytes=0)
         self._disk = MemoryDisk()
-        self._metadata = MemoryMetadataStore(SystemClock())
+        self._metadata = MemoryMetadataStore(clock)
 
     async def metadata(self, clock: Clock) -> MetadataStores:
         """See `MetadataStoreFactory`."""
