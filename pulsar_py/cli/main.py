@@ -57,6 +57,14 @@ def main() -> None:
     default="INFO",
     show_default=True,
 )
+@click.option(
+    "--ready",
+    "ready_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the line on standard output that says when both ports answer, and where.",
+)
 def standalone(
     *,
     data_dir: Path,
@@ -68,6 +76,7 @@ def standalone(
     overrides: tuple[str, ...],
     log_format: str,
     log_level: str,
+    ready_format: str,
 ) -> None:
     """Run a broker until it gets SIGTERM or SIGINT.
 
@@ -89,6 +98,7 @@ def standalone(
         overrides=overrides,
         log_format=log_format,
         log_level=log_level.upper(),
+        is_ready_json=ready_format == "json",
     )
     raise SystemExit(run(options))
 

@@ -1,6 +1,7 @@
 """The work of `pulsar-py standalone`: runs a broker in this process until a signal ends it (edge).
 
-When both ports answer, one line on standard output says so, with their addresses. Logs go to
+When both ports answer, one line on standard output says so, with their addresses: as text, or as
+the JSON object of `ready_line`. Logs go to
 standard error. The first SIGTERM or SIGINT stops the broker cleanly, with all data flushed; the
 same signal again kills the process. Exit codes: 0 after a clean stop, 1 if the broker could not
 start, with the reason in one line.
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -52,6 +54,7 @@ class StandaloneOptions:
     overrides: tuple[str, ...] = ()
     log_format: str = "text"
     log_level: str = "INFO"
+    is_ready_json: bool = False
 
 
 def run(options: StandaloneOptions) -> int:
@@ -127,14 +130,31 @@ async def serve(options: StandaloneOptions) -> None:
     stopping = _signals_to_event()
     broker = broker_of(options, load_config(options))
     async with broker:
-        data = (
-            "in memory" if options.data_dir is None else f"directory {options.data_dir.absolute()}"
-        )
-        sys.stdout.write(
-            f"pulsar-py ready: {broker.service_url} {broker.web_service_url} data {data}\n"
-        )
+        sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
         sys.stdout.flush()
         await stopping.wait()
+
+
+def ready_line(options: StandaloneOptions, service_url: str, web_service_url: str) -> str:
+    """What is said when both ports answer; in JSON the members keep names and meaning.
+
+    `event` is "ready", `service_url` for clients, `web_service_url` for HTTP, `data_dir` the
+    directory, null in memory, and `pid` the process to send SIGTERM to.
+    """
+    directory = None if options.data_dir is None else str(options.data_dir.absolute())
+    if options.is_ready_json:
+        return json.dumps(
+            {
+                "event": "ready",
+                "service_url": service_url,
+                "web_service_url": web_service_url,
+                "data_dir": directory,
+                "pid": os.getpid(),
+            },
+            ensure_ascii=False,
+        )
+    data = "in memory" if directory is None else f"directory {directory}"
+    return f"pulsar-py ready: {service_url} {web_service_url} data {data}"
 
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:

@@ -60,7 +60,7 @@ class ClientOptions(TypedDict, total=False):
     keep_alive_interval_seconds: float
     connection_max_idle_seconds: float
     initial_backoff_interval_ms: int
-    max_backoff_interval_ms: int
+    max_backoff_interval_ms: int | None
     memory_limit_bytes: int
     stats_interval_in_seconds: float
     listener_name: str | None

@@ -26,6 +26,7 @@
     └── ClientError              errors of the client itself, without a broker's answer
         ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
         ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
+        │   └── NotABrokerError              a ConnectError that waiting does not mend
         ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
         ├── CryptoError, SchemaSerializationError, InvalidMessageError, SinkReplayError
         └── InvalidConfigurationError    a ConfigurationError, too
@@ -435,6 +436,13 @@ class OperationNotSupportedError(ClientError):
 
 class ConnectError(ClientError):
     """No connection could be made: nobody listens, no such host, or the handshake failed."""
+
+
+class NotABrokerError(ConnectError):
+    """There is no such host, or what listens there does not speak Pulsar's protocol, or no TLS.
+
+    Waiting does not mend it: who opens something fails at once. What was open before tries on.
+    """
 
 
 class ConnectionClosedError(ClientError):

@@ -31,6 +31,7 @@ from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConnectError,
     ConnectionClosedError,
+    NotABrokerError,
     ProtocolError,
     RemoteProtocolError,
     service_error,
@@ -157,6 +158,8 @@ class ClientCnx(asyncio.BufferedProtocol):
                 self._keep_alive.is_waiting = False
             self._take(frames, touched)
         except ProtocolError as error:
+            if not self.protocol_version:  # no broker's first words
+                self.handshake.on_failed(NotABrokerError(f"{self.remote_address}: {error}"))
             self._close_abruptly(f"broke the protocol: {error}")
         except Exception as error:
             # The outermost edge of what a connection does: asyncio would log a fault of ours and go

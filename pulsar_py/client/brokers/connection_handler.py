@@ -34,6 +34,7 @@ from pulsar_py.common.errors import (
     ConnectionClosedError,
     InvalidServiceUrlError,
     PulsarError,
+    ServiceError,
 )
 from pulsar_py.common.tasks import TaskOwner
 
@@ -108,10 +109,17 @@ class ConnectionHandler:
         self._slot = context.pool.new_slot()
         self._tasks = TaskOwner(description)
         config = context.config
+        # What brokers refuse for now is asked for less and less often, whoever is away stays looked
+        # for: see `ClientConfig.max_backoff_interval_ms`.
         self._backoff = Backoff(
             context.random,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.max_backoff_seconds,
+        )
+        self._outage_backoff = Backoff(
+            context.random,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
         self.state = HandlerState.UNINITIALIZED
         self.cnx: ClientCnx | None = None
@@ -179,7 +187,9 @@ class ConnectionHandler:
                 self._context.check_usable()
                 if not isinstance(error, PulsarError) or self._is_fatal(error):
                     raise
-                delay = self._backoff.next_delay(self._context.clock.monotonic_seconds())
+                is_refused = isinstance(error, ServiceError)
+                backoff = self._backoff if is_refused else self._outage_backoff
+                delay = backoff.next_delay(self._context.clock.monotonic_seconds())
                 self._check_deadline(error, delay)
                 logger.info(
                     "connecting again",
@@ -203,6 +213,7 @@ class ConnectionHandler:
         self.state = HandlerState.READY
         self.cnx = cnx
         self._backoff.reset()
+        self._outage_backoff.reset()
         self._wake(None)
 
     def _is_fatal(self, error: PulsarError) -> bool:
@@ -321,7 +332,7 @@ class ConnectionHandler:
         try:
             if self._assigned is None:
                 now = self._context.clock.monotonic_seconds()
-                await self._context.clock.sleep(self._backoff.next_delay(now))
+                await self._context.clock.sleep(self._outage_backoff.next_delay(now))
             await self._connect()
         except asyncio.CancelledError:
             raise

@@ -226,8 +226,8 @@ class HttpLookup:
             chance=self._context.random,
             timeout_seconds=config.operation_timeout_seconds,
             subject=subject,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
 
     async def _ask(

@@ -24,6 +24,7 @@ from pulsar_py.common.errors import (
     ConnectionClosedError,
     InvalidServiceUrlError,
     LookupFailedError,
+    NotABrokerError,
     ServiceNotReadyError,
     TopicNotFoundError,
 )
@@ -222,6 +223,11 @@ class BinaryLookup:
     async def _connection(self, host: str) -> ClientCnx:
         try:
             return await self._context.pool.get(BrokerAddress(host, host, self.is_tls))
+        except NotABrokerError as error:
+            self._hosts.on_failure(host)
+            if host not in self._hosts.url.hosts or len(self._hosts.url.hosts) == 1:
+                raise
+            raise ConnectError(str(error)) from error  # another host may be one
         except ConnectError:
             self._hosts.on_failure(host)
             raise
@@ -329,8 +335,8 @@ class BinaryLookup:
             chance=self._context.random,
             timeout_seconds=config.operation_timeout_seconds,
             subject=subject,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
 
     def abandon(self) -> None:
