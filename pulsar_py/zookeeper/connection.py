@@ -11,7 +11,7 @@ import asyncio
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.zookeeper import jute, messages
@@ -131,8 +131,7 @@ class ZooKeeperConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop: hand out every answer that is whole."""

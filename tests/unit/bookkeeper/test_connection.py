@@ -5,6 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
+import uvloop
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.connection import BookieConnection, BookieRequest, ConnectionLimits
@@ -238,3 +239,23 @@ def test_what_can_not_be_read_ends_the_connection(said: bytes, reason: str) -> N
         assert reason in lost[0]
 
     connected(test)
+
+
+def test_the_loop_of_the_broker_has_transports_of_its_own() -> None:
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+        failures: list[object] = []
+        loop.set_exception_handler(lambda _loop, context: failures.append(context))
+        async with asyncio.timeout(5):
+            _, connection = await loop.create_connection(
+                lambda: BookieConnection(VirtualClock(), LIMITS, lambda _reason: None),
+                *server.sockets[0].getsockname(),
+            )
+        connection.lose("the test is over")
+        server.close()
+        await server.wait_closed()
+        assert not failures
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())

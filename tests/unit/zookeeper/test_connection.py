@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+import uvloop
 
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
@@ -133,3 +134,23 @@ def test_an_answer_in_pieces_is_read_when_it_is_whole() -> None:
         assert (await asked).error == -101
 
     connected(test)
+
+
+def test_the_loop_of_the_broker_has_transports_of_its_own() -> None:
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(asyncio.Protocol, "127.0.0.1", 0)
+        failures: list[object] = []
+        loop.set_exception_handler(lambda _loop, context: failures.append(context))
+        async with asyncio.timeout(5):
+            _, connection = await loop.create_connection(
+                lambda: ZooKeeperConnection(VirtualClock(), Events()),
+                *server.sockets[0].getsockname(),
+            )
+        connection.lose("the test is over")
+        server.close()
+        await server.wait_closed()
+        assert not failures
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
