@@ -18,6 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
@@ -29,7 +30,7 @@ from pulsar_py.common.policies import (
     RetentionPolicy,
 )
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
@@ -84,16 +85,19 @@ class BrokerService:
         configuration_metadata: MetadataStore,
         clock: Clock,
         chance: random.Random | None = None,
+        ledger_options: LedgerOptions | None = None,
         authenticators: Authenticators | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one clusters share.
 
+        `ledger_options` are those of new ledgers where no policy says otherwise; None: one copy.
         Without `authenticators` everybody is let in.
         """
         self.config = config
         self.clock = clock
+        self._ledger_options = ledger_options or LedgerOptions()
         self._file_config = config  # without what was changed while running
-        self._metadata = metadata
+        self.metadata = metadata
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
@@ -112,7 +116,13 @@ class BrokerService:
             owns=self.namespaces.still_owns,
             check_owner=self.namespaces.check_owner,
         )
-        self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
+        self.schemas = SchemaRegistry(
+            metadata,
+            ledger_store,
+            clock,
+            cluster=config.clusterName,
+            ledger_options=replace(self._ledger_options, password=b""),
+        )
         self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
@@ -128,7 +138,7 @@ class BrokerService:
             ownership=self.namespaces,
             schemas=self.schemas,
             context=self._topic_context(config),
-            settings=registry_settings(config),
+            settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
         self.connections = Connections(
@@ -186,7 +196,7 @@ class BrokerService:
             return
         if config != self.config:
             self.config = config
-            self.topics.apply_settings(registry_settings(config))
+            self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             self._resize_cache(config)
             self.maintenance.replace_chores(self._chores(config))
@@ -208,8 +218,8 @@ class BrokerService:
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
         path = f"{HEALTH_PATH}/{url.partition('://')[2] or 'not-listening'}"
-        await self._metadata.put(path, value)
-        stored = await self._metadata.get(path)
+        await self.metadata.put(path, value)
+        stored = await self.metadata.get(path)
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
 
@@ -323,10 +333,12 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
     )
 
 
-def registry_settings(config: BrokerConfig) -> RegistrySettings:
+def registry_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> RegistrySettings:
     """Settings of the registry, with those of a topic without any policy."""
     return RegistrySettings(
-        topic=topic_settings(config),
+        topic=topic_settings(config, ledger_options),
         auto_creation=AutoTopicCreation(
             is_allowed=config.allowAutoTopicCreation,
             topic_type=config.allowAutoTopicCreationType,
@@ -342,7 +354,9 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
     )
 
 
-def topic_settings(config: BrokerConfig) -> TopicSettings:
+def topic_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> TopicSettings:
     """Settings of a topic without any policy."""
     max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
     inactive = InactiveTopicPolicy(
@@ -381,7 +395,7 @@ def topic_settings(config: BrokerConfig) -> TopicSettings:
         ),
         entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
         dispatch=dispatch_settings(config),
-        managed_ledger=managed_ledger_config(config),
+        managed_ledger=managed_ledger_config(config, ledger_options),
     )
 
 
@@ -431,7 +445,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
     )
 
 
-def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
+def managed_ledger_config(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> ManagedLedgerConfig:
     """Storage settings of a topic without any policy."""
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
@@ -460,5 +476,6 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
+        ledger_options=ledger_options or LedgerOptions(),
         cluster=config.clusterName,
     )
