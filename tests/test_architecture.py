@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {"client", "schema", "common"},
     "pipeline": {"spark", "client", "admin_client", "common"},
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
+    "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
     "standalone": {
         "console",
         "websocket",
@@ -173,11 +174,13 @@ SETTINGS_READERS = {
     "pulsar_py.standalone",
     "pulsar_py.cli.standalone",
     "pulsar_py.testing.restartable_broker",
+    "pulsar_py.cli.broker",
 }
 """Who knows the class BrokerConfig; everybody else is handed plain values."""
 SETTINGS_MODULES = {
     "pulsar_py.server.config",
     "pulsar_py.server.settings",
+    "pulsar_py.server.settings_cluster",
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_topics",

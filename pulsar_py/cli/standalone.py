@@ -16,6 +16,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,21 +61,26 @@ class StandaloneOptions:
 def run(options: StandaloneOptions) -> int:
     """Run a broker until it is stopped; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
+    return run_to_the_end(lambda: serve(options))
+
+
+def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
+    """Run what serves in a loop of its own; returns the exit code, 1 with one line on an error."""
     spare_the_loop()
     hurry_threads()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(options))
+            runner.run(serve())
             # The process ends, so nothing has to be collected: at its exit the interpreter would
             # look for cycles, for 0.15 ms a topic.
             gc.freeze()
     except (PulsarError, OSError) as error:
-        sys.stderr.write(f"pulsar-py: {_one_line(error)}\n")
+        sys.stderr.write(f"pulsar-py: {one_line(error)}\n")
         return 1
     return 0
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """The error's text with its path; of a system error without its number."""
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
@@ -111,23 +117,33 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
     Raises:
         ConfigurationError: A name is unknown, a value is out of bounds, or the file is not UTF-8.
     """
+    return load_settings(options.config_file, options.overrides)
+
+
+def load_settings(
+    config_file: Path | None, overrides: tuple[str, ...], *, is_of_cluster: bool = False
+) -> BrokerConfig:
+    """The settings from a file, the environment and the command line.
+
+    Raises:
+        ConfigurationError: A name is unknown, a value is out of bounds, or the file is not UTF-8.
+    """
     try:
-        text = "" if options.config_file is None else options.config_file.read_text("utf-8")
+        text = "" if config_file is None else config_file.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"{options.config_file}: expected text in UTF-8: {error}"
-        ) from error
+        raise ConfigurationError(f"{config_file}: expected text in UTF-8: {error}") from error
     return BrokerConfig.load(
         properties_text=text,
-        properties_place=str(options.config_file or ""),
+        properties_place=str(config_file or ""),
         environment=os.environ,
-        overrides=options.overrides,
+        overrides=overrides,
+        is_of_cluster=is_of_cluster,
     )
 
 
 async def serve(options: StandaloneOptions) -> None:
     """Start a broker, print its addresses, and stop it after a signal."""
-    stopping = _signals_to_event()
+    stopping = signals_to_event()
     broker = broker_of(options, load_config(options))
     async with broker:
         sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
@@ -163,17 +179,17 @@ def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
         data_dir=options.data_dir,
         config=config,
         host=options.host or config.bindAddress,
-        port=_port(options.port, config.brokerServicePort),
-        web_port=_port(options.web_port, config.webServicePort),
+        port=port_of(options.port, config.brokerServicePort),
+        web_port=port_of(options.web_port, config.webServicePort),
     )
 
 
-def _port(wanted: int | None, configured: int | None) -> int:
+def port_of(wanted: int | None, configured: int | None) -> int:
     """The port of the command line, else that of the settings; 0, a free one, if that is empty."""
     return (configured or 0) if wanted is None else wanted
 
 
-def _signals_to_event() -> asyncio.Event:
+def signals_to_event() -> asyncio.Event:
     """An event that SIGTERM and SIGINT set; the same signal again has its default effect.
 
     The other signal after the first one sets the event again, without effect: supervisors send both

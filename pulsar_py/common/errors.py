@@ -6,6 +6,7 @@
     │   └── RemoteProtocolError      the peer broke it
     │       └── PayloadError             within one message only
     ├── ConfigurationError       a setting that is unknown or out of bounds
+    ├── UnsupportedClusterError  a cluster that this broker can't join
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
     │   │   EntryTooBigError, DirectoryLockedError, InstanceMismatchError
@@ -69,6 +70,10 @@ class PayloadError(RemoteProtocolError):
 
 class ConfigurationError(PulsarError):
     """A setting is unknown, unreadable or out of bounds; the message names it and the value."""
+
+
+class UnsupportedClusterError(PulsarError):
+    """A cluster is in a state that this broker does not take part in; nothing was written."""
 
 
 class StorageError(PulsarError):

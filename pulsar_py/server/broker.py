@@ -18,6 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
@@ -29,7 +30,7 @@ from pulsar_py.common.policies import (
     RetentionPolicy,
 )
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
@@ -84,14 +85,17 @@ class BrokerService:
         configuration_metadata: MetadataStore,
         clock: Clock,
         chance: random.Random | None = None,
+        ledger_options: LedgerOptions | None = None,
         authenticators: Authenticators | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one clusters share.
 
+        `ledger_options` are those of new ledgers where no policy says otherwise; None: one copy.
         Without `authenticators` everybody is let in.
         """
         self.config = config
         self.clock = clock
+        self._ledger_options = ledger_options or LedgerOptions()
         self._file_config = config  # without what was changed while running
         self.metadata = metadata
         self._tasks = TaskOwner("broker")
@@ -113,7 +117,13 @@ class BrokerService:
             check_owner=self.namespaces.check_owner,
             may_change=self.namespaces.may_change,
         )
-        self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
+        self.schemas = SchemaRegistry(
+            metadata,
+            ledger_store,
+            clock,
+            cluster=config.clusterName,
+            ledger_options=replace(self._ledger_options, password=b""),
+        )
         self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
@@ -129,7 +139,7 @@ class BrokerService:
             ownership=self.namespaces,
             schemas=self.schemas,
             context=self._topic_context(config),
-            settings=registry_settings(config),
+            settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
         self.connections = Connections(
@@ -187,7 +197,7 @@ class BrokerService:
             return
         if config != self.config:
             self.config = config
-            self.topics.apply_settings(registry_settings(config))
+            self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             self._resize_cache(config)
             self.maintenance.replace_chores(self._chores(config))
@@ -324,10 +334,12 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
     )
 
 
-def registry_settings(config: BrokerConfig) -> RegistrySettings:
+def registry_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> RegistrySettings:
     """Settings of the registry, with those of a topic without any policy."""
     return RegistrySettings(
-        topic=topic_settings(config),
+        topic=topic_settings(config, ledger_options),
         auto_creation=AutoTopicCreation(
             is_allowed=config.allowAutoTopicCreation,
             topic_type=config.allowAutoTopicCreationType,
@@ -343,7 +355,9 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
     )
 
 
-def topic_settings(config: BrokerConfig) -> TopicSettings:
+def topic_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> TopicSettings:
     """Settings of a topic without any policy."""
     max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
     inactive = InactiveTopicPolicy(
@@ -382,7 +396,7 @@ def topic_settings(config: BrokerConfig) -> TopicSettings:
         ),
         entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
         dispatch=dispatch_settings(config),
-        managed_ledger=managed_ledger_config(config),
+        managed_ledger=managed_ledger_config(config, ledger_options),
     )
 
 
@@ -432,7 +446,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
     )
 
 
-def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
+def managed_ledger_config(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> ManagedLedgerConfig:
     """Storage settings of a topic without any policy."""
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
@@ -461,5 +477,6 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
+        ledger_options=ledger_options or LedgerOptions(),
         cluster=config.clusterName,
     )

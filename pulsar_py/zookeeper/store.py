@@ -120,8 +120,9 @@ class ZooKeeperMetadataStore(MetadataStore):
         *,
         chance: Random | None = None,
         settings: ZooKeeperSettings | None = None,
+        makes_chroot: bool = True,
     ) -> ZooKeeperMetadataStore:
-        """Connect, and make the chroot if it is missing.
+        """Connect, and make the chroot if it is missing, unless `makes_chroot` is False.
 
         Raises:
             MetadataUnavailableError: No server answered within an operation's time.
@@ -131,7 +132,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         store = cls(address, clock, chance, settings or ZooKeeperSettings())
         store._client.start()
         async with OnFailureAwait(store.close):
-            if address.chroot:
+            if address.chroot and makes_chroot:
                 await store._have(address.chroot, CreateMode.PERSISTENT)
             else:
                 await store.exists("/")
