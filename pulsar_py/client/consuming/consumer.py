@@ -386,8 +386,8 @@ class Consumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+        The delay is that of `deliver_after` of `Producer.send`, with the same exactness. There is none
+        if the subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
