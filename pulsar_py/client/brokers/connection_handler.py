@@ -176,6 +176,7 @@ class ConnectionHandler:
             try:
                 await self._round()
             except Exception as error:  # decided on below: all but two kinds are raised again
+                # If the client was closed or forked meanwhile, that is the error to raise.
                 self._context.check_usable()
                 if not isinstance(error, PulsarError) or self._is_fatal(error):
                     raise
@@ -196,6 +197,7 @@ class ConnectionHandler:
         )
         self._registrations_count += 1
         await self._owner.opened(cnx)
+        # The registration may be lost again before this step of the loop, without a new call.
         if self._is_round_void or not cnx.is_connected:
             raise ConnectionClosedError(
                 f"{self.description}: the connection was lost during registration"
@@ -229,6 +231,7 @@ class ConnectionHandler:
         """A connection to the broker that owns the topic, or that a CLOSE command assigned."""
         assigned, self._assigned = self._assigned, None
         if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
+            # The assigned broker is a hint: if it can't be reached, a look-up decides.
             with suppress(PulsarError):
                 return await self._context.pool.get(address, self._slot)
         address = await self._lookup().lookup(self.topic)

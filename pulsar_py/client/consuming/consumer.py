@@ -386,8 +386,8 @@ class Consumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is that of `deliver_after` of `Producer.send`, with the same exactness. There is none
-        if the subscription is neither Shared nor Key_Shared: the copy comes at once.
+        The delay is as exact as that of `deliver_after` of `Producer.send`. There is none if the
+        subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.

@@ -276,6 +276,7 @@ class ConsumerSession:
             self.redeliver_all()
             return
         self.counters.redeliveries_requested += len(entries)
+        # First what is acknowledged: the broker would redeliver it with the rest.
         self.acknowledger.flush()
         cnx.write(ack_commands.redeliver(self._consumer_id, entries))
 
@@ -290,6 +291,7 @@ class ConsumerSession:
             return
         self.counters.redeliveries_requested += 1
         self.acknowledger.flush()
+        # Consumer epochs are for Exclusive and Failover subscriptions (PIP-84).
         if not self._config.is_shared:
             self._epoch += 1
         self.redeliveries.clear()
@@ -396,6 +398,7 @@ class ConsumerSession:
         cnx = self.handler.cnx
         if cnx is None:
             return
+        # Unregistered before the request, so that entries that still come are dropped.
         cnx.unregister_consumer(self._consumer_id)
         self.has_left = True
         request_id = cnx.next_request_id()
