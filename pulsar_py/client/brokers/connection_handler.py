@@ -73,7 +73,7 @@ class ConnectionOwner(Protocol):
 
 
 class ConnectionHandler:
-    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost.
+    """Looks a topic up, connects, lets its owner register, and does so again after a loss.
 
     Owned by its owner, closed with it.
 
@@ -165,7 +165,7 @@ class ConnectionHandler:
         except asyncio.CancelledError:
             self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
             raise
-        except Exception as error:  # raised again; others learn from the state what it was
+        except Exception as error:  # raised again; `wait_connected` raises it, too
             self._fail(error)
             raise
         self._deadline = None
@@ -252,7 +252,7 @@ class ConnectionHandler:
         try:
             host = ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            return None  # looked up instead
+            return None  # the topic is looked up instead
         return BrokerAddress(host, self._was_proxied_by or host, is_tls)
 
     def connection_closed(

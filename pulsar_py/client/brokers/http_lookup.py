@@ -73,7 +73,7 @@ _ERRORS: Final[Mapping[int, type[PulsarError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
     HTTPStatus.FORBIDDEN: AuthorizationError,
     HTTPStatus.NOT_FOUND: TopicNotFoundError,
-    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only schemas have it here
+    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only requests about schemas get this status
     HTTPStatus.UNPROCESSABLE_ENTITY: IncompatibleSchemaError,
     HTTPStatus.TOO_MANY_REQUESTS: TooManyRequestsError,
     HTTPStatus.SERVICE_UNAVAILABLE: ServiceNotReadyError,

@@ -478,7 +478,7 @@ class Consumer:
     def resize_receiver_queue(self, size: int) -> None:
         """Set `receiver_queue_size`, at least 1; it must not have been 0 before."""
         self._receiver.permits.resize(size)
-        self._receiver.drop(0)  # what a larger queue lets the broker send now
+        self._receiver.drop(0)  # sends the permits that a larger queue allows
 
     def pause_message_listener(self) -> None:
         """Stop calling the message listener, if there is one, until `resume_message_listener`."""

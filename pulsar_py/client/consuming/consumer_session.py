@@ -270,7 +270,7 @@ class ConsumerSession:
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
         """See `Consumer.redeliver`."""
         cnx = self.handler.cnx
-        if not entries or cnx is None:  # without connection, the next one brings all of them
+        if not entries or cnx is None:  # without a connection: the next one brings them
             return
         if not self._config.is_shared:
             self.redeliver_all()
@@ -326,7 +326,9 @@ class ConsumerSession:
                 timeout_seconds=self.handler.request_timeout_seconds,
                 subject=self.subject,
             )
-        self.acknowledger.connected(cnx)  # before the permits: what is done is not sent again
+        self.acknowledger.connected(
+            cnx
+        )  # before the permits, so that the broker does not send what is acknowledged
         self.receiver.connected(cnx)
 
     def _unregister(self, cnx: ClientCnx) -> None:

@@ -271,7 +271,7 @@ class SubscriptionPosition:
             return True
         last = MessageId.from_data(response.last_message_id)
         if last.entry_id < 0 or self._receiver.queue.passed_key >= (last.ledger_id, last.entry_id):
-            return False  # what came last can't be handed out: damaged, or a chunk without the rest
+            return False  # the last entry can't be handed out: damaged, or an incomplete chunk
         return await self._is_after_start(last, response)
 
     async def _is_after_start(

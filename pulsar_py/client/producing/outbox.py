@@ -9,7 +9,7 @@ that has to wait (its large payload is compressed in a thread, or a data key is 
 to `unready`, and everything behind it too, so that order holds; one task empties it. What always
 holds: an entry ends exactly once, by receipt, refusal, time-out or the end of the producer, and
 only then its permits and memory are given back; entries are written in the order in which they were
-posted, on every connection anew.
+posted, on each connection again.
 
 Source: ProducerImpl in Pulsar's Java client: processOpSendMsg, resendMessages, failPendingMessages.
 """
@@ -187,7 +187,7 @@ class Outbox:
                 body: bytes | None = None
                 try:
                     body = await self._encode(draft)
-                except Exception as error:  # noqa: BLE001 - whatever a codec or key reader has
+                except Exception as error:  # noqa: BLE001 - codecs and key readers may raise anything
                     self._take_unready(entry, error)
                 else:
                     if self._is_first_unready(entry):
@@ -354,7 +354,7 @@ class Outbox:
         if not is_asked_for:
             count = sum(each.messages_count for each in entries)
             logger.warning(
-                "%s: %d messages failed, and nobody waits for them: %s",
+                "%s: %d messages failed, and their results were not awaited: %s",
                 self._topic,
                 count,
                 error,

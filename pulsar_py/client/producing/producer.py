@@ -136,9 +136,9 @@ class Producer(ABC):
     ) -> SendResult:
         """Accept a message and return at once; await what it returns for the message's id.
 
-        Nobody has to await it: a failure that nobody asks for is logged. With `block_if_queue_full`
-        on, it accepts beyond `max_pending_messages`, up to the client's memory limit. Give the loop
-        a turn now and then, so that something can go out.
+        It need not be awaited: the failure of a message whose result is not awaited is logged. With
+        `block_if_queue_full` on, it accepts beyond `max_pending_messages`, up to the client's
+        memory limit. Messages go out only while the event loop runs: await something now and then.
 
         Args:
             content: See `send` for all arguments.

@@ -206,7 +206,7 @@ class TopicProducer(Producer):
         ):
             return self.submit_nowait(plain_message(payload))
         permits = self._permits
-        if not permits.used:  # seldom enough to look
+        if not permits.used:  # seldom, while a check costs too much for each message
             self._check_loop()
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
@@ -378,7 +378,7 @@ class TopicProducer(Producer):
         await self._deferred.drained()
         self._batcher.send_batches()
         entries = self._outbox.outstanding
-        for entry in reversed(entries):  # the last one is done last, as a rule
+        for entry in reversed(entries):  # usually one wait suffices: the last one is done last
             await entry.wait()
         for entry in entries:
             if entry.error is not None:
