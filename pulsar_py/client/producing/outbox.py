@@ -333,7 +333,7 @@ class Outbox:
 
     def find(self, sequence_id: int) -> PendingEntry | None:
         """The entry of that sequence id; None if it has ended."""
-        return next((each for each in self._pending if each.sequence_id == sequence_id), None)
+        return self._pending.find(sequence_id)
 
     def fail_all(self, error: Exception) -> None:
         """End all entries without receipt with this error."""
