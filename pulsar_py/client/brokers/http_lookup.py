@@ -179,7 +179,7 @@ class HttpLookup:
         call = partial(self._ask, "GET", path)
         try:
             answer = await self._repeat(call, f"schema of {topic}")
-        except TopicNotFoundError:
+        except TopicNotFoundError:  # the same status as for a topic without a schema
             return None
         return SchemaAnswer(*schema_from_rest(topic, _object(answer)))
 
