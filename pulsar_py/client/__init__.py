@@ -242,7 +242,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module it lives in; the package around has the table."""

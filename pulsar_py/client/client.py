@@ -104,7 +104,7 @@ class Client:
             chance=chance or Random(),  # noqa: S311 - spreads load, keeps no secret
         )
         self._is_provider_started = False
-        # Set when `close` began; who calls it meanwhile waits for the same end.
+        # Set when `close` began; further callers of `close` wait for the same end.
         self._closing: asyncio.Future[None] | None = None
         watch(self._context)
 

@@ -81,7 +81,7 @@ def _check_key_shared(config: ConsumerConfig) -> None:
 def _names(topics: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(str(TopicName.parse(topic)) for topic in topics))
     if not names:
-        raise InvalidConfigurationError("topic: the list is empty")
+        raise InvalidConfigurationError("topic: the list is empty, expected at least one name")
     return names
 
 

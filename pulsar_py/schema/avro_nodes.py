@@ -151,7 +151,7 @@ class _DefinitionReader:
         name = _name_of(text)
         symbols = text.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-            raise _BadDefinitionError(f"enum {name} has no symbols")
+            raise _BadDefinitionError(f"enum {name} has no symbols: expected a list of texts")
         default = text.get("default")
         if default is not None and default not in symbols:
             raise _BadDefinitionError(
@@ -171,7 +171,9 @@ class _DefinitionReader:
     def _define(self, kind: str, text: Mapping[str, Any], namespace: str | None) -> AvroNode:
         own = text.get("namespace", namespace)
         if not isinstance(own, str | None):
-            raise _BadDefinitionError(f"{kind} {_name_of(text)} in the namespace {own!r:.100}")
+            raise _BadDefinitionError(
+                f"{kind} {_name_of(text)} has the namespace {own!r:.100}, expected a text"
+            )
         name = full_name(_name_of(text), own)
         if name in self._named or name in _PRIMITIVES:
             raise _BadDefinitionError(f"{name} is defined twice")
@@ -182,7 +184,7 @@ class _DefinitionReader:
 def _name_of(text: Mapping[str, Any]) -> str:
     name = text.get("name")
     if not isinstance(name, str) or not name:
-        raise _BadDefinitionError(f"a {text['type']} named {name!r:.100}")
+        raise _BadDefinitionError(f"a {text['type']} has the name {name!r:.100}, expected a text")
     return name
 
 

@@ -13,7 +13,7 @@ client.
 from __future__ import annotations
 
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - that is what it is
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import ClassVar
 
 from pulsar_py.common.errors import SchemaSerializationError

@@ -49,7 +49,7 @@ class _JumpingSelector(selectors.BaseSelector):
         self._real = selectors.DefaultSelector()
         self._is_alone = is_alone
         self._collect_at = COLLECT_EVERY_SECONDS
-        self.collects = False  # cyclic garbage goes here, and at no other moment
+        self.collects = False  # whether cyclic garbage is collected here, at fixed virtual times
         self.now_seconds = 0.0
 
     def register(
@@ -87,14 +87,14 @@ class _JumpingSelector(selectors.BaseSelector):
         return self._real.get_map()
 
 
-class _NumberedFuture(asyncio.Future[Any]):  # Any: results are whoever's
+class _NumberedFuture(asyncio.Future[Any]):  # Any: results of any type
     number: int
 
     def __hash__(self) -> int:
         return self.number
 
 
-class _NumberedTask(asyncio.Task[Any]):  # Any: results are whoever's
+class _NumberedTask(asyncio.Task[Any]):  # Any: results of any type
     def __init__(
         self,
         work: Work,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_HALF = 0.5  # of what is not answered is not done either
+_HALF = 0.5  # the share of unanswered requests that are not done either
 _FOR_GOOD = (LedgerFencedError, LedgerNotFoundError, LedgerClosedError)
 
 
@@ -131,7 +131,7 @@ class HostileLedgerStore(LedgerStore):
         is_silent = service.happens(service.faults.silent_share, "silent")
         is_unknown = service.happens(unknown_share, "unknown outcome")
         if (is_silent or is_unknown) and service.chance.random() < _HALF:
-            work = _nothing  # type: ignore[assignment] # nobody hears of its result
+            work = _nothing  # type: ignore[assignment] # its result is not used
         error: StorageError | None = None
         try:
             result = work()
@@ -318,7 +318,7 @@ class HostileWriter(HostileReader, LedgerWriter):
         self._listener = listener
         self._last_pushed = -1
         self._pending: deque[_Pending] = deque()  # in order
-        self._answered: set[int] = set()  # of those
+        self._answered: set[int] = set()  # pending entries that were answered
         self._arrival = 0.0  # when the last append sent arrives
         self._is_telling = False
         self._error: StorageError | None = None  # why nothing can be appended

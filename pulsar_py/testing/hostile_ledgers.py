@@ -49,7 +49,7 @@ LIMITS: Final = StoreLimits(
 )
 """The default limits of a client."""
 
-_HALF: Final = 0.5  # of the refusals are for a full disk
+_HALF: Final = 0.5  # the share of refusals that are for a full disk
 
 PAGE_LEDGERS_COUNT: Final = 100
 """Ledgers of one page of a listing."""
@@ -85,7 +85,7 @@ class LedgerFaults:
     late_fence_share: float = 0.0
     """Appends to a fenced ledger whose refusal is lost, so that the writer learns of it later."""
     repair_share: float = 0.0
-    """Appends after which somebody who owns nothing recovers the ledger, soon."""
+    """Appends soon after which a repair, not an owner, recovers the ledger."""
     lost_tail_share: float = 0.0
     """Recoveries that don't find all of what was stored and not answered yet."""
     lag_share: float = 0.0

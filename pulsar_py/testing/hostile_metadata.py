@@ -101,9 +101,9 @@ class HostileClient(MetadataStore):
         self._late: list[
             tuple[asyncio.TimerHandle, HostileRequest]
         ] = []  # changes that may yet be made
-        self._connection = 0  # grows with each one
+        self._connection = 0  # the number of the current connection
         self._is_connected = True
-        self._is_in_doubt = False  # and it was told
+        self._is_in_doubt = False  # and its listeners were notified
         self._is_away = False  # since a cut, until the server answered again
         self._is_missing_changes = False
         self._is_busy = False  # it sends nothing for now
@@ -250,7 +250,7 @@ class HostileClient(MetadataStore):
             timer.cancel()
         self._fail_waiting("the client was closed")
         self.service.remove_view(self._view)
-        if self._is_connected and not self.is_frozen:  # else it expires
+        if self._is_connected and not self.is_frozen:  # otherwise the session expires by itself
             self.service.end_session(self._session.session_id)
 
     # Requests and answers
@@ -307,7 +307,7 @@ class HostileClient(MetadataStore):
             self._answer(request, lambda: self._settle(request, error=error))
             return
         if request.is_change and not is_cut:
-            self._catch_up()  # one's own changes are seen by one's own reads
+            self._catch_up()  # a client's reads see its own changes
         self._answer(request, lambda: self._settle(request, result=result))
 
     def _serve_without_answer(self, request: HostileRequest) -> None:
@@ -326,7 +326,7 @@ class HostileClient(MetadataStore):
             try:
                 request.work()
             except MetadataError:
-                return  # refused, which nobody learns
+                return  # refused, and the client gets no answer
 
     def _answer(self, request: HostileRequest, deliver: Callable[[], None]) -> None:
         def arrive() -> None:
@@ -437,7 +437,7 @@ class HostileClient(MetadataStore):
 
     def _send_heartbeat(self) -> None:
         future = self._loop.create_future()
-        future.add_done_callback(lambda done: done.exception())  # nobody waits for it
+        future.add_done_callback(lambda done: done.exception())  # else asyncio would log its error
         self._send(self._request(lambda: None, future, is_change=False))
 
     # Watches
@@ -546,7 +546,7 @@ class HostileClient(MetadataStore):
 
     def _reconnect(self) -> None:
         self._is_connected = True
-        if not self.is_frozen:  # else thawing asks
+        if not self.is_frozen:  # otherwise `thaw` does this
             self._send_heartbeat()
 
     def _plan_faults(self) -> None:

@@ -64,7 +64,7 @@ class Network:
         self._silent: set[Address] = set()  # where connecting never ends
         self._stalled: dict[
             str, list[Callable[[], object]]
-        ] = {}  # by host: what happens at its end
+        ] = {}  # stalled host -> calls to make at the end of the stall
         self._next_port = FIRST_FREE_PORT
         self.digest = 0  # CRC-32 of everything that was sent: when, by whom, and what
 
@@ -387,7 +387,7 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _read_end(self) -> None:
-        if not self.is_reading():  # paused by what it just got: the end waits
+        if not self.is_reading():  # the protocol paused when it got the data: the end waits
             self._received.append(_EOF)
         elif not self._is_eof_read:
             self._is_eof_read = True

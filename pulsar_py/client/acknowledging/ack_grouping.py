@@ -199,6 +199,7 @@ class AcknowledgmentsGroupingTracker:
         if message_id.batch_index >= 0:
             done = full_bits(message_id.batch_index + 1)
             bits = full_bits(message_id.batch_size) & ~done
+            # Ids that this consumer handed out have the entry; keep its state in step.
             if (entry := getattr(message_id, "entry", None)) is not None:
                 entry.unacked_bits &= ~done
         if bits and not self._is_batch_index_enabled:
@@ -244,6 +245,7 @@ class AcknowledgmentsGroupingTracker:
         """Everything to send; it is not pending any more."""
         pending = AckGroup(
             self._cumulative if self._cumulative_due else None,
+            # Entries before the cumulative acknowledgement are covered by it.
             {key: bits for key, bits in self._individual.items() if key >= self._cumulative[0]}
             if self._cumulative_due
             else self._individual,

@@ -117,6 +117,7 @@ class Acknowledger:
         self, cnx: ClientCnx, pending: AckGroup, receipt: asyncio.Future[None]
     ) -> None:
         """Send with request ids; the answers end the receipt."""
+        # One for each ACK that a flush may have: a cumulative and an individual one.
         ids = [self._new_request_id(), self._new_request_id()]
         frames = ack_commands.acks(self._consumer_id, pending, iter(ids))
         requests = [
@@ -149,7 +150,7 @@ class Acknowledger:
         if receipt is None or receipt.done():
             return
         await within(
-            asyncio.shield(receipt),
+            asyncio.shield(receipt),  # cancelling one caller must not end it for the others
             self._timeout_seconds,
             f"{self._subject}: acknowledging",
         )

@@ -112,7 +112,7 @@ class ClientCnx(asyncio.BufferedProtocol):
             now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
         )
         self._keep_alive_timer: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None  # None before and after
+        self._transport: asyncio.Transport | None = None  # None without a socket
         # Whether the handshake is done and the connection not closed; a plain attribute, since hot
         # paths read it.
         self.is_connected = False
@@ -137,7 +137,8 @@ class ClientCnx(asyncio.BufferedProtocol):
             close=self.close,
         )
         self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
-        # Whether there is a socket, also one of a closed connection; and who waits for its end.
+        # Whether there is a socket, even if the connection is closed; and the future of
+        # `wait_closed`, which is done when the socket has ended.
         self.has_socket = False
         self._lost: asyncio.Future[None] | None = None
 
@@ -349,8 +350,8 @@ class ClientCnx(asyncio.BufferedProtocol):
     def write_through(self, buffers: Sequence[Buffer]) -> None:
         """As `write`, but the first one of a loop tick goes out at once.
 
-        For what somebody may wait for: it saves a turn of the loop, and costs those that write much
-        one more system call a tick.
+        For frames that a caller may be waiting for: it saves a turn of the loop, and costs callers
+        that write much one more system call a tick.
         """
         # Hot path: produce and latency in `make bench-client`.
         if self._is_flush_due:
@@ -423,7 +424,7 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody uses it."""
+        """Whether it has neither handlers nor requests."""
         return not self._requests and self._handlers.is_empty
 
     def _check_open(self) -> None:

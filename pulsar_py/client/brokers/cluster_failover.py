@@ -203,6 +203,7 @@ class AutoClusterFailover:
 
     async def start(self, client: ServiceUrlControl, context: ClientContext) -> None:
         """See `ServiceUrlProvider`."""
+        # The client begins with its own options: the primary's may differ.
         primary = self._clusters[PRIMARY]
         if primary.authentication is not None or primary.tls_trust_certs_file_path is not None:
             await self._use(client, primary)
@@ -237,6 +238,7 @@ class AutoClusterFailover:
 
     async def _use(self, client: ServiceUrlControl, cluster: ServiceInfo) -> None:
         authentication = cluster.authentication
+        # None would keep the authentication of the cluster before.
         if authentication is None and any(each.authentication for each in self._clusters):
             authentication = NoAuthentication()
         await client.update_service_url(
@@ -265,7 +267,8 @@ class AutoClusterFailover:
 class ControlledClusterFailover:
     """A ServiceUrlProvider that asks a URL where the client should be. Owned by one client.
 
-    The document is JSON; what it leaves out stays as it is:
+    The document is JSON. Only `serviceUrl` is required: without a plugin the authentication stays
+    as it is, and without a file of authorities the client's own option is used.
 
         {"serviceUrl": .., "tlsTrustCertsFilePath": .., "authPluginClassName": ..,
          "authParamsString": ..}

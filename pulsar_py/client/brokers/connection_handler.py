@@ -74,7 +74,7 @@ class ConnectionOwner(Protocol):
 
 
 class ConnectionHandler:
-    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost.
+    """Looks a topic up, connects, lets its owner register, and does so again after a loss.
 
     Owned by its owner, closed with it.
 
@@ -173,7 +173,7 @@ class ConnectionHandler:
         except asyncio.CancelledError:
             self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
             raise
-        except Exception as error:  # raised again; others learn from the state what it was
+        except Exception as error:  # raised again; `wait_connected` raises it, too
             self._fail(error)
             raise
         self._deadline = None
@@ -184,6 +184,7 @@ class ConnectionHandler:
             try:
                 await self._round()
             except Exception as error:  # decided on below: all but two kinds are raised again
+                # If the client was closed or forked meanwhile, that is the error to raise.
                 self._context.check_usable()
                 if not isinstance(error, PulsarError) or self._is_fatal(error):
                     raise
@@ -206,6 +207,7 @@ class ConnectionHandler:
         )
         self._registrations_count += 1
         await self._owner.opened(cnx)
+        # The registration may be lost again before this step of the loop, without a new call.
         if self._is_round_void or not cnx.is_connected:
             raise ConnectionClosedError(
                 f"{self.description}: the connection was lost during registration"
@@ -240,6 +242,7 @@ class ConnectionHandler:
         """A connection to the broker that owns the topic, or that a CLOSE command assigned."""
         assigned, self._assigned = self._assigned, None
         if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
+            # The assigned broker is a hint: if it can't be reached, a look-up decides.
             with suppress(PulsarError):
                 return await self._context.pool.get(address, self._slot)
         address = await self._lookup().lookup(self.topic)
@@ -260,7 +263,7 @@ class ConnectionHandler:
         try:
             host = ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            return None  # looked up instead
+            return None  # the topic is looked up instead
         return BrokerAddress(host, self._was_proxied_by or host, is_tls)
 
     def connection_closed(

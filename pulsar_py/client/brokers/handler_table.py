@@ -40,7 +40,7 @@ class HandlerTable:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is registered."""
+        """Whether it has no handlers."""
         return not (self.producers or self.consumers or self.watchers)
 
     def on_news(self, cnx: BrokerConnection, command: BaseCommand, touched: Touched) -> None:

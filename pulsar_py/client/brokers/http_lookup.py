@@ -73,7 +73,7 @@ _ERRORS: Final[Mapping[int, type[PulsarError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
     HTTPStatus.FORBIDDEN: AuthorizationError,
     HTTPStatus.NOT_FOUND: TopicNotFoundError,
-    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only schemas have it here
+    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only requests about schemas get this status
     HTTPStatus.UNPROCESSABLE_ENTITY: IncompatibleSchemaError,
     HTTPStatus.TOO_MANY_REQUESTS: TooManyRequestsError,
     HTTPStatus.SERVICE_UNAVAILABLE: ServiceNotReadyError,
@@ -179,7 +179,7 @@ class HttpLookup:
         call = partial(self._ask, "GET", path)
         try:
             answer = await self._repeat(call, f"schema of {topic}")
-        except TopicNotFoundError:
+        except TopicNotFoundError:  # the same status as for a topic without a schema
             return None
         return SchemaAnswer(*schema_from_rest(topic, _object(answer)))
 

@@ -86,7 +86,7 @@ class LookupService(Protocol):
 
         Raises:
             ServiceError: The broker refused.
-            LookupFailedError: Too many redirects, or an answer that makes no sense.
+            LookupFailedError: Too many redirects, or an answer without a usable address.
             ClientTimeoutError, ConnectError, ConnectionClosedError: No answer.
         """
 

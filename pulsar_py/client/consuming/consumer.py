@@ -390,8 +390,8 @@ class Consumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+        The delay is as exact as that of `deliver_after` of `Producer.send`. There is none if the
+        subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
@@ -482,7 +482,7 @@ class Consumer:
     def resize_receiver_queue(self, size: int) -> None:
         """Set `receiver_queue_size`, at least 1; it must not have been 0 before."""
         self._receiver.permits.resize(size)
-        self._receiver.drop(0)  # what a larger queue lets the broker send now
+        self._receiver.drop(0)  # sends the permits that a larger queue allows
 
     def pause_message_listener(self) -> None:
         """Stop calling the message listener, if there is one, until `resume_message_listener`."""

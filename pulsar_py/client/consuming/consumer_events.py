@@ -20,7 +20,7 @@ class ConsumerEventListener(Protocol):
 
     def became_active(self, consumer: Consumer, partition_index: int) -> None:
         """From here on this consumer gets the messages; the index is -1 without partitions."""
-        del consumer, partition_index  # a body: who derives may leave it out
+        del consumer, partition_index  # a body, so that subclasses need not define it
 
     def became_inactive(self, consumer: Consumer, partition_index: int) -> None:
         """Another consumer gets the messages."""

@@ -46,7 +46,7 @@ class ConsumerInterceptor:
         """Entries are asked for again, because of negative acknowledgements."""
 
     def on_ack_timeout_send(self, consumer: Consumer, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because nobody acknowledged them in time."""
+        """Entries are asked for again, because they were not acknowledged in time."""
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """A partitioned topic has more partitions now."""

@@ -275,12 +275,13 @@ class ConsumerSession:
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
         """See `Consumer.redeliver`."""
         cnx = self.handler.cnx
-        if not entries or cnx is None:  # without connection, the next one brings all of them
+        if not entries or cnx is None:  # without a connection: the next one brings them
             return
         if not self._config.is_shared:
             self.redeliver_all()
             return
         self.counters.redeliveries_requested += len(entries)
+        # First what is acknowledged: the broker would redeliver it with the rest.
         self.acknowledger.flush()
         cnx.write(ack_commands.redeliver(self._consumer_id, entries))
 
@@ -295,6 +296,7 @@ class ConsumerSession:
             return
         self.counters.redeliveries_requested += 1
         self.acknowledger.flush()
+        # Consumer epochs are for Exclusive and Failover subscriptions (PIP-84).
         if not self._config.is_shared:
             self._epoch += 1
         self.redeliveries.clear()
@@ -329,7 +331,9 @@ class ConsumerSession:
                 timeout_seconds=self.handler.request_timeout_seconds,
                 subject=self.subject,
             )
-        self.acknowledger.connected(cnx)  # before the permits: what is done is not sent again
+        self.acknowledger.connected(
+            cnx
+        )  # before the permits, so that the broker does not send what is acknowledged
         self.receiver.connected(cnx)
 
     def _unregister(self, cnx: ClientCnx) -> None:
@@ -401,6 +405,7 @@ class ConsumerSession:
         cnx = self.handler.cnx
         if cnx is None:
             return
+        # Unregistered before the request, so that entries that still come are dropped.
         cnx.unregister_consumer(self._consumer_id)
         self.has_left = True
         request_id = cnx.next_request_id()

@@ -142,6 +142,7 @@ class DeadLetterProducers:
             return producer
 
     def _options_of(self, plan: CopyPlan) -> dict[str, Any]:
+        # Chunks, because the message may have come in chunks: its copy is as large.
         options = {**self._options, "batching_enabled": False, "chunking_enabled": True}
         if plan.is_dead:
             options["producer_name"] = self._producer_name()

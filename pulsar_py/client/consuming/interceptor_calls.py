@@ -33,7 +33,7 @@ class InterceptorCalls(Protocol):
         """Entries are asked for again, because they were negatively acknowledged."""
 
     def on_ack_timeout_send(self, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because nobody acknowledged them in time."""
+        """Entries are asked for again, because they were not acknowledged in time."""
 
     def close(self) -> None:
         """The consumer closed."""

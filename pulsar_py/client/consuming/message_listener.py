@@ -108,7 +108,7 @@ class ListenerRunner:
             message = await self._consumer.receive_for_listener()
         except AlreadyClosedError:
             return None
-        await self._may_run.wait()  # paused while it waited: the message waits too
+        await self._may_run.wait()  # paused meanwhile: the message waits until `resume`
         return message
 
     async def _run_in_order(self) -> None:

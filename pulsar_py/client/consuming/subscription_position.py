@@ -110,6 +110,7 @@ class SubscriptionPosition:
         start = self._start
         if self._is_durable or start is None:
             return None
+        # An incomplete chunked message can only be completed from its first chunk on.
         if chunk is not None and chunk <= (start.message_id.ledger_id, start.message_id.entry_id):
             return before(chunk, -1, 0)
         return start.message_id
@@ -180,8 +181,10 @@ class SubscriptionPosition:
             try:
                 with OnFailure(stay):
                     await self._request(lambda request_id: self._seek_frame(request_id, target))
+                    # The broker closes the consumer for a seek. If it has registered anew already,
+                    # `next_registration` has moved it, and new messages may be queued.
                     if self._handler.epoch == epoch:
-                        self._moved(position)  # not registered anew yet, or not closed at all
+                        self._moved(position)
             finally:
                 self._target = None
         await self._wait_until_back()
@@ -268,7 +271,7 @@ class SubscriptionPosition:
             return True
         last = MessageId.from_data(response.last_message_id)
         if last.entry_id < 0 or self._receiver.queue.passed_key >= (last.ledger_id, last.entry_id):
-            return False  # what came last can't be handed out: damaged, or a chunk without the rest
+            return False  # the last entry can't be handed out: damaged, or an incomplete chunk
         return await self._is_after_start(last, response)
 
     async def _is_after_start(

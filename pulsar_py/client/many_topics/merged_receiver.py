@@ -1,7 +1,7 @@
 """Receives from several consumers in turn, as if they had one queue (edge).
 
-A source (a consumer's receiver) tells when it may have messages; `receive` takes a message of the
-source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
+A source (a consumer's receiver) announces that it may have messages; `receive` takes a message of
+the source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
 keep others out for long, and the entries of one source are decoded together.
 
 Only unfinished batches are kept here, and their messages still belong to their sources: a source
@@ -140,7 +140,7 @@ class MergedReceiver(Generic[S]):
 
     def _on_ended(self, source: S, error: PulsarError) -> None:
         self._current = None
-        if not isinstance(error, AlreadyClosedError):  # else it is being closed
+        if not isinstance(error, AlreadyClosedError):  # with that error it is being closed
             self._on_failed(source, error)
 
     async def receive(self, timeout_seconds: float | None) -> Message:

@@ -456,8 +456,8 @@ class MultiTopicsConsumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+        The delay is as exact as that of `deliver_after` of `Producer.send`. There is none if the
+        subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
         added to the copy's.

@@ -119,6 +119,7 @@ class TopicListWatcher:
             subject=self._pattern.text,
         )
         success = answer.watchTopicListSuccess
+        # The broker leaves the topics out if the hash is the one that was sent.
         if success.topics_hash != self._topics_hash:
             self._topics_hash = success.topics_hash
             self._news.on_topics_listed(list(success.topic))
@@ -147,6 +148,7 @@ class TopicListWatcher:
     async def close(self) -> None:
         """Stop watching; may be called again."""
         cnx = self._connection.cnx
+        # Before the request: if the connection is lost meanwhile, it must not be made again.
         self._connection.abandon()
         if cnx is not None and cnx.is_connected:
             cnx.unregister_topic_watcher(self._watcher_id)

@@ -159,7 +159,7 @@ class TopicParts(Generic[P]):
     async def _grow(self, name: str, count: int) -> bool:
         try:
             await self._open_all(_part_names(name, self._counts[name], count), is_late=True)
-        except Exception:  # tried again at the next look
+        except Exception:  # tried again at the next call
             logger.warning(
                 "%s: new partitions not opened", name, extra={"topic": name}, exc_info=True
             )
@@ -195,7 +195,7 @@ def _part_names(topic: str, first: int, count: int) -> list[str]:
 async def _close_all(parts: Collection[Part]) -> None:
     try:
         await concurrently(_close, parts)
-    finally:  # cancelled: those whose turn had not come
+    finally:  # if cancelled: the parts that were not closed yet
         for part in parts:
             part.abandon()
 

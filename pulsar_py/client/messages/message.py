@@ -104,7 +104,7 @@ class ReceivedEntry:
         "unacked_end",
     )
 
-    def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
+    def __init__(  # noqa: PLR0917 - made once an entry, where keywords are slow
         self,
         key: EntryKey,
         topic: str,

@@ -164,7 +164,7 @@ class Batcher:
         messages, entry = batch.messages, batch.entry
         count = entry.messages_count = len(messages)
         entry.bytes_count = batch.bytes_count
-        if count == 1:
+        if count == 1:  # in plain layout, as Pulsar's Java client sends it
             first = messages[0]
             if isinstance(first, bytes):
                 self._post_bytes(entry, first)

@@ -53,7 +53,7 @@ class DeferredMessages:
         self._on_empty = on_empty
         # Messages with their reserved bytes and results.
         self._queue: deque[tuple[OutgoingMessage, int, SendCompletion]] = deque()
-        self._work: asyncio.Task[None] | None = None  # while the queue is worked off
+        self._work: asyncio.Task[None] | None = None  # while the queue is not empty
 
     def __bool__(self) -> bool:
         return bool(self._queue)

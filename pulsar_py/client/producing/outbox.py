@@ -9,7 +9,7 @@ that has to wait (its large payload is compressed in a thread, or a data key is 
 to `unready`, and everything behind it too, so that order holds; one task empties it. What always
 holds: an entry ends exactly once, by receipt, refusal, time-out or the end of the producer, and
 only then its permits and memory are given back; entries are written in the order in which they were
-posted, on every connection anew.
+posted, on each connection again.
 
 Source: ProducerImpl in Pulsar's Java client: processOpSendMsg, resendMessages, failPendingMessages.
 """
@@ -187,7 +187,7 @@ class Outbox:
                 body: bytes | None = None
                 try:
                     body = await self._encode(draft)
-                except Exception as error:  # noqa: BLE001 - whatever a codec or key reader has
+                except Exception as error:  # noqa: BLE001 - codecs and key readers may raise anything
                     self._take_unready(entry, error)
                 else:
                     if self._is_first_unready(entry):
@@ -259,6 +259,8 @@ class Outbox:
             max_message_size=self.max_message_size,
             chunk_max_message_size=self._config.chunk_max_message_size,
         )
+        # All frames are made before the first is sent: an error in between must not leave a part of
+        # the message at the broker.
         frames = []
         for metadata, chunk in cut(draft.metadata, body, limit):
             payload = chunk
@@ -282,6 +284,7 @@ class Outbox:
         """The producer is registered on `cnx`: send all entries without receipt, in order."""
         self._cnx = cnx
         self.max_message_size = cnx.max_message_size
+        # With compression or chunks a larger payload may fit; that shows when it is encoded.
         if self._config.compression_type is CompressionType.NONE and not self._can_chunk:
             self.largest_payload = cnx.max_message_size
         for entry in self._pending:
@@ -300,7 +303,7 @@ class Outbox:
             RemoteProtocolError: The receipt is for an entry that was not sent yet.
         """
         # Hot path: produce in `make bench-client`.
-        if ledger_id < 0:
+        if ledger_id < 0:  # the receipt of a duplicate names no position
             self._confirmed += self._pending.take_duplicate(sequence_id)
             return
         try:
@@ -317,6 +320,7 @@ class Outbox:
         if not self._confirmed:
             return
         confirmed, self._confirmed = self._confirmed, []
+        # First the permits and the memory, so that callers which go on now find room.
         self._on_done(confirmed, True)
         for entry in confirmed:
             entry.stored(entry.ledger_id, entry.entry_id)
@@ -329,11 +333,11 @@ class Outbox:
 
     def find(self, sequence_id: int) -> PendingEntry | None:
         """The entry of that sequence id; None if it has ended."""
-        return next((each for each in self._pending if each.sequence_id == sequence_id), None)
+        return self._pending.find(sequence_id)
 
     def fail_all(self, error: Exception) -> None:
         """End all entries without receipt with this error."""
-        self.settle()
+        self.settle()  # entries whose receipts came in this read are stored
         unready = [entry for entry, _ in self._unready]
         self._unready.clear()
         self.end(self._pending.take_all() + unready, error)
@@ -350,7 +354,7 @@ class Outbox:
         if not is_asked_for:
             count = sum(each.messages_count for each in entries)
             logger.warning(
-                "%s: %d messages failed, and nobody waits for them: %s",
+                "%s: %d messages failed, and their results were not awaited: %s",
                 self._topic,
                 count,
                 error,

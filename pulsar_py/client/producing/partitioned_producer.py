@@ -10,7 +10,6 @@ Source: PartitionedProducerImpl in Pulsar's Java client.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
@@ -86,7 +85,6 @@ class PartitionedProducer(Producer):
         self._name: str | None = None
         self._tasks = TaskOwner(f"producer of {topic}")
         self._refusal: Exception | None = None
-        self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Return when all partitions are open, or the first one if they start lazily.
@@ -229,18 +227,9 @@ class PartitionedProducer(Producer):
 
     async def close(self) -> None:
         """As `Producer.close`."""
-        if self._closing is None:
-            self._refusal = self._refusal or AlreadyClosedError(
-                f"{self._topic}: the producer is closed"
-            )
-            try:
-                self._closing = self._context.tasks.spawn(self._close(), "close producer")
-            except RuntimeError:  # the client is closed: nobody is left to tell
-                self.abandon()
-                return
-            # The client may drop the task before its first step.
-            self._closing.add_done_callback(lambda _: self.abandon())
-        await asyncio.wait([self._closing])
+        if self._refusal is None:
+            self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+        await self._close_once(self._context.tasks, self._close)
 
     def abandon(self) -> None:
         """End at once, without waiting for anybody. May be called again."""

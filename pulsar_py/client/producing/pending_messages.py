@@ -138,21 +138,21 @@ class PendingMessages:
         entries.popleft()
         return entry
 
+    def find(self, sequence_id: int) -> PendingEntry | None:
+        """The oldest entry of that sequence id; None if there is none (any more)."""
+        return next((each for each in self._entries if each.sequence_id == sequence_id), None)
+
     def take_duplicate(self, sequence_id: int) -> list[PendingEntry]:
         """Take the entry that the broker already has, with all chunks of its message.
 
         A broker answers a duplicate at once, perhaps before entries that were sent ahead of it: of
         a chunked message it recognizes only the last chunk, and stores the others again first.
         """
-        return self._take(
-            next((each for each in self._entries if each.sequence_id == sequence_id), None)
-        )
+        return self._take(self.find(sequence_id))
 
     def take_refused(self, sequence_id: int) -> list[PendingEntry]:
         """Take the entry of that sequence id, with the other chunks of its message."""
-        return self._take(
-            next((each for each in self._entries if each.sequence_id == sequence_id), None)
-        )
+        return self._take(self.find(sequence_id))
 
     def _take(self, entry: PendingEntry | None) -> list[PendingEntry]:
         if entry is None:

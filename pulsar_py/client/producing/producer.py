@@ -9,8 +9,9 @@ Source: `Producer` of the official Python client; Producer in Pulsar's Java clie
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,7 @@ from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["Producer"]
 
@@ -33,6 +35,8 @@ class Producer(ABC):
     """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
 
     _clock: Clock
+    # The task of `close`; None before it began.
+    _closing: asyncio.Task[None] | None = None
 
     async def send(  # noqa: PLR0917 - the official client's order
         self,
@@ -136,9 +140,9 @@ class Producer(ABC):
     ) -> SendResult:
         """Accept a message and return at once; await what it returns for the message's id.
 
-        Nobody has to await it: a failure that nobody asks for is logged. With `block_if_queue_full`
-        on, it accepts beyond `max_pending_messages`, up to the client's memory limit. Give the loop
-        a turn now and then, so that something can go out.
+        It need not be awaited: the failure of a message whose result is not awaited is logged. With
+        `block_if_queue_full` on, it accepts beyond `max_pending_messages`, up to the client's
+        memory limit. Messages go out only while the event loop runs: await something now and then.
 
         Args:
             content: See `send` for all arguments.
@@ -209,6 +213,23 @@ class Producer(ABC):
 
         Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
+
+    async def _close_once(
+        self, tasks: TaskOwner, close: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Return when `close` has ended; the first call starts it, as a task of the client's.
+
+        So cancelling a caller does not stop the closing, and further callers wait for the same end.
+        """
+        if self._closing is None:
+            try:
+                self._closing = tasks.spawn(close(), "close producer")
+            except RuntimeError:  # the client is closed: there is no connection to send on
+                self.abandon()
+                return
+            # If the client drops the task before its first step, nothing of `close` has run.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
 
     @abstractmethod
     def abandon(self) -> None:

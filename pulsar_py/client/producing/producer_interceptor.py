@@ -100,7 +100,7 @@ class ProducerInterceptors:
     def _hearing_of_refusal(self, producer: Producer, message: OutgoingMessage) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:  # raised again; no Exception: cancelled while it waited
+        except BaseException as error:  # raised again; one that is no Exception is a cancellation
             refusal = (
                 error
                 if isinstance(error, Exception)

@@ -84,7 +84,9 @@ class ProducerSchema:
             message.key = None if content is None else schema.encode_key(content)
         message.null_value = schema.is_null(content)
         message.payload = b"" if message.null_value else schema.encode(content)
-        if not isinstance(message.payload, bytes):  # what comes later relies on it, much later
+        if not isinstance(
+            message.payload, bytes
+        ):  # encoding a batch relies on it, and would fail far from here
             raise SchemaSerializationError(
                 f"{self._topic}: {type(schema).__name__}.encode returned "
                 f"{type(message.payload).__name__}, not bytes"

@@ -138,7 +138,6 @@ class TopicProducer(Producer):
         # The error that sends raise once the producer has ended; None before.
         self._refusal: Exception | None = None
         self._opening: asyncio.Task[None] | None = None  # of `start`
-        self._closing: asyncio.Task[None] | None = None
 
     # --- opening -------------------------------------------------------------------------------
 
@@ -207,7 +206,7 @@ class TopicProducer(Producer):
         ):
             return self.submit_nowait(plain_message(payload))
         permits = self._permits
-        if not permits.used:  # seldom enough to look
+        if not permits.used:  # seldom, while a check costs too much for each message
             self._check_loop()
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
@@ -235,7 +234,7 @@ class TopicProducer(Producer):
             type(content) is not bytes
             or not self._values.takes_bytes
             or self._interceptors
-            or permits.waiters_count
+            or permits.waiters_count  # they come first
             or permits.used >= permits.limit > 0
         ):
             return await self._send_and_wait(OutgoingMessage(content))
@@ -323,6 +322,7 @@ class TopicProducer(Producer):
     def _accept(self, message: OutgoingMessage, size: int) -> SendResult:
         if self._is_direct and not self._values.needs_version(message):
             return self._batcher.post(message, size)
+        # Messages behind a deferred one have to wait, too, so that they stay in order.
         self._is_direct = False
         return self._deferred.add(message, size)
 
@@ -378,7 +378,7 @@ class TopicProducer(Producer):
         await self._deferred.drained()
         self._batcher.send_batches()
         entries = self._outbox.outstanding
-        for entry in reversed(entries):  # the last one is done last, as a rule
+        for entry in reversed(entries):  # usually one wait suffices: the last one is done last
             await entry.wait()
         for entry in entries:
             if entry.error is not None:
@@ -386,18 +386,10 @@ class TopicProducer(Producer):
 
     async def close(self) -> None:
         """As `Producer.close`."""
-        if self._closing is None:
-            if self._refusal is None:
-                self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
-            self._is_direct = False
-            try:
-                self._closing = self._context.tasks.spawn(self._close(), "close producer")
-            except RuntimeError:  # the client is closed: nobody is left to tell
-                self.abandon()
-                return
-            # The client may drop the task before its first step.
-            self._closing.add_done_callback(lambda _: self.abandon())
-        await asyncio.wait([self._closing])
+        if self._refusal is None:
+            self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+        self._is_direct = False
+        await self._close_once(self._context.tasks, self._close)
 
     def abandon(self) -> None:
         """End at once, without waiting for anybody. May be called again."""

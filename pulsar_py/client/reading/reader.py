@@ -113,7 +113,11 @@ class Reader:
     async def read_nowait(self) -> Message | None:
         """The next queued message, None if there is none; does not wait for messages.
 
-        It is a coroutine because it acknowledges the message, as `read_next`. Raises as that.
+        It is a coroutine because it acknowledges the message, as `read_next` does. On a reader with
+        a `reader_listener` it takes messages away from the listener.
+
+        Raises:
+            AlreadyClosedError: The reader is closed.
         """
         message = self._consumer.receive_nowait()
         if message is not None:

@@ -199,7 +199,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
                 await asyncio.wait([waiter], timeout=_PATIENCE_MILLIS / 1000)
                 self._check_open()
                 if not await self._reader.has_message_available():
-                    return  # the last ones are gone, or compacted
+                    return  # the expected messages were deleted, or compacted away
         finally:
             del self._refreshes[waiter]
 
@@ -213,7 +213,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
     def _end_refreshes(self) -> None:
         for waiter in self._refreshes:
             if not waiter.done():
-                waiter.set_result(None)  # `refresh` finds out why
+                waiter.set_result(None)  # `refresh` raises AlreadyClosedError then
 
     async def close(self) -> None:
         """Stop updating the view; its contents stay readable. May be called again."""
@@ -250,7 +250,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
     def __repr__(self) -> str:
         return f"TableView({self.topic()}, {len(self._values)} keys)"
 
-    __hash__ = object.__hash__  # of the view, not of what it holds
+    __hash__ = object.__hash__  # by identity: the contents change
 
 
 async def create_table_view(

@@ -156,7 +156,7 @@ def parse(
     broker_metadata = None
     try:
         magic, checksum, size = _unpack_start(data) if len(data) >= _START_SIZE else (0, 0, 0)
-        if magic == CHECKSUM_MAGIC_NUMBER:  # as nearly every entry begins
+        if magic == CHECKSUM_MAGIC_NUMBER:  # nearly all entries begin with it
             whole = data if len(data) < _CHEAP_TO_COPY else memoryview(data)
             covered = whole[CHECKSUM_BLOCK_SIZE:]
             if crc32c(covered) != checksum:
@@ -272,7 +272,7 @@ def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Mess
             return None
         first = _parse_single(bytes(body[start + 4 : start + 4 + metadata_size]))
     except (DecodeError, IndexError, struct.error):
-        return None  # who reads it message by message finds out what is wrong
+        return None  # `_any_sized` reports what is wrong
     if first.payload_size < 0 or 4 + metadata_size + first.payload_size != step:
         return None
     for offset, byte in enumerate(likeness):
@@ -322,7 +322,7 @@ def _any_sized(
                     misses_left -= 1
                     likeness = _likeness(body, position, metadata_size)
                 else:
-                    likeness = None  # the sizes at hand are not those that it stands for
+                    likeness = None  # it stands for the sizes of the message before
                 if single.compacted_out:
                     wanted_bits &= ~(1 << index)
             end = split + payload_size

@@ -380,7 +380,9 @@ class IncomingQueue:
             self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
             self._tell_problem(parsed.key, text)
         if outcome.payload is not None:
-            self._effects.dropped_count -= 1  # the last chunk's permit is the message's
+            self._effects.dropped_count -= (
+                1  # the last chunk's permit is given back with the message
+            )
             self._open(parsed, outcome.payload, context, outcome.chunk_ids)
 
     def _open(

@@ -90,7 +90,7 @@ class SchemaReader:
             schema_version = None
         decoder = self._decoders.get(schema_version)
         if decoder is None:
-            assert schema_version is not None  # None is always there
+            assert schema_version is not None  # the decoder for None always exists
             raise SchemaSerializationError(
                 f"{self._topic}: schema version {int.from_bytes(schema_version, 'big')} was not "
                 "loaded: the broker was asked and did not answer"

@@ -31,7 +31,7 @@ class Waiters:
             if waiter.done() and not waiter.cancelled():
                 self.wake_one()
             else:
-                with suppress(ValueError):  # passed over by a wake-up already
+                with suppress(ValueError):  # removed by a wake-up already
                     self._waiters.remove(waiter)
             raise
 

@@ -68,7 +68,7 @@ class Authentication:
             data = await made if inspect.isawaitable(made) else made
         except PulsarError:
             raise
-        except Exception as error:  # a supplier of the user's may raise anything
+        except Exception as error:  # a user's supplier may raise anything
             raise AuthenticationDataError(f"{self.method_name} credentials: {error!r}") from error
         if not isinstance(data, bytes):
             raise AuthenticationDataError(

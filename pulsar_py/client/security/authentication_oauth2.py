@@ -243,4 +243,4 @@ def _token_in(issuer: str, answer: HttpResponse) -> tuple[bytes, float]:
     try:
         return token.encode(), max(0.0, float(lifetime))
     except (TypeError, ValueError):
-        return token.encode(), 0.0  # as with no lifetime at all: fetched anew each time
+        return token.encode(), 0.0  # without a lifetime: fetched for each use

@@ -107,7 +107,7 @@ async def _ask(
                 answer = await answer
     except CryptoError as error:
         raise CryptoError(f"{what}: {error}") from error
-    except Exception as error:  # a reader of the user's may raise anything
+    except Exception as error:  # a user's reader may raise anything
         raise CryptoError(f"{what}: the key reader failed: {error!r}") from error
     if isinstance(answer, EncryptionKeyInfo):
         return answer

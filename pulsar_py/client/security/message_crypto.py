@@ -309,7 +309,7 @@ class MessageDecryptor:
 def _decryption_errors() -> tuple[type[Exception], ...]:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 60 ms
 
-    return InvalidTag, ValueError  # the latter for an IV of a foreign length
+    return InvalidTag, ValueError  # ValueError for an IV of another length
 
 
 def _keys_of(metadata: MessageMetadata) -> list[tuple[str, bytes, dict[str, str]]]:

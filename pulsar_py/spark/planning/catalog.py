@@ -194,6 +194,7 @@ class TopicCatalog:
             entry = (await consumer.receive(self._options.poll_timeout_millis)).entry
         except ClientTimeoutError:
             return None
+        # A chunked message begins with its first chunk, which a start there has to include.
         return Position(*(entry.chunk_ids[0] if entry.chunk_ids else entry.key))
 
     @asynccontextmanager

@@ -1,7 +1,7 @@
 """Computes ranges of a topic, the limits of micro-batches, and the pieces for tasks (pure).
 
 A `TopicLayout` holds what is known of a topic partition: its ledgers with entries and bytes, the
-open one last. It tells where reading goes on (`TopicLayout.normalize`), how much lies between two
+open one last. It computes where reading goes on (`TopicLayout.normalize`), how much is between two
 positions (`backlog`), what one micro-batch may take (`admit`), and how a range is cut into pieces
 that tasks read side by side (`split`). Bytes within a ledger are estimated by the average size of
 its entries; entries are never divided.
@@ -65,7 +65,7 @@ class DataLoss:
         A broker deletes a ledger once every subscription is behind it, and moves a subscription at
         a ledger's end to the position before the first entry of the next. So the subscription
         stands at the last entry that was read, or before the first entry that is left; if it stands
-        anywhere else, somebody or the expiry of messages has moved it.
+        anywhere else, a user or the expiry of messages has moved it.
 
         Source: ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger in Pulsar.
         """

@@ -346,7 +346,7 @@ class StreamPlanner:
 
     def _cut(self, layout: TopicLayout, target: StreamOffset) -> TopicLayout:
         end = target.positions.get(layout.topic)
-        if end is None:
+        if end is None:  # created after the query started: it reads nothing of it
             return TopicLayout(layout.topic, layout.ledgers[:0], known_end=EARLIEST)
         return layout.until(end)
 
@@ -454,7 +454,7 @@ class StreamPlanner:
         config = ConsumerConfig(
             consumer_type=ConsumerType.Failover,
             initial_position=InitialPosition.Latest if is_at_end else InitialPosition.Earliest,
-            receiver_queue_size=0,
+            receiver_queue_size=0,  # it only acknowledges, and takes no messages
             ack_receipt_enabled=True,
             ack_grouping_time_ms=0,
         )

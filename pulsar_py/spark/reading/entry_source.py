@@ -260,6 +260,7 @@ class BrokerEntrySource:
                     passed = consumer.passed_key
                     self._check(problems)
                     within = _before(messages, piece.end)
+                    # A message in chunks belongs where its last chunk is.
                     for torn in chunks.take_torn():
                         found = await self._look_back(piece.topic, torn)
                         within = sorted([*within, *found], key=_key_of)
@@ -368,10 +369,12 @@ class BrokerEntrySource:
             receiver_queue_size=queue_messages,
             is_read_compacted=self._is_compacted,
             crypto_key_reader=self._crypto_key_reader,
+            # No chunked message may be given up: the limits are off.
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,
             chunk_listener=on_chunk,
             problem_listener=on_problem,
+            # At once, since `_is_more_to_come` asks for their effect right after.
             ack_grouping_time_ms=0,
             keeps_batches=True,
         )

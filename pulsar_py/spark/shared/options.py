@@ -164,8 +164,8 @@ class ReadOptions:
         """Check the options of a read.
 
         Raises:
-            ConfigurationError: One is unknown, missing, or has a value that makes no sense; the
-                message names it and the value.
+            ConfigurationError: One is unknown, missing, or has a value that is not valid; the
+                message names both.
         """
         given = _Given(options)
         client = given.client()
@@ -245,8 +245,8 @@ class WriteOptions:
         """Check the options of a write.
 
         Raises:
-            ConfigurationError: One is unknown, missing, or has a value that makes no sense; the
-                message names it and the value.
+            ConfigurationError: One is unknown, missing, or has a value that is not valid; the
+                message names both.
         """
         given = _Given(options)
         writes = cls(
@@ -467,7 +467,7 @@ class _Given:
             )
 
     def refuse(self, name: str, why: str) -> None:
-        """Refuse an option that makes no sense for this query."""
+        """Refuse an option that is not allowed for this query."""
         self._known[name.lower()] = name
         if name.lower() in self._values:
             raise ConfigurationError(f"{name}: {self._values[name.lower()]!r}: {why}")

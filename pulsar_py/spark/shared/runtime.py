@@ -3,7 +3,7 @@
 Spark calls sources and sinks from plain functions, in planners and in workers that are forked
 before any module of ours is loaded and then serve many tasks. `LoopThread.call` runs a coroutine on
 the loop and waits for its result: cross it once a batch, never once a row. Tasks with the same
-settings share a client, because Spark reuses a worker; a client that nobody has used for
+settings share a client, because Spark reuses a worker; a client that was unused for
 `IDLE_SECONDS` is closed when another is asked for. A process that was forked after the loop began
 gets a loop of its own.
 """

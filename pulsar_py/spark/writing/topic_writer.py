@@ -139,6 +139,7 @@ class TopicWriter:
         options: dict[str, Any],  # Any: by option
     ) -> None:
         next_id: int | None = None
+        # The producer sends delayed messages alone, and so ends the entry before.
         is_alone = "deliver_at" in options or sender.takes_alone(size)
         if self._unit is not None and sender.resumption is not None:
             sequence_id = self._unit.sequence_id(self._rows_count)

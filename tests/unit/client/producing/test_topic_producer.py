@@ -408,7 +408,7 @@ async def test_a_failure_nobody_waits_for_is_logged(broker: ScriptedBroker) -> N
     finally:
         outbox_logger.removeHandler(handler)
     (text,) = [each.getMessage() for each in records]
-    assert "t: 1 messages failed, and nobody waits for them: " in text
+    assert "t: 1 messages failed, and their results were not awaited: " in text
 
 
 @simulated
