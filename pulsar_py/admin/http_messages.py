@@ -18,13 +18,17 @@ from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 
-from pulsar_py.admin.json_text import MAX_PIECE_UNITS, json_pieces, units_of
+from pulsar_py.admin.json_text import MAX_PIECE_UNITS, EncodedJson, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.work import Turns
 from pulsar_py.server.security.peer import Peer
 
 JSON = "application/json"
 HTML = "text/html;charset=iso-8859-1"
 TEXT = "text/plain"
+
+CHARACTERS_A_UNIT: Final = 20
+"""Characters of encoded JSON that stand for a unit of work."""
 
 MAX_JSON_BODY_BYTES: Final = 256 * 1024
 """Most a body may have that is read as JSON: it is parsed in one turn of the loop, which takes up
@@ -129,6 +133,15 @@ async def encoded_in_turns(response: Response) -> Response:
         parts.append(piece.encode())
         await asyncio.sleep(0)
     return replace(response, body=b"".join(parts), large_value=None)
+
+
+async def encoded_part(value: object, turns: Turns) -> EncodedJson:
+    """A part of an answer with many parts, as text."""
+    pieces: list[str] = []
+    for piece in json_pieces(value):
+        pieces.append(piece)
+        await turns.take(min(len(piece) // CHARACTERS_A_UNIT, MAX_PIECE_UNITS))
+    return EncodedJson(pieces)
 
 
 def optional_json_response(value: object | None) -> Response:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pulsar_py.admin.http_messages import encoded_part
+from pulsar_py.admin.json_text import EncodedJson
 from pulsar_py.admin.resources.topic_stats_json import (
     CONSUMER_UNITS,
     PUBLISHER_UNITS,
@@ -44,7 +46,7 @@ class PartitionedStats:
         self._turns = turns
         self._metadata = {"partitions": partitions_count, "deleted": False}
         self._per_partition = per_partition
-        self._parts: dict[str, Json] = {}
+        self._parts: dict[str, EncodedJson] = {}
         self._is_empty = True  # nothing was added so far
         self._total: Json = {}
         self._publishers: dict[object, Json] = {}
@@ -54,7 +56,7 @@ class PartitionedStats:
     async def add(self, name: str, part: Json) -> None:
         """Take in the statistics of the partition of that name; nobody changes them any more."""
         if self._per_partition:
-            self._parts[name] = part
+            self._parts[name] = await encoded_part(part, self._turns)
         self._is_empty = False
         await self._turns.take(TOPIC_UNITS)
         _add(self._total, part, but=("publishers", "subscriptions", "ownerBroker"))

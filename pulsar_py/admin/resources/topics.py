@@ -16,6 +16,7 @@ from pulsar_py.admin.http_messages import (
     Request,
     Response,
     UnreadableBodyError,
+    encoded_part,
     json_response,
     optional_json_response,
 )
@@ -431,7 +432,9 @@ class Topics:
         async for part in partitions_in_turns(name, partitions_count):
             topic = await self._partition(part)
             if topic is not None:
-                parts[str(part)] = await _internal_stats_json(topic, turns)
+                parts[str(part)] = await encoded_part(
+                    await _internal_stats_json(topic, turns), turns
+                )
         metadata = {"partitions": partitions_count, "deleted": False}
         return json_response({"metadata": metadata, "partitions": parts})
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_py.admin.json_text import TEXT_UNIT, json_pieces, units_of, without_nulls
+from pulsar_py.admin.json_text import TEXT_UNIT, EncodedJson, json_pieces, units_of, without_nulls
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["x" * 3 * TEXT_UNIT]),
@@ -42,6 +42,15 @@ def test_no_piece_has_more_units_than_it_may(value: Any) -> None:
     ends = [sum(map(piece.count, (",", ":", "]", "}"))) for piece in pieces]
     assert max(ends) <= 2 * 100
     assert len(pieces) >= units_of(value, 10**6) // 100
+
+
+def test_what_is_encoded_already_stands_where_it_belongs() -> None:
+    def encoded(value: Any) -> EncodedJson:
+        return EncodedJson(json_pieces(value))
+
+    value = {"a": 1, "b": encoded({"x": [1, None]}), "c": [encoded(2), 3, encoded([4])]}
+    assert "".join(json_pieces(value)) == '{"a":1,"b":{"x":[1,null]},"c":[2,3,[4]]}'
+    assert "".join(json_pieces(encoded("z"))) == '"z"'
 
 
 def test_counting_units_stops_at_the_limit() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from pulsar_py.admin.json_text import json_pieces, without_nulls
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.topic_stats_json import topic_stats_json
 from pulsar_py.common.work import Turns
@@ -18,7 +20,7 @@ async def sum_of(parts: Mapping[str, Json], *, per_partition: bool = True) -> Js
     stats = PartitionedStats(Turns(), partitions_count=len(parts), per_partition=per_partition)
     for name, part in parts.items():
         await stats.add(name, part)
-    return await stats.json()
+    return json.loads("".join(json_pieces(await stats.json())))  # type: ignore[no-any-return]
 
 
 async def test_partitions_are_added_up_by_name() -> None:
@@ -34,7 +36,7 @@ async def test_partitions_are_added_up_by_name() -> None:
     assert len(stats["publishers"]) == 1
     assert stats["oldestBacklogMessageAgeSeconds"] == -1
     assert stats["metadata"] == {"partitions": 2, "deleted": False}
-    assert stats["partitions"] == {"a": one, "b": one}
+    assert stats["partitions"] == {"a": without_nulls(one), "b": without_nulls(one)}
     assert "ownerBroker" not in stats
 
 
