@@ -15,6 +15,7 @@ from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.refused_topics import REASONS
 
 STORAGE_METRICS = {
     "journal_groups_count": ("pulsar_py_storage_journal_groups_total", "counter"),
@@ -38,6 +39,9 @@ Over the limit: `managedLedgerMaxUnackedRangesToPersist` and its like warn and d
 persisted: what neither a cursor ledger nor the metadata store took at the last write; it comes
 again after a crash.
 """
+
+REFUSED = "pulsar_py_refused_topics_total"
+"""Topics that were not opened, or not read further, because they need what is not there."""
 
 OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -73,7 +77,18 @@ class Metrics:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
         lines += self._cursor_lines(cluster)
+        lines += self._refused_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
+
+    def _refused_lines(self, cluster: str) -> list[str]:
+        """Refusals by reason, of a broker of a cluster."""
+        refused = self._broker.refused_topics
+        if refused is None:
+            return []
+        return [f"# TYPE {REFUSED} counter"] + [
+            f'{REFUSED}{{cluster="{cluster}",reason="{reason}"}} {refused.counts[reason]}'
+            for reason in REASONS
+        ]
 
     def _cursor_lines(self, cluster: str) -> list[str]:
         lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}
