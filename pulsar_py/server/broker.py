@@ -228,6 +228,16 @@ class BrokerService:
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
 
+    async def check_ready(self) -> None:
+        """Return if topics can be looked up and written; nothing is changed.
+
+        Raises:
+            ServiceNotReadyError: The session with the metadata store is in doubt.
+            StoreUnavailableError: No ledger could be created now.
+        """
+        self.namespaces.check_session()
+        await self.ledger_store.check_takes(self._ledger_options)
+
     async def close(self) -> None:
         """Unload every topic with everything written, give up ownership, stop the timers."""
         timeout_seconds = self.config.brokerShutdownTimeoutMs / 1000
