@@ -143,6 +143,10 @@ class BoundedLedgers(BookKeeperLedgerStore):
         self.largest.check(options)
         return await super().create(listener, options)
 
+    async def check_takes(self, options: LedgerOptions) -> None:
+        """Return if there are bookies enough."""
+        await self._cluster.choose(options.ensemble_size)
+
 
 class ClusterStores:
     """The clients of one broker or command; `close` ends those that no broker closes."""

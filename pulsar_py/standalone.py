@@ -213,6 +213,7 @@ class Broker:
             clock=clock,
             chance=self._chance,
             ledger_options=self._ledger_options,
+            is_of_cluster=self._is_of_cluster,
             authenticators=self._authenticators,
         )
         self._service = service

@@ -187,6 +187,7 @@ def read_ledger(
 def orphans(output: str, **places: Any) -> None:  # Any: as above
     """Ledgers of Pulsar's that no topic, cursor or schema names; they are not deleted.
 
+    Where clusters share a BookKeeper, those of the others are among them: look at the column.
     One that was created a moment ago may be among them: its name is written afterwards.
     """
     from pulsar_py.cli.ledger_jobs import find_orphans  # noqa: PLC0415 - for --help

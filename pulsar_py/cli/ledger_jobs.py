@@ -20,7 +20,7 @@ from pulsar_py.server.schema_registry import SchemaRegistry
 
 RECORDS_AT_ONCE = 64
 _READ_BYTES = 1024 * 1024
-_NAMES = ("ledger", "state", "last_entry", "bytes", "component", "owner")
+_NAMES = ("ledger", "state", "last_entry", "bytes", "component", "cluster", "owner")
 _OWNERS = ("pulsar/managed-ledger", "pulsar/schemaId", "pulsar/compactedTopic")
 _DIGESTS = {DigestType.HMAC: "MAC"}
 
@@ -163,6 +163,7 @@ async def _rows(records: LedgerRecords, ledger_ids: Sequence[int]) -> list[Row]:
             "bytes": metadata.length_bytes if metadata.is_closed else None,
             "application": known.get(labels.APPLICATION),
             "component": known.get(labels.COMPONENT),
+            "cluster": known.get(labels.CLUSTER),
             "owner": owner,
         }
 

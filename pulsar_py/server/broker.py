@@ -57,6 +57,7 @@ from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
 from pulsar_py.server.topics.topic import Topic, TopicContext
@@ -86,16 +87,19 @@ class BrokerService:
         clock: Clock,
         chance: random.Random | None = None,
         ledger_options: LedgerOptions | None = None,
+        is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one clusters share.
 
         `ledger_options` are those of new ledgers where no policy says otherwise; None: one copy.
+        A broker `is_of_cluster` refuses topics that others left and it can't go on with.
         Without `authenticators` everybody is let in.
         """
         self.config = config
         self.clock = clock
         self._ledger_options = ledger_options or LedgerOptions()
+        self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
         self.metadata = metadata
         self._tasks = TaskOwner("broker")
@@ -160,6 +164,7 @@ class BrokerService:
             new_producer_name=self._producer_names.new_name,
             on_topic_lost=self._on_topic_lost,
             receipts=SendReceiptEncoder(),
+            refused=self.refused_topics,
             unacked_limit=BrokerUnackedLimit(
                 max_unacked_messages=config.maxUnackedMessagesPerBroker,
                 blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
@@ -223,6 +228,16 @@ class BrokerService:
         stored = await self.metadata.get(path)
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
+
+    async def check_ready(self) -> None:
+        """Return if topics can be looked up and written; nothing is changed.
+
+        Raises:
+            ServiceNotReadyError: The session with the metadata store is in doubt.
+            StoreUnavailableError: No ledger could be created now.
+        """
+        self.namespaces.check_session()
+        await self.ledger_store.check_takes(self._ledger_options)
 
     async def close(self) -> None:
         """Unload every topic with everything written, give up ownership, stop the timers."""

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +122,9 @@ def client(url: str) -> Iterator[pulsar.Client]:
 def test_what_was_confirmed_survives_kill_9_and_an_empty_directory(broker: BrokerCommand) -> None:
     line = broker.start()
     assert line.startswith(f"pulsar-py ready: {broker.url} http://127.0.0.1:{broker.web_port} ")
+    ready = f"http://127.0.0.1:{broker.web_port}/admin/v2/brokers/ready"
+    with urllib.request.urlopen(ready, timeout=10) as answer:
+        assert answer.read() == b"ok"
     topic = "persistent://public/default/kept"
     with client(broker.url) as first:
         consumer = first.subscribe(topic, "sub", pulsar.ConsumerType.Shared)

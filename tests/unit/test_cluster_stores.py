@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.cluster_stores import (
     BoundedLedgers,
     ClusterAddresses,
@@ -14,12 +15,18 @@ from pulsar_py.cluster_stores import (
     ClusterStoreSettings,
     LargestQuorums,
 )
-from pulsar_py.common.errors import ConfigurationError, StorageError, UnsupportedClusterError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    NotEnoughBookiesError,
+    StorageError,
+    UnsupportedClusterError,
+)
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
 from pulsar_py.zookeeper import jute
 from pulsar_py.zookeeper.messages import ErrorCode, Operation
+from tests.unit.bookkeeper.scripted_cluster import ScriptedCluster, with_cluster
 from tests.unit.zookeeper.scripted_server import ScriptedServer
 
 
@@ -126,3 +133,19 @@ def test_a_message_of_the_largest_size_fits_a_bookies_frame() -> None:
     assert (
         ClusterStoreSettings(addresses=addresses).bookkeeper.connection.max_frame_bytes == 5253120
     )
+
+
+def test_a_store_takes_ledgers_while_there_are_bookies_enough() -> None:
+    async def test(scripted: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await BoundedLedgers.connect(
+            scripted.metadata, scripted.clock, scripted.ids, chance=Random(1)
+        )
+        await store.check_takes(LedgerOptions(3, 2, 2))
+        await scripted.unregister(scripted.bookies[0])
+        await store.check_takes(LedgerOptions(2, 2, 2))
+        with pytest.raises(NotEnoughBookiesError, match="3 bookies are needed, 2 take entries"):
+            await store.check_takes(LedgerOptions(3, 2, 2))
+        assert not any(bookie.asked for bookie in scripted.bookies)
+        await store.close()
+
+    with_cluster(test)

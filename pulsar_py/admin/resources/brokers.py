@@ -20,6 +20,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, get
+from pulsar_py.common.errors import ServiceNotReadyError, StoreUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -102,7 +103,16 @@ class Brokers:
         raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """`ok`; while the broker starts there is nobody to answer."""
+        """`ok` when topics can be served; while the broker starts there is nobody to answer.
+
+        Raises:
+            HttpError: 503, with the reason: the metadata session is in doubt, or no ledger could be
+                created. The process lives all the same, and gets ready by itself.
+        """
+        try:
+            await self._broker.check_ready()
+        except (ServiceNotReadyError, StoreUnavailableError) as error:
+            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         return text_response("ok")
 
     async def version(self, request: Request) -> Response:  # noqa: ARG002

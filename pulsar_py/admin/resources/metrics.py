@@ -16,6 +16,7 @@ from pulsar_py.admin.router import Route
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.refused_topics import REASONS
 
 STORAGE_METRICS = {
     "journal_groups_count": ("pulsar_py_storage_journal_groups_total", "counter"),
@@ -63,6 +64,9 @@ again after a crash.
 SUBSCRIPTIONS_A_UNIT = 10
 """Subscriptions whose consumers are counted, for one unit of work."""
 
+REFUSED = "pulsar_py_refused_topics_total"
+"""Topics that were not opened, or not read further, because they need what is not there."""
+
 OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -102,6 +106,7 @@ class Metrics:
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
         lines += self._metadata_lines(cluster)
         lines += await self._cursor_lines(cluster, turns)
+        lines += self._refused_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
 
     def _metadata_lines(self, cluster: str) -> list[str]:
@@ -113,6 +118,16 @@ class Metrics:
             part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
             part.append(f"{name}{end}{{{text}}} {value:.15g}")
         return [line for part in lines.values() for line in part]
+
+    def _refused_lines(self, cluster: str) -> list[str]:
+        """Refusals by reason, of a broker of a cluster."""
+        refused = self._broker.refused_topics
+        if refused is None:
+            return []
+        return [f"# TYPE {REFUSED} counter"] + [
+            f'{REFUSED}{{cluster="{cluster}",reason="{reason}"}} {refused.counts[reason]}'
+            for reason in REASONS
+        ]
 
     async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:
         lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}

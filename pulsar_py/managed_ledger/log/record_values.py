@@ -7,6 +7,8 @@ read; plain ones are written.
 
 A newer version may have fields that are unknown here. They are kept, and written again.
 
+Third-party packages it may import: cramjam, protobuf, zstandard.
+
 Source: MetaStoreImpl in Pulsar's managed-ledger, CompressionCodecProvider.
 """
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.clock import Clock
@@ -34,7 +34,12 @@ from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.dispatch.filtering import EntryFilter, MarkerFilter, summary_of
+from pulsar_py.server.dispatch.filtering import (
+    EntryFilter,
+    MarkerFilter,
+    TransactionStop,
+    summary_of,
+)
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatcher
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
@@ -86,7 +91,9 @@ class PersistentSubscription(Subscription):
         is_replicated: bool = False,
         properties: Mapping[str, str] | None = None,
         broker_unacked_limit: BrokerUnackedLimit | None = None,
+        on_transaction: Callable[[Position], None] | None = None,
     ) -> None:
+        """With `on_transaction` it is told of a transaction's entry, and none is delivered."""
         super().__init__(owner, name, clock=clock, is_durable=cursor.is_durable)
         self.ledger = ledger
         self.cursor = cursor
@@ -95,6 +102,7 @@ class PersistentSubscription(Subscription):
         self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
+        self._on_transaction = on_transaction
         self._grace: asyncio.TimerHandle | None = None  # A reader's consumer is awaited.
         self._expired_count = 0
         self._expired_rate = 0.0
@@ -113,6 +121,8 @@ class PersistentSubscription(Subscription):
 
     def entry_filters(self) -> Sequence[EntryFilter]:
         """The filters of its entries: markers are never delivered."""
+        if self._on_transaction is not None:
+            return (TransactionStop(self._on_transaction), MarkerFilter())
         return (MarkerFilter(),)
 
     def last_confirmed_entry(self) -> Position:

@@ -292,6 +292,7 @@ class PersistentTopic(Topic):
             clock=self.context.clock,
             properties=properties,
             broker_unacked_limit=self.context.unacked_limit,
+            on_transaction=None if self.context.refused is None else self._on_transaction,
         )
         self._subscriptions[name] = subscription
         return subscription
@@ -359,6 +360,14 @@ class PersistentTopic(Topic):
         for subscription in list(self._subscriptions.values()):
             assert isinstance(subscription, PersistentSubscription)
             subscription.on_max_read_position_moved()
+
+    def _on_transaction(self, position: Position) -> None:
+        """A transaction's entry was read, which is not served: nobody reads up to it any more."""
+        before = Position(position.ledger_id, position.entry_id - 1)
+        if before < self._max_read_position:
+            self.move_max_read_position(before)
+            assert self.context.refused is not None, "only a broker of a cluster looks for them"
+            self.context.refused.note_transaction(self.name, position)
 
     def last_readable_position(self) -> Position:
         """Position of the last message that may be dispatched, `EARLIEST` if there is none."""

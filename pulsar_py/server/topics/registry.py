@@ -36,6 +36,7 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
@@ -195,6 +196,7 @@ class TopicRegistry:
         topic_settings = await self._settings_of(name)
         topic: Topic
         if name.is_persistent:
+            await self._check_not_refused(name)
             topic = await self._open_persistent(name, topic_settings, creates=creates)
         else:
             topic = NonPersistentTopic(name, topic_settings, self._context)
@@ -228,6 +230,30 @@ class TopicRegistry:
             if isinstance(error, (ManagedLedgerError, StorageError)):
                 raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
             raise
+
+    async def _check_not_refused(self, name: TopicName) -> None:
+        """Return if the topic may be served; before anything of it is opened.
+
+        Raises:
+            NotAllowedError: It needs what is not there.
+        """
+        refused = self._context.refused
+        if refused is None:
+            return
+        resources = self._resources
+        namespace = name.namespace_name
+        refused.check_policies(
+            name,
+            await resources.namespaces.get(namespace),
+            await resources.local_policies.get(namespace),
+            await self._topic_policies_of(name),
+        )
+        found = await resources.local.get(paths.managed_ledger(name.managed_ledger_name))
+        if found is not None:
+            try:
+                refused.check_record(name, found.value)
+            except StorageError as error:
+                raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
 
     def _check_served(self, name: TopicName) -> None:
         if self._is_closed:

@@ -45,6 +45,7 @@ from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
 
 PRODUCER_UNITS: Final = 5
@@ -58,10 +59,12 @@ class TopicContext(ProducerContext):
     Attributes:
         on_topic_lost: Another owner has the topic: forget it, without writing anything.
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
+        refused: Says which topics are not served; None where there was never another broker.
     """
 
     on_topic_lost: Callable[[Topic], None]
     unacked_limit: BrokerUnackedLimit | None = None
+    refused: RefusedTopics | None = None
 
 
 class TopicState(Enum):

@@ -129,7 +129,7 @@ def test_orphans_are_what_nothing_names_and_pulsar_made(capsys: pytest.CaptureFi
         stored.ledgerInfo.add(ledgerId=named.ledger_id)
         await scripted.metadata.put(f"/managed-ledgers/{NAME}", stored.SerializeToString())
         assert await find_orphans(cluster, "json") == 0
-        assert [row["ledger"] for row in lines(capsys)] == [lost.ledger_id]
+        assert [(row["ledger"], row["cluster"]) for row in lines(capsys)] == [(lost.ledger_id, "c")]
         assert (await store.info(lost.ledger_id)).ledger_id == lost.ledger_id
 
     looking(test)

@@ -69,3 +69,19 @@ async def test_a_metadata_store_on_zookeeper_has_its_figures() -> None:
     assert f"pulsar_py_zookeeper_latency_ms_sum{{{labels}}} 2" in page
     exported = {line.split()[2] for line in page if line.startswith("# TYPE pulsar_py_zookeeper")}
     assert exported == {name for name, _ in ZOOKEEPER_METRICS.values()}
+
+
+async def test_refused_topics_of_a_cluster_are_counted_by_reason() -> None:
+    async with Broker(is_of_cluster=True) as broker:
+        assert broker.service.refused_topics is not None
+        broker.service.refused_topics.counts["shadow"] += 2
+        page = (await Admin(broker.service).call("GET", "/metrics")).body.decode().splitlines()
+    name = "pulsar_py_refused_topics_total"
+    assert f"# TYPE {name} counter" in page
+    assert f'{name}{{cluster="standalone",reason="shadow"}} 2' in page
+    assert f'{name}{{cluster="standalone",reason="transactions"}} 0' in page
+
+
+async def test_a_standalone_broker_refuses_no_topics(admin: Admin) -> None:
+    page = (await admin.call("GET", "/metrics")).body.decode()
+    assert "pulsar_py_refused_topics_total" not in page
