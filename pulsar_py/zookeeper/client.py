@@ -169,6 +169,8 @@ class ZooKeeperClient:
         A read whose connection is lost is sent again over the next one, a change never.
         """
         seconds = self._settings.operation_timeout_seconds
+        if is_change and self.session.number:
+            self._check_session()  # in doubt nobody waits, either
         has_room = is_sent = False
         try:
             async with asyncio.timeout(seconds):
@@ -187,22 +189,24 @@ class ZooKeeperClient:
                         if is_change:
                             self._raise_unanswered(str(error), is_change=True)
         except TimeoutError:
-            if not has_room:
-                raise MetadataUnavailableError(
-                    f"{self._address}: no room for {seconds:g} s: "
-                    f"{self._counters.under_way_count} requests are not answered"
-                ) from None
-            if not is_sent:
-                raise MetadataUnavailableError(
-                    f"{self._address}: no connection for {seconds:g} s: {self._last_failure}"
-                ) from None
-            self._raise_unanswered(f"not within {seconds:g} s", is_change=is_change)
+            if is_sent:
+                self._raise_unanswered(f"not within {seconds:g} s", is_change=is_change)
+            self._raise_unsent(has_room=has_room)
         finally:
             if has_room:
                 self._room.give_back(len(record))
         if answer.error in _CONNECTION_ERRORS:
             connection.lose(f"{self._server} answered {ErrorCode(answer.error).name}")
         return answer
+
+    def _raise_unsent(self, *, has_room: bool) -> NoReturn:
+        seconds = self._settings.operation_timeout_seconds
+        what, why = "room", f"{self._counters.under_way_count} requests are not answered"
+        if has_room:
+            what, why = "connection", self._last_failure
+        raise MetadataUnavailableError(
+            f"{self._address}: no {what} for {seconds:g} s: {why}"
+        ) from None
 
     def _raise_unanswered(self, reason: str, *, is_change: bool) -> NoReturn:
         if is_change:

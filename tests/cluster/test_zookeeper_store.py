@@ -193,8 +193,20 @@ async def test_an_answer_larger_than_a_request_may_be_is_read(setting: Setting) 
     name = "n" * 1000
     await asyncio.gather(*(setting.store.put(f"/p/{name}{i}", b"") for i in range(1500)))
     assert len(await setting.store.children("/p")) == 1500
+    before = setting.store.statistics().changes.answered_count
     await setting.store.delete_recursive("/p")
     assert await setting.store.children("/") == []
+    assert setting.store.statistics().changes.answered_count - before < 20, "by the batch"
+
+
+async def test_a_batch_of_deletes_that_fails_is_done_one_by_one(setting: Setting) -> None:
+    for path in ("/p/a", "/p/b/c", "/p/d"):
+        await setting.store.put(path, b"")
+    assert await setting.store._delete_batch(["/p/a", "/p/missing"])
+    assert await setting.store.children("/p") == ["b", "d"]
+    assert not await setting.store._delete_batch(["/p/d", "/p/b"]), "it has a child"
+    assert await setting.store.children("/p") == ["b"]
+    assert await setting.store.children("/p/b") == ["c"]
 
 
 async def test_thousands_of_requests_are_under_way_at_once(setting: Setting) -> None:

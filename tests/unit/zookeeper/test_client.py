@@ -383,3 +383,20 @@ def test_what_became_of_connections_and_requests_is_counted() -> None:
         assert counted.session_timeout_millis == 6000
 
     with_client(test)
+
+
+def test_in_doubt_a_change_does_not_wait_for_a_connection() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.stop()
+        await asyncio.sleep(5.5)
+        began = VirtualClock().monotonic_seconds()
+        with pytest.raises(SessionInDoubtError):
+            await client.request(*SYNC, is_change=True)
+        assert VirtualClock().monotonic_seconds() == began
+        await server.start()
+        await client.request(*SYNC, is_change=False)
+        await client.request(*SYNC, is_change=True)
+
+    with_client(test)
