@@ -1,4 +1,5 @@
 """Managed ledgers and their cursors: positions, acknowledgements, trimming; never the wire.
 
-Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
+Third-party packages it may import: cramjam, protobuf, pyroaring, sortedcontainers,
+zstandard.
 """

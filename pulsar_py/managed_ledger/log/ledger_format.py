@@ -7,15 +7,14 @@
 
 The value may be compressed, a setting of Apache Pulsar: 0x47 0x78, the size of a metadata
 message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
-the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
-ledgers are kept as they were.
+the compressed message. We write plain ones and read all. Fields of offloaded ledgers are kept as
+they were.
 
 Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -26,8 +25,8 @@ from google.protobuf.message import DecodeError
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.log.record_compression import inflate
 from pulsar_py.proto.MLDataFormats_pb2 import (
-    CompressionType,
     ManagedLedgerInfo,
     ManagedLedgerInfoMetadata,
 )
@@ -180,7 +179,7 @@ def decompressed(value: bytes) -> bytes:
     """The plain message of a value that may be compressed.
 
     Raises:
-        CorruptDataError: It is cut short, or compressed in a way that is not read here.
+        CorruptDataError: It is cut short, damaged, or compressed in an unknown way.
     """
     if value[:2] != _COMPRESSED_MAGIC:
         return value
@@ -190,9 +189,4 @@ def decompressed(value: bytes) -> bytes:
         header.ParseFromString(value[_HEADER_BYTES:end])
     except DecodeError as error:
         raise CorruptDataError(f"compressed record's header can't be read: {error}") from error
-    if header.compressionType == CompressionType.NONE:
-        return value[end:]
-    if header.compressionType == CompressionType.ZLIB:
-        return zlib.decompress(value[end:])
-    name = CompressionType.Name(header.compressionType)
-    raise CorruptDataError(f"record is compressed with {name}, which is not supported here")
+    return inflate(header.compressionType, value[end:], header.uncompressedSize)
