@@ -77,6 +77,20 @@ class ApacheBroker:
     def web_service_url(self) -> str:
         return f"http://127.0.0.1:{self._web_port}"
 
+    def initialize_cluster(self) -> None:
+        """Write down what a new cluster has, as Apache Pulsar's own tool does; again is harmless."""
+        command = java(
+            "org.apache.pulsar.PulsarClusterMetadataSetup",
+            "--cluster", self.cluster,
+            "--metadata-store", self._zookeeper_url, "--configuration-metadata-store", self._zookeeper_url,
+            "--web-service-url", self.web_service_url, "--broker-service-url", self.service_url,
+            "--initial-num-stream-storage-containers", 0,
+            pom=BROKER_POM,
+        )  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"no metadata of a cluster: {done.stdout[-2000:]}")
+
     def start(self) -> None:
         """Return when it has registered itself and answers."""
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,6 @@ HOST: Final = "127.0.0.1"
 """Where every bookie listens."""
 
 _SETTINGS: Final = """
-listeningInterface=lo
 allowLoopback=true
 allowMultipleDirsUnderSameDiskPartition=true
 httpServerEnabled=true
@@ -61,7 +60,6 @@ class BookieProcess:
         directory: Path,
         zookeeper: ZooKeeperProcess | ZooKeeperEnsemble,
         *,
-        advertised_host: str = HOST,
         settings: Mapping[str, object] | None = None,
         java_options: tuple[str, ...] = (),
     ) -> None:
@@ -70,15 +68,12 @@ class BookieProcess:
         Args:
             directory: For its configuration, its entries and its log.
             zookeeper: Where it registers.
-            advertised_host: Where clients look for it, on its port; 127.0.0.2 and so on are free
-                for a proxy that forwards to `HOST`.
             settings: More lines of its configuration.
             java_options: More options of its JVM.
         """
         self.directory = directory
         self.port = free_port()
         self.http_port = free_port()
-        self._advertised_host = advertised_host
         self._settings = dict(settings or {})
         self._java_options = java_options
         self._zookeeper = zookeeper
@@ -86,14 +81,14 @@ class BookieProcess:
 
     @property
     def bookie_id(self) -> str:
-        return f"{self._advertised_host}:{self.port}"
+        return f"{HOST}:{self.port}"
 
     def configure(self) -> Path:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "bookie.conf"
         config.write_text(
             f"{_SETTINGS}bookiePort={self.port}\nzkTimeout={SESSION_MILLIS}\n"
-            f"advertisedAddress={self._advertised_host}\nhttpServerPort={self.http_port}\n"
+            f"advertisedAddress={HOST}\nhttpServerPort={self.http_port}\n"
             f"metadataServiceUri=zk+hierarchical://{self._zookeeper.hosts}{ROOT}\n"
             f"journalDirectories={self.directory / 'journal'}\n"
             f"ledgerDirectories={self.directory / 'ledgers'}\n"
@@ -234,10 +229,9 @@ class BookKeeperCluster:
         bookies_count: int,
         *,
         zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
-        advertised_hosts: Mapping[int, str] | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        """Bookies are numbered from 1; `advertised_hosts` are of those that have a proxy.
+        """`settings` are more lines of each bookie's configuration.
 
         `zookeeper` None: one of its own.
         """
@@ -246,7 +240,6 @@ class BookKeeperCluster:
             BookieProcess(
                 directory / f"bookie-{number}",
                 self.zookeeper,
-                advertised_host=(advertised_hosts or {}).get(number, HOST),
                 settings=settings,
             )
             for number in range(1, bookies_count + 1)

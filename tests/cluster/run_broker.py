@@ -12,6 +12,7 @@ import signal
 
 import uvloop
 
+from pulsar_py.common.log_format import TextFormatter
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
 from tests.cluster.store_factories import OnBookKeeper, OnZooKeeper
@@ -45,6 +46,7 @@ async def serve(chosen: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s %(message)s %(args)s")
-    logging.getLogger().setLevel(logging.INFO)
+    handler = logging.StreamHandler()
+    handler.setFormatter(TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     uvloop.run(serve(options()))

@@ -1,4 +1,6 @@
-"""A broker of ours under load while it is killed, or bookies die, freeze, or take no more entries.
+"""A broker of ours under load while it is killed, or its bookies fail.
+
+They die, freeze, take no more entries, are all away, or behind a bad network.
 
 What is promised: what was confirmed is there afterwards, in order; and nothing is confirmed that
 bookies do not have. How long the slowest send took is printed.
@@ -18,7 +20,12 @@ from typing import Final
 import pulsar
 import pytest
 
-from tests.cluster.bookie_process import BookieProcess, BookKeeperCluster
+from pulsar_py.common.clock import SystemClock
+from pulsar_py.proto.DataFormats_pb2 import BookieServiceInfoFormat
+from pulsar_py.testing.faulty_proxy import Faults, FaultyProxy
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
+from tests.cluster.bookie_process import HOST, ROOT, BookieProcess, BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.our_broker import OurBroker
 from tests.integration.test_kill9 import History, run_rounds
@@ -223,3 +230,54 @@ async def test_a_bookie_that_takes_no_more_entries_is_replaced(
         assert await check(broker, sender, capsys) < 5.0
     finally:
         await asyncio.to_thread(full.set_read_only, False)
+
+
+async def divert(cluster: BookKeeperCluster, bookie: BookieProcess, port: int) -> None:
+    """Let clients that ask from now on look for a bookie at another port."""
+    address = ZooKeeperAddress.parse(cluster.zookeeper.url)
+    store = await ZooKeeperMetadataStore.open(address, SystemClock())
+    path = f"{ROOT}/available/{bookie.bookie_id}"
+    found = await store.get(path)
+    assert found is not None
+    registration = BookieServiceInfoFormat.FromString(found.value)
+    endpoint = next(each for each in registration.endpoints if each.protocol == "bookie-rpc")
+    endpoint.port = port
+    await store.put(path, registration.SerializeToString(), expected_version=found.version)
+    await store.close()
+
+
+async def test_a_bookie_behind_a_bad_network_loses_nothing(
+    cluster: BookKeeperCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distant, *others = cluster.bookies
+    proxy = FaultyProxy(HOST, distant.port, random.Random(7))
+    await proxy.start()
+    broker = OurBroker(tmp_path, cluster.zookeeper.url, settings=SETTINGS)
+    try:
+        await divert(cluster, distant, proxy.port)
+        others[0].kill()  # those that are left have to take every entry
+        await until(lambda: not others[0].is_registered())
+        await asyncio.to_thread(broker.start)
+        sender = Sender(broker.service_url, "persistent://public/default/network")
+        await sender.more(200)
+        assert proxy.connections_count
+        for _ in range(5):
+            proxy.cut()
+            await sender.more(50)
+        proxy.stall()
+        await sender.more(50)
+        await asyncio.sleep(10)  # longer than requests to bookies may take
+        proxy.resume()
+        proxy.faults = Faults(delay_seconds=(0.01, 0.05), piece_bytes=7)
+        proxy.cut()
+        await sender.more(100)
+        proxy.faults = Faults(drop_every_seconds=0.5)  # one way or both, and nobody is told
+        proxy.cut()
+        await sender.more(500)
+        proxy.calm()
+        await check(broker, sender, capsys)
+        assert proxy.seen["drop"]
+    finally:
+        await divert(cluster, distant, distant.port)
+        await proxy.close()
+        broker.kill()

@@ -66,6 +66,8 @@ def taken_over(
     namespace = f"public/{request.param}"
     scenarios = {kind: kind(namespace, is_clean=how == "stopped") for kind in SCENARIOS}
     try:
+        if isinstance(first, ApacheBroker):
+            first.initialize_cluster()
         first.start()
         first.ask("PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 2}})
         first.ask("POST", f"namespaces/{namespace}/deduplication", True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from pathlib import Path
 
 import cramjam
 import pytest
@@ -11,10 +13,15 @@ import zstandard
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import (
+    CursorRecord,
     decode_cursor_record,
     encode_cursor_record,
 )
-from pulsar_py.managed_ledger.log.ledger_format import decode_ledger_list, encode_ledger_list
+from pulsar_py.managed_ledger.log.ledger_format import (
+    LedgerList,
+    decode_ledger_list,
+    encode_ledger_list,
+)
 from pulsar_py.managed_ledger.log.ledger_state import LedgerState
 from pulsar_py.managed_ledger.log.record_values import MAX_BYTES, decompressed, unknown_fields
 from pulsar_py.proto.MLDataFormats_pb2 import (
@@ -24,15 +31,37 @@ from pulsar_py.proto.MLDataFormats_pb2 import (
     ManagedLedgerInfoMetadata,
 )
 
+RECORDINGS = Path(__file__).parents[3] / "recordings" / "managed_ledger_records.json"
 PLAIN = bytes.fromhex("0a04081e2000") * 50
+
+
+def without_final_block(data: bytes) -> bytes:
+    """A ZLIB stream as Pulsar ends it."""
+    compressor = zlib.compressobj()
+    return compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
+
+
 CODECS = {
     CompressionType.NONE: lambda data: data,
     CompressionType.LZ4: lambda data: bytes(cramjam.lz4.compress_block(data, store_size=False)),
-    CompressionType.ZLIB: zlib.compress,
+    CompressionType.ZLIB: without_final_block,
     CompressionType.ZSTD: zstandard.ZstdCompressor().compress,
     CompressionType.SNAPPY: lambda data: bytes(cramjam.snappy.compress_raw(data)),
 }
 UNKNOWN = bytes.fromhex("f2bb03036e6577" + "c0bb0305")  # texts and numbers of fields 7102 and 7096
+
+
+def recorded(name: str) -> bytes:
+    records = json.loads(RECORDINGS.read_text())["records"]
+    return bytes.fromhex(next(each["hex"] for each in records if each["name"] == name))
+
+
+def topic(name: str) -> LedgerList:
+    return decode_ledger_list(recorded(name))
+
+
+def cursor(name: str) -> CursorRecord:
+    return decode_cursor_record(recorded(name))
 
 
 def value(kind: int, data: bytes, size: int) -> bytes:
@@ -67,31 +96,36 @@ def test_what_is_damaged_is_named(kind: int) -> None:
         decompressed(b"\x47\x78\x00\x00\x00\x02\xff\xff")
 
 
-def test_apaches_list_of_ledgers_is_read() -> None:
-    """Recorded from Apache Pulsar 4.2.4 with managedLedgerInfoCompressionType=LZ4."""
-    one = decode_ledger_list(bytes.fromhex("47780000000408011006600a04081e2000"))
-    assert [record.ledger_id for record in one.ledgers] == [30]
-    ended = decode_ledger_list(
-        bytes.fromhex(
-            "47780000000408011032f1040a0d08211001187d20f8b798b4a0340a0d08220f0021cfbf0f00f404"
-            "04082320001204082310001a060a016b120176"
-        )
-    )
-    assert [record.ledger_id for record in ended.ledgers] == [33, 34, 35]
-    assert ended.terminated_position == Position(35, 0)
+def test_recorded_topics_are_read() -> None:
+    assert [each.ledger_id for each in topic("one open ledger").ledgers] == [20]
+    two = topic("a closed and an open ledger").ledgers
+    assert [(each.ledger_id, each.entries_count, each.size_bytes) for each in two] == [
+        (6, 1, 33),
+        (8, 0, 0),
+    ]
+
+
+def test_recorded_topics_in_lz4_are_read() -> None:
+    assert [each.ledger_id for each in topic("compressed ManagedLedgerInfo, LZ4").ledgers] == [30]
+    ended = topic("terminated, with properties, LZ4")
+    assert ended.terminated_position is not None
     assert ended.properties == {"k": "v"}
 
 
-def test_apaches_cursor_is_read() -> None:
-    """Recorded from Apache Pulsar 4.2.4 with managedCursorInfoCompressionType=ZSTD."""
-    record = decode_cursor_record(
-        bytes.fromhex(
-            "4778000000040803102428b52ffd2424050100c008ff01101e1801220c0a04081e10021204309bf495"
-            "b4a0340200294111000bb63a8d67"
-        )
-    )
-    assert record.snapshot.mark_delete_position == Position(30, 1)
-    assert list(record.snapshot.individual_deleted_messages.ranges()) == [(30, 3, 4)]
+def test_recorded_cursors_are_read() -> None:
+    live = cursor("cursor with a cursor ledger")
+    assert live.cursor_ledger_id == 21
+    assert live.snapshot.mark_delete_position == Position(20, -1)
+    closed = cursor("cursor closed, hole in the record").snapshot
+    assert list(closed.individual_deleted_messages.ranges()) == [(20, 3, 4)]
+    assert cursor("cursor never used").cursor_ledger_id == -1
+
+
+def test_recorded_cursors_in_zstd_are_read() -> None:
+    holes = cursor("compressed ManagedCursorInfo, ZSTD").snapshot
+    assert list(holes.individual_deleted_messages.ranges()) == [(30, 3, 4)]
+    batches = cursor("cursor with batch indexes, ZSTD").snapshot.batch_deleted_indexes
+    assert [position for position, _ in batches.items()] == [Position(33, 0), Position(34, 0)]
 
 
 def test_unknown_fields_of_a_list_survive_its_changes() -> None:
