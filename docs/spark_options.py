@@ -48,15 +48,17 @@ READS: Final = (
     Option("service.url", "URL", None, BOTH, "the broker, `pulsar://` or `pulsar+ssl://`; needed"),
     Option(
         "admin.url", "URL", None, BOTH,
-        "the broker's `http://` or `https://`: tells ledgers and their sizes, for tasks, for"
-        " limits of micro-batches,"
-        " and for deleted entries",
+        "the broker's `http://` or `https://`; asked for ledgers and their sizes, to divide a read"
+        " into tasks, to limit micro-batches and to notice deleted entries",
     ),
-    Option("topic", "name", None, BOTH, "what is read; exactly one of these three"),
-    Option("topics", "names, with commas", None, BOTH, "several"),
+    Option(
+        "topic", "name", None, BOTH,
+        "the topic that is read; exactly one of `topic`, `topics` and `topicsPattern` is needed",
+    ),
+    Option("topics", "names, with commas", None, BOTH, "the topics that are read"),
     Option(
         "topicsPattern", "regular expression", None, BOTH,
-        "all topics of a namespace that match as a whole, those of a stream that come later, too",
+        "all topics of a namespace whose whole name matches; a stream reads later ones, too",
     ),
     Option(
         "startingOffsets", "`earliest`, `latest`, [JSON](#positions)", None, BOTH,
@@ -77,15 +79,15 @@ READS: Final = (
     ),
     Option(
         "publishTimeSlackMs", "ms", "60000", BATCH,
-        "how far publish times may be out of order, with the two above or `pushDown`",
+        "how far publish times may be out of order; for the two above and `pushDown`",
     ),
     Option(
         "maxEntriesPerTrigger", "entries, 0: no limit", "0", STREAM,
-        "of a micro-batch; an entry is a batch of a producer; needs `admin.url`",
+        "limit of a micro-batch; an entry is a batch of a producer; needs `admin.url`",
     ),
     Option(
         "maxBytesPerTrigger", "bytes as stored, 0: no limit", "0", STREAM,
-        "of a micro-batch; needs `admin.url`",
+        "limit of a micro-batch; needs `admin.url`",
     ),
     Option(
         "failOnDataLoss", FLAG, "true", BOTH,
@@ -102,7 +104,8 @@ READS: Final = (
     ),
     Option(
         "subscriptionPrefix", "text", None, BOTH,
-        "what the broker's statistics call readers, before a number; `spark-pulsar` unless given",
+        "first part of the readers' subscription names in the broker's statistics, before a number;"
+        " `spark-pulsar` unless given",
     ),
     Option(
         "pollTimeoutMs", "ms", "120000", BOTH,
@@ -112,7 +115,10 @@ READS: Final = (
         "columns", "names with commas, `all`, or nothing", ",".join(METADATA_COLUMNS), BOTH,
         "[metadata columns](#metadata-columns), in this order, behind those of the value",
     ),
-    Option("valueMode", "see [below](#values)", "auto", BOTH, "what becomes of values"),
+    Option(
+        "valueMode", "see [below](#values)", "auto", BOTH,
+        "which columns a message's value has",
+    ),
     Option("allowDifferentTopicSchemas", FLAG, "false", BOTH, "true is `valueMode=raw`"),
     Option(
         "undecodable", "see [below](#values)", "fail", BOTH,
@@ -120,25 +126,25 @@ READS: Final = (
     ),
     Option(
         "readCompacted", FLAG, "false", BOTH,
-        "the newest message of each key alone, from brokers that compact;"
+        "only the newest message of each key, as far as the broker compacted the topic;"
         " `pulsar-py standalone` gives all",
     ),
     Option(
         "minPartitions", "tasks", "1", BOTH,
-        "at least so many, as far as there are entries; needs `admin.url` to do anything",
+        "at least so many, as far as there are entries; no effect without `admin.url`",
     ),
     Option(
         "maxBytesPerPartition", "bytes as stored", "134217728", BATCH,
-        "of a task; needs `admin.url` to do anything",
+        "limit of a task; no effect without `admin.url`",
     ),
     Option(
         "arrowBatchBytes", "bytes, at most 1 GiB", "1048576", BOTH,
-        "of the record batches that Spark gets",
+        "size of the record batches that Spark gets",
     ),
     Option(
         "pushDown", FLAG, "false", BATCH,
-        "whether filters leave out pieces; needs `spark.sql.python.filterPushdown.enabled=true`,"
-        " too",
+        "whether pieces that the filters rule out are not read; needs"
+        " `spark.sql.python.filterPushdown.enabled=true`, too",
     ),
 )  # fmt: skip
 
@@ -162,10 +168,9 @@ WRITES: Final = (
     ),
     Option(
         "idempotencyKey", "text", None, BOTH,
-        "exactly once, what a job is known by: run again under it, a batch sends what is missing."
-        " A stream"
-        " is known by its checkpoint, with it or without; each write of a `foreachBatch` needs one"
-        " of its own",
+        "names a job that writes exactly once: a batch that is run again under the same key sends"
+        " only what is missing. A stream is told by its checkpoint, with a key or without; each"
+        " write of a `foreachBatch` needs a key of its own",
     ),
     Option("keyColumn", "column", "__key", BOTH, "the message's key"),
     Option("orderingKeyColumn", "column", "__orderingKey", BOTH, "its ordering key"),
@@ -173,8 +178,8 @@ WRITES: Final = (
     Option("deliverAtColumn", "column", "__deliverAt", BOTH, "when it may be delivered"),
     Option(
         "keyValueEncoding", "see [below](#values)", None, BOTH,
-        "makes a new topic one of pairs; as the topic has it, or the one that was read, unless"
-        " given",
+        "gives a new topic a schema of keys and values; unless given, as the topic has it, or the"
+        " one that was read",
     ),
     Option(
         "valueSchema", "see [below](#values)", None, BOTH,
@@ -234,9 +239,9 @@ METADATA: Final = {
     "__ledgerId": "first part of the position",
     "__entryId": "second part of the position",
     "__batchIndex": "the message's place in its entry; null for one that is not batched",
-    "__sequenceId": "the producer's",
-    "__producerName": "who sent it",
-    "__orderingKey": "what Key_Shared goes by instead of the key",
+    "__sequenceId": "the sequence id that the producer gave the message",
+    "__producerName": "the name of the producer that sent it",
+    "__orderingKey": "by which Key_Shared subscriptions choose the consumer, instead of `__key`",
     "__hasBinaryKey": "whether the key is bytes, which Java calls base64-encoded; texts otherwise",
     "__schemaVersion": "of the schema it was written with, as the broker numbers them",
     "__index": "the message's number in its topic, if the broker counts (broker entry metadata)",
@@ -274,7 +279,7 @@ CLIENT_SETTINGS: Final[Settings] = {
     "connectionsPerBroker": ("number", "1", "among which topics are spread"),
     "concurrentLookupRequest": ("number", "50000", "lookups at a time"),
     "maxLookupRedirects": ("number", "20", "from broker to broker, for one lookup"),
-    "keepAliveIntervalSeconds": ("s", "30", "of silence, until a broker is asked if it is there"),
+    "keepAliveIntervalSeconds": ("s", "30", "of silence, until the broker is sent a PING"),
     "connectionMaxIdleSeconds": ("s", "60", "until an unused connection is closed"),
     "initialBackoffIntervalNanos": ("ns", "100000000", "pause after the first failure"),
     "maxBackoffIntervalNanos": ("ns", "60000000000", "longest pause"),
@@ -282,8 +287,8 @@ CLIENT_SETTINGS: Final[Settings] = {
     "statsIntervalSeconds": ("s", "600", "between lines of statistics in the log"),
     "listenerName": ("name", None, "which of a broker's advertised addresses is taken"),
     "tlsTrustCertsFilePath": ("path", None, "certificates that are trusted; on executors, too"),
-    "tlsAllowInsecureConnection": (FLAG, "false", "whether any certificate will do"),
-    "tlsHostnameVerificationEnable": (FLAG, "false", "whether the host's name has to be in it"),
+    "tlsAllowInsecureConnection": (FLAG, "false", "whether any certificate is accepted"),
+    "tlsHostnameVerificationEnable": (FLAG, "false", "whether it has to name the broker's host"),
     "tlsCertificateFilePath": ("path", None, "the client's own certificate"),
     "tlsKeyFilePath": ("path", None, "its key"),
 }  # fmt: skip
@@ -338,8 +343,8 @@ def _head() -> list[str]:
         *_prose(
             "Names may be written in any case. An unknown one is an error that proposes the"
             " nearest,"
-            " and so is a value that makes no sense, before a broker is asked. *Where* says what an"
-            " option has an effect on."
+            " and a value that is not allowed is an error, too, before a broker is asked. *Where*"
+            " says what an option has an effect on."
         ),
     ]
 

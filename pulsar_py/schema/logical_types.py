@@ -103,7 +103,7 @@ class LogicalType(ValueType):
 
 
 class _Kind:
-    """How one kind of date or time is checked, and converted to its number."""
+    """The check of one kind of date or time, and its conversion to days or microseconds."""
 
     underlying = "long"
     divisor = 1  # counted units in one of Avro's

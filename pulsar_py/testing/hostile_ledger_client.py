@@ -218,7 +218,7 @@ class HostileLedgerStore(LedgerStore):
         return await self.ask(lambda: self.service.custom_metadata(ledger_id))
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What the metadata says of a ledger."""
+        """The state, the last entry and the length that the metadata has of a ledger."""
         return await self.ask(lambda: self.service.info(ledger_id))
 
     async def close(self) -> None:

@@ -373,7 +373,7 @@ class HostileLedgers:
         return self.find(ledger_id).options.custom_metadata
 
     def info(self, ledger_id: int) -> LedgerInfo:
-        """What the metadata says of a ledger."""
+        """The state, the last entry and the length that the metadata has of a ledger."""
         ledger = self.find(ledger_id)
         return LedgerInfo(
             ledger_id=ledger_id,

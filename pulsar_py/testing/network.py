@@ -181,7 +181,7 @@ class MemoryServer(asyncio.AbstractServer):
             self.close()
 
     def is_serving(self) -> bool:
-        """Whether it accepts."""
+        """Whether it accepts connections."""
         return self._is_serving
 
     def close(self) -> None:

@@ -137,9 +137,9 @@ class ServiceUrlHosts:
         return self._url.hosts[self._index]
 
     def on_failure(self, host: str) -> None:
-        """That host does not answer, or serves nothing: the next one has its turn.
+        """Make the next host the current one, because this one does not answer or serves nothing.
 
-        News of a host that is not the current one is old, and changes nothing.
+        A failure of a host that is not the current one was reported late, and changes nothing.
         """
         if host == self.current:
             self._index = (self._index + 1) % len(self._url.hosts)

@@ -61,7 +61,7 @@ class TopicMessageId(MessageId):
 
     @classmethod
     def of(cls, topic_name: str, message_id: MessageId) -> TopicMessageId:
-        """That id in that topic."""
+        """Make an id of the topic from the message id, which may lack the topic's name."""
         return cls(
             topic_name,
             message_id.ledger_id,

@@ -130,7 +130,7 @@ class AuthenticationToken(Authentication):
         return token.strip()
 
     async def http_headers(self) -> Mapping[str, str]:
-        """As a bearer token."""
+        """The token as a bearer token, in the header `Authorization`."""
         return {"Authorization": "Bearer " + (await self.authenticate()).decode()}
 
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class AuthenticationBasic(Authentication):
         return self._credentials
 
     async def http_headers(self) -> Mapping[str, str]:
-        """As HTTP's basic authentication."""
+        """The credentials as HTTP basic authentication, in the header `Authorization`."""
         return {"Authorization": "Basic " + b64encode(self._credentials).decode()}
 
     def __repr__(self) -> str:

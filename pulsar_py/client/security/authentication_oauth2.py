@@ -110,7 +110,7 @@ class AuthenticationOauth2(Authentication):
         return await self._fetch_once()
 
     async def http_headers(self) -> Mapping[str, str]:
-        """As a bearer token."""
+        """The access token as a bearer token, in the header `Authorization`."""
         return {"Authorization": "Bearer " + (await self.authenticate()).decode()}
 
     async def _fetch_once(self) -> bytes:

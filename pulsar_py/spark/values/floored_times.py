@@ -89,7 +89,7 @@ def _is_early(array: Array, kind: pa.DataType) -> bool:
 
 
 def _lost(kind: pa.DataType, other: pa.DataType) -> int:
-    """How many units of a type of times make one of the other; 1 for other and finer types."""
+    """How many units of `kind` make one of `other`, if it is a coarser type of times; else 1."""
     if not pa.types.is_timestamp(kind) or not pa.types.is_timestamp(other):
         return 1
     return max(1, _UNITS_PER_SECOND[kind.unit] // _UNITS_PER_SECOND[other.unit])
