@@ -76,16 +76,21 @@ class Brokers:
         return text_response("ok")
 
     async def internal_configuration(self, request: Request) -> Response:  # noqa: ARG002
-        """The URLs of metadata and ledgers, which are inside this process."""
-        return json_response(
-            {
-                "zookeeperServers": "",
-                "configurationStoreServers": "",
-                "metadataStoreUrl": "",
-                "configurationMetadataStoreUrl": "",
-                "ledgersRootPath": paths.LEDGERS,
-            }
-        )
+        """The URLs of metadata and ledgers; empty for those inside this process."""
+        config = self._broker.config
+        is_of_cluster = self._broker.refused_topics is not None
+        local = config.metadataStoreUrl if is_of_cluster else ""
+        shared = (config.configurationMetadataStoreUrl or local) if is_of_cluster else ""
+        answer = {
+            "zookeeperServers": local,
+            "configurationStoreServers": shared,
+            "metadataStoreUrl": local,
+            "configurationMetadataStoreUrl": shared,
+            "ledgersRootPath": paths.LEDGERS,
+        }
+        if is_of_cluster and config.bookkeeperMetadataServiceUri:
+            answer["bookkeeperMetadataServiceUri"] = config.bookkeeperMetadataServiceUri
+        return json_response(answer)
 
     async def check_backlog_quotas(self, request: Request) -> Response:  # noqa: ARG002
         """Check all backlog quotas now rather than at the next interval."""

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from pulsar_py.standalone import Broker
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from tests.unit.admin.resources.conftest import Admin
@@ -48,6 +49,25 @@ def test_a_broker_is_not_ready_while_its_session_is_in_doubt_and_lives() -> None
             assert await admin.status("GET", BROKERS + "/ready") == 200
 
     run_virtual(run())
+
+
+async def test_tools_are_told_where_a_cluster_has_its_stores(admin: Admin) -> None:
+    places = {
+        "metadataStoreUrl": "zk:h:1",
+        "bookkeeperMetadataServiceUri": "zk+hierarchical://h:1/ledgers",
+    }
+    async with Broker(config=places, is_of_cluster=True) as broker:
+        answer = await Admin(broker.service).get(BROKERS + "/internal-configuration")
+    assert answer == {
+        "zookeeperServers": "zk:h:1",
+        "configurationStoreServers": "zk:h:1",
+        "metadataStoreUrl": "zk:h:1",
+        "configurationMetadataStoreUrl": "zk:h:1",
+        "ledgersRootPath": "/ledgers",
+        "bookkeeperMetadataServiceUri": "zk+hierarchical://h:1/ledgers",
+    }
+    alone = await admin.get(BROKERS + "/internal-configuration")
+    assert (alone["metadataStoreUrl"], alone["configurationMetadataStoreUrl"]) == ("", "")
 
 
 async def test_the_health_of_another_broker_is_not_known(admin: Admin) -> None:
