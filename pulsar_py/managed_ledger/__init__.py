@@ -1,5 +1,4 @@
 """Managed ledgers and their cursors: positions, acknowledgements, trimming; never the wire.
 
-Third-party packages it may import: cramjam, protobuf, pyroaring, sortedcontainers,
-zstandard.
+Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
 """
