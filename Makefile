@@ -17,7 +17,7 @@ help:
 	@echo "make check        format, lint, types, unit tests"
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
-	@echo "make test-cluster against real ZooKeepers and bookies that die; needs Java 17 and Maven"
+	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
 	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
 	@echo "make proto docs   write again what is generated"
 

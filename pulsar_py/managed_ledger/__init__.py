@@ -1,5 +1,4 @@
 """Managed ledgers and their cursors: appending, reading, acknowledging and trimming entries.
 
-Third-party packages it may import: cramjam, protobuf, pyroaring, sortedcontainers,
-zstandard.
+Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
 """

@@ -25,7 +25,7 @@ from pulsar_py.proto.DataFormats_pb2 import BookieServiceInfoFormat
 from pulsar_py.testing.faulty_proxy import Faults, FaultyProxy
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
-from tests.cluster.bookie_process import HOST, ROOT, BookieProcess, BookKeeperCluster
+from tests.cluster.bookie_process import HOST, ROOT, AutoRecovery, BookieProcess, BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.our_broker import OurBroker
 from tests.integration.test_kill9 import History, run_rounds
@@ -141,7 +141,8 @@ async def ensemble_of(broker: OurBroker, cluster: BookKeeperCluster, topic: str)
     path = f"persistent/public/default/{name}/internalStats"
     internal = await asyncio.to_thread(broker.get, path)
     ledger_id = str(internal["ledgers"][-1]["ledgerId"])
-    shell = cluster.bookies[0].logged_by_shell
+    running = next(each for each in cluster.bookies if each.is_running)
+    shell = running.logged_by_shell
     logged = await asyncio.to_thread(shell, "ledgermetadata", "-ledgerid", ledger_id)
     newest = logged[logged.rindex("ensembles={") :].partition("}")[0].rpartition("=[")[2]
     return {each.bookie_id for each in cluster.bookies if each.bookie_id in newest}
@@ -230,6 +231,38 @@ async def test_a_bookie_that_takes_no_more_entries_is_replaced(
         assert await check(broker, sender, capsys) < 5.0
     finally:
         await asyncio.to_thread(full.set_read_only, False)
+
+
+def send_more(url: str, topic: str, numbers: range) -> None:
+    client = quiet_client(url)
+    producer = client.create_producer(topic)
+    for number in numbers:
+        producer.send(b"%d" % number)
+    client.close()
+
+
+async def test_auto_recovery_fences_an_idle_ledger_and_the_topic_goes_on(
+    broker: OurBroker, cluster: BookKeeperCluster, tmp_path: Path
+) -> None:
+    sender = Sender(broker.service_url, "persistent://public/default/repaired")
+    await sender.more(200)
+    await sender.stop()
+    count = len(sender.times)
+    lost = await used(broker, cluster, sender.topic)
+    working = next(each for each in cluster.bookies if each is not lost)
+    recovery = AutoRecovery(tmp_path / "recovery", working)
+    lost.kill()
+    try:
+        await asyncio.to_thread(recovery.start)
+        async with asyncio.timeout(90):
+            while lost.bookie_id in await ensemble_of(broker, cluster, sender.topic):
+                await asyncio.sleep(0.5)
+    finally:
+        recovery.kill()
+    more = range(count, count + 10)
+    await asyncio.to_thread(send_more, broker.service_url, sender.topic, more)
+    found = await asyncio.to_thread(stored, broker.service_url, sender.topic, more[-1])
+    assert found == list(range(count + 10))
 
 
 async def divert(cluster: BookKeeperCluster, bookie: BookieProcess, port: int) -> None:
