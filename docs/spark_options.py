@@ -44,6 +44,8 @@ Settings = Mapping[str, tuple[str, str | None, str]]
 
 FLAG: Final = "true, false"
 
+_TIME = "ms since 1970, a date or time as `2026-01-31T10:00Z`, or JSON by topic"
+
 READS: Final = (
     Option("service.url", "URL", None, BOTH, "the broker, `pulsar://` or `pulsar+ssl://`; needed"),
     Option(
@@ -70,11 +72,11 @@ READS: Final = (
         "last message, inclusive, with all of its entry; `earliest` by topic only",
     ),
     Option(
-        "startingTime", "ms since 1970, or JSON by topic", None, BOTH,
+        "startingTime", _TIME, None, BOTH,
         "first publish time, inclusive; not with `startingOffsets`",
     ),
     Option(
-        "endingTime", "ms since 1970, or JSON by topic", None, BATCH,
+        "endingTime", _TIME, None, BATCH,
         "last publish time, inclusive; not with `endingOffsets`",
     ),
     Option(
@@ -282,7 +284,9 @@ CLIENT_SETTINGS: Final[Settings] = {
     "keepAliveIntervalSeconds": ("s", "30", "of silence, until the broker is sent a PING"),
     "connectionMaxIdleSeconds": ("s", "60", "until an unused connection is closed"),
     "initialBackoffIntervalNanos": ("ns", "100000000", "pause after the first failure"),
-    "maxBackoffIntervalNanos": ("ns", "60000000000", "longest pause"),
+    "maxBackoffIntervalNanos": (
+        "ns", None, "longest pause; 2 s where nobody answers, 60 s where a broker refuses for now",
+    ),
     "memoryLimitBytes": ("bytes", "67108864", "for messages that are under way"),
     "statsIntervalSeconds": ("s", "600", "between lines of statistics in the log"),
     "listenerName": ("name", None, "which of a broker's advertised addresses is taken"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ControlledClusterFailover,
         ServiceInfo,
     )
+    from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.brokers.service_url import ServiceUrlProvider
     from pulsar_py.client.client import Client
     from pulsar_py.client.consuming.consumer import Consumer
@@ -153,6 +154,7 @@ __all__ = [
     "ConfigurationError",
     "ConnectError",
     "ConnectionClosedError",
+    "ConnectionListener",
     "Consumer",
     "ConsumerAssignError",
     "ConsumerBatchReceivePolicy",
@@ -264,6 +266,7 @@ _HOMES = {
     "ConfigurationError": "pulsar_py.common.errors",
     "ConnectError": "pulsar_py.common.errors",
     "ConnectionClosedError": "pulsar_py.common.errors",
+    "ConnectionListener": "pulsar_py.client.brokers.connection_events",
     "Consumer": "pulsar_py.client.consuming.consumer",
     "ConsumerAssignError": "pulsar_py.common.errors",
     "ConsumerBatchReceivePolicy": "pulsar_py.client.receiving.batch_receive",

@@ -155,6 +155,11 @@ class Broker:
             raise RuntimeError("the broker is not started: await start(), or use `async with`")
         return self._service
 
+    def __repr__(self) -> str:
+        was_started = "stopped" if self._is_used else "not started"
+        state = "running" if self._is_running else was_started
+        return f"{type(self).__name__}({self._service_url or 'no address yet'}, {state})"
+
     @staticmethod
     def _check_started(url: str) -> None:
         if not url:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ControlledClusterFailover,
         ServiceInfo,
     )
+    from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.brokers.service_url import ServiceUrlProvider
     from pulsar_py.client.client import Client
     from pulsar_py.client.consuming.consumer import Consumer
@@ -153,6 +154,7 @@ __all__ = [
     "ConfigurationError",
     "ConnectError",
     "ConnectionClosedError",
+    "ConnectionListener",
     "Consumer",
     "ConsumerAssignError",
     "ConsumerBatchReceivePolicy",

@@ -311,6 +311,9 @@ class Client:
         """
         self._context.abandon()
 
+    def __repr__(self) -> str:
+        return f"Client({self.service_url}, {'closed' if self.is_closed else 'open'})"
+
     async def __aenter__(self) -> Self:
         await self._start()
         return self

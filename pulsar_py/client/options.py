@@ -14,6 +14,7 @@ from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
     from pulsar_py.client.acknowledging.redelivery_backoff import RedeliveryBackoff
+    from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
     from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
@@ -63,6 +64,7 @@ class ClientOptions(TypedDict, total=False):
     max_backoff_interval_ms: int | None
     memory_limit_bytes: int
     stats_interval_in_seconds: float
+    connection_listener: ConnectionListener | None
     listener_name: str | None
     message_listener_threads: int
     tls_trust_certs_file_path: str | None

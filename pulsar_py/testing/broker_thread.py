@@ -65,6 +65,10 @@ class BrokerThread:
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
 
+    def __repr__(self) -> str:
+        state = "running" if self._thread.is_alive() else "not running"
+        return f"BrokerThread({self.service_url or 'no address yet'}, {state})"
+
     def __enter__(self) -> Self:
         self.start()
         return self

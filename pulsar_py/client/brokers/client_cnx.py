@@ -509,6 +509,11 @@ class ClientCnx(asyncio.BufferedProtocol):
         sock = self._transport.get_extra_info("socket")
         return -1 if sock is None else int(sock.fileno())
 
+    @property
+    def closed_reason(self) -> str | None:
+        """Why it was closed; None while it is open."""
+        return self._closed_reason
+
     def _closed_text(self) -> str:
         return f"connection to {self.remote_address} {self._closed_reason or 'not established'}"
 
@@ -524,7 +529,12 @@ class ClientCnx(asyncio.BufferedProtocol):
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()
         self._wake_writers()
-        logger.info("connection closed", extra={"broker": self.remote_address, "reason": reason})
+        logger.info(
+            "connection to %s closed: %s",
+            self.remote_address,
+            reason,
+            extra={"broker": self.remote_address, "reason": reason},
+        )
         self.handshake.on_failed(ConnectError(self._closed_text()))
         self._requests.fail_all(self._closed_text())
         self._handlers.on_connection_closed(self)

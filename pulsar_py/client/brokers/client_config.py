@@ -21,6 +21,7 @@ from pulsar_py.common.tls import TlsOptions, client_ssl_context
 if TYPE_CHECKING:
     import ssl
 
+    from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.security.authentication import Authentication
 
 __all__ = ["ClientConfig"]
@@ -73,6 +74,8 @@ class ClientConfig:
     """Bytes of messages that wait for their receipts, of all producers together; 0 for no limit."""
     stats_interval_in_seconds: float = 600
     """Interval at which producers and consumers log their statistics; 0 for never."""
+    connection_listener: ConnectionListener | None = None
+    """Told when a producer or consumer gets its place at a broker, loses it, or gives up."""
     listener_name: str | None = None
     """Name of the brokers' advertised listener to use; None for their default."""
     message_listener_threads: int = 1

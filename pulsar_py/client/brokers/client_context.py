@@ -13,6 +13,7 @@ import asyncio
 import logging
 import os
 import threading
+import warnings
 from dataclasses import asdict, replace
 from itertools import count
 from random import Random
@@ -213,6 +214,23 @@ class ClientContext:
             await lookup.close()
         await self.pool.close()
         await self.tasks.close()
+
+    def __del__(self) -> None:
+        """Tell of a client whose event loop ended before it was closed, and of what it had open."""
+        loop = getattr(self, "_loop", None)
+        if loop is None or not loop.is_closed() or self.closed_error is not None:
+            return
+        left = [*map(repr, self.children)]
+        left += [f"a connection to {each.remote_address}" for each in self.pool.connections]
+        if not left:
+            return
+        warnings.warn(
+            f"unclosed client of {self.service_url}, with {', '.join(left)}: its loop ended; await"
+            " close(), or use `async with`",
+            ResourceWarning,
+            source=self,
+            stacklevel=1,
+        )
 
     def detach_after_fork(self) -> list[int]:
         """In a forked child: become unusable without touching the parent's sockets."""

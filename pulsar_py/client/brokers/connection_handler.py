@@ -24,6 +24,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
+from pulsar_py.client.brokers.connection_events import PlaceEvents
 from pulsar_py.client.brokers.lookup import LookupService
 from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl
 from pulsar_py.client.shared.retries import FATAL_ONCE_OPEN, is_retriable, tried_text, within
@@ -107,6 +108,7 @@ class ConnectionHandler:
         # Whether a lost registration is made anew; if not, the handler is FAILED then.
         self.reconnects = True
         self._slot = context.pool.new_slot()
+        self._events = PlaceEvents(context.config.connection_listener, description)
         self._tasks = TaskOwner(description)
         config = context.config
         # What brokers refuse for now is asked for less and less often, whoever is away stays looked
@@ -192,10 +194,7 @@ class ConnectionHandler:
                 backoff = self._backoff if is_refused else self._outage_backoff
                 delay = backoff.next_delay(self._context.clock.monotonic_seconds())
                 self._check_deadline(error, delay)
-                logger.info(
-                    "connecting again",
-                    extra={"who": self.description, "error": str(error), "delay_seconds": delay},
-                )
+                self._events.delayed(error, delay)
                 await self._context.clock.sleep(delay)
             else:
                 return
@@ -217,6 +216,7 @@ class ConnectionHandler:
         self._backoff.reset()
         self._outage_backoff.reset()
         self._wake(None)
+        self._events.connected(cnx.remote_address)
 
     def _is_fatal(self, error: PulsarError) -> bool:
         if self._deadline is not None:
@@ -314,16 +314,22 @@ class ConnectionHandler:
             )
             return
         self._migrated = (text, self._context.service_url)
-        logger.info("topic migrated", extra={"who": self.description, "service_url": text})
+        logger.info(
+            "%s: topic migrated to %s",
+            self.description,
+            text,
+            extra={"who": self.description, "service_url": text},
+        )
 
     def _begin_anew(self) -> None:
         if not self.reconnects:
             error = ConnectionClosedError(
                 f"{self.description}: disconnected, or closed by the broker"
             )
-            self._fail(error)
-            self._owner.on_connection_failed(error)
+            self._give_up(error)
             return
+        if self.cnx is not None:
+            self._events.disconnected(self.cnx.closed_reason or "the broker closed its place")
         self.state = HandlerState.CONNECTING
         self.cnx = None
         try:
@@ -344,8 +350,12 @@ class ConnectionHandler:
                 logger.exception(
                     "%s: reconnecting failed", self.description, extra={"who": self.description}
                 )
-            self._fail(error)
-            self._owner.on_connection_failed(error)
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self._fail(error)
+        self._events.given_up(error)
+        self._owner.on_connection_failed(error)
 
     def _fail(self, error: Exception) -> None:
         if self.state is not HandlerState.CLOSED:

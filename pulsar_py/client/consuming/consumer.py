@@ -37,6 +37,7 @@ from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.messages.option_checks import check_seek_target
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
+from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged
@@ -540,6 +541,23 @@ class Consumer:
         """
         await self._close(is_registered=True)
 
+    async def drain(self) -> None:
+        """End without losing what is under way, then close; for the end of a service.
+
+        No more messages are asked for, calls of a `message_listener` that run come to their end,
+        however long they take, and acknowledgements that wait are sent. What was received and not
+        handed out, or not acknowledged, goes to other consumers or comes again: tasks that
+        `receive` should be done before. Cancelled, it closes nothing.
+
+        Raises:
+            AlreadyClosedError: The consumer is closed.
+        """
+        self._check_open()
+        self._receiver.pause()
+        if self._listener is not None:
+            await self._listener.drain()
+        await self.close()
+
     async def _close(self, *, is_registered: bool) -> None:
         if self._closing is not None:
             await asyncio.shield(self._closing)
@@ -578,6 +596,10 @@ class Consumer:
         self._session.abandon(error or self._closed_error())
         self._context.unregister_child(self)
         self._context.statistics.unregister(self._statistics)
+
+    def __repr__(self) -> str:
+        state = state_text(is_closed=self.is_closed, is_connected=self.is_connected())
+        return f"Consumer({self._subject.removeprefix('consumer ')}, {state})"
 
     async def __aenter__(self) -> Self:
         """The consumer itself, which is open."""

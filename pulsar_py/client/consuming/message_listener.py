@@ -75,6 +75,9 @@ class ListenerRunner:
         self._may_run = asyncio.Event()
         self._may_run.set()
         self._is_closed = False
+        # The tasks whose calls run, and the end of one of them.
+        self._calls: dict[asyncio.Task[object] | None, None] = {}
+        self._has_ended = asyncio.Event()
         # Set when a message in hand is done.
         self._has_room = asyncio.Event()
 
@@ -90,6 +93,15 @@ class ListenerRunner:
     def resume(self) -> None:
         """Go on after `pause`."""
         self._may_run.set()
+
+    async def drain(self) -> None:
+        """Begin no more calls, and wait for those that run; not for the one it is called from."""
+        self._is_closed = True
+        self._may_run.clear()
+        own = asyncio.current_task()
+        while any(task is not own for task in self._calls):
+            self._has_ended.clear()
+            await self._has_ended.wait()
 
     async def close(self) -> None:
         """Cancel calls under way and wait for them; not for the one that calls this, if it does."""
@@ -141,6 +153,8 @@ class ListenerRunner:
             self._start_calls()
 
     async def _call(self, message: Message) -> None:
+        task: asyncio.Task[object] | None = asyncio.current_task()
+        self._calls[task] = None
         try:
             waiting = self._listener(self._consumer, message)
             if waiting is not None:
@@ -153,6 +167,9 @@ class ListenerRunner:
                 extra={"consumer": self._name, "message_id": str(message.message_id())},
             )
             self._give_back(message)
+        finally:
+            del self._calls[task]
+            self._has_ended.set()
 
     def _give_back(self, message: Message) -> None:
         with suppress(AlreadyClosedError):  # closing the consumer gave it back

@@ -46,6 +46,7 @@ from pulsar_py.client.messages.topic_message_id import (
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
+from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
@@ -193,7 +194,13 @@ class MultiTopicsConsumer:
 
     async def _update_partitions(self) -> None:
         for topic, count in (await self._parts.update_partitions()).items():
-            logger.info("partitions added", extra={"topic": topic, "partitions": count})
+            logger.info(
+                "%s: %s has %d partitions now",
+                self,
+                topic,
+                count,
+                extra={"topic": topic, "partitions": count},
+            )
             tell_partitions_change(self._interceptors, topic, count)
         self._share_queue()
 
@@ -209,6 +216,14 @@ class MultiTopicsConsumer:
             self._share = size
             for part in self._all_parts():
                 part.resize_receiver_queue(size)
+
+    async def drain(self) -> None:
+        """As `Consumer.drain`, of all topics."""
+        self._check_open()
+        self.pause()
+        if self._listener is not None:
+            await self._listener.drain()
+        await self.close()
 
     async def close(self) -> None:
         """Leave the subscription on all topics. May be called again."""
@@ -550,7 +565,8 @@ class MultiTopicsConsumer:
         return self._listener
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._subscription_name!r} on {self.topic()})"
+        state = state_text(is_closed=self._is_closed, is_connected=self.is_connected())
+        return f"{type(self).__name__}({self._subscription_name!r} on {self.topic()}, {state})"
 
 
 def _generated_name(context: ClientContext) -> str:

@@ -150,7 +150,9 @@ class PatternConsumer(MultiTopicsConsumer):
     def _on_change(self, change: TopicsChange) -> None:
         if change:
             logger.info(
-                "topics changed",
+                "%s: topics changed: %s",
+                self,
+                change,
                 extra={"pattern": self._pattern.text, "change": f"{change}"},
             )
         self._news.set()
@@ -159,7 +161,10 @@ class PatternConsumer(MultiTopicsConsumer):
         """Go on by polling alone: the watcher has ended."""
         self._watcher = None
         logger.info(
-            "topics are not watched", extra={"pattern": self._pattern.text, "error": str(error)}
+            "%s: topics are not watched: %s",
+            self,
+            error,
+            extra={"pattern": self._pattern.text, "error": str(error)},
         )
 
     # --- opening and closing parts -------------------------------------------------------------
@@ -177,7 +182,13 @@ class PatternConsumer(MultiTopicsConsumer):
             await self._update_partitions()
 
     def _on_part_failed(self, receiver: Receiver, error: PulsarError) -> None:
-        logger.info("topic lost", extra={"topic": receiver.topic, "error": str(error)})
+        logger.info(
+            "%s: topic %s lost: %s",
+            self,
+            receiver.topic,
+            error,
+            extra={"topic": receiver.topic, "error": str(error)},
+        )
         self._failed.add(str(TopicName.parse(receiver.topic).base))
         self._news.set()
 

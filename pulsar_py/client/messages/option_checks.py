@@ -246,6 +246,9 @@ _SCHEMA = _object("schema.schema", "Schema")
 _CRYPTO_KEY_READER = _interface("CryptoKeyReader", "get_public_key", "get_private_key")
 _BACKOFF = _interface("RedeliveryBackoff", "next_delay_millis")
 _EVENT_LISTENER = _interface("ConsumerEventListener", "became_active", "became_inactive")
+_CONNECTION_LISTENER = _interface(
+    "ConnectionListener", "connected", "disconnected", "reconnected", "given_up"
+)
 _RANGES = Kind("a list of pairs (start, end) or KeyHashRanges", _list_of(_is_hash_range))
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -277,6 +280,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ).or_none(),
     "RedeliveryBackoff | None": _BACKOFF.or_none(),
     "ConsumerEventListener | None": _EVENT_LISTENER.or_none(),
+    "ConnectionListener | None": _CONNECTION_LISTENER.or_none(),
     "Sequence[ConsumerInterceptor]": Kind(
         "a list of ConsumerInterceptors", _list_of(_having("before_consume", "on_acknowledge"))
     ),

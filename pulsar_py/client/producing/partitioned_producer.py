@@ -259,6 +259,11 @@ class PartitionedProducer(Producer):
         """As `Producer.last_sequence_id`: the highest of all partitions."""
         return max(each.last_sequence_id() for each in self._started)
 
+    @property
+    def is_closed(self) -> bool:
+        """As `Producer.is_closed`."""
+        return self._refusal is not None
+
     def is_connected(self) -> bool:
         """As `Producer.is_connected`, for all partitions that were started."""
         return all(each.is_connected() for each in self._started)

@@ -20,9 +20,10 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
+from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.tasks import TaskOwner
 
@@ -213,6 +214,32 @@ class Producer(ABC):
 
         Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
+
+    async def drain(self) -> None:
+        """End without losing what is under way, then close; for the end of a service.
+
+        Waits for the receipts of all that was accepted, however long a broker is away: put it under
+        a time limit of yours. `close` gives up after the operation timeout. Cancelled, it closes
+        nothing.
+
+        Raises:
+            ClientError, ServiceError: A message failed meanwhile; the producer is closed.
+        """
+        try:
+            await self.flush()
+        except PulsarError:
+            await self.close()
+            raise
+        await self.close()
+
+    def __repr__(self) -> str:
+        state = state_text(is_closed=self.is_closed, is_connected=self.is_connected())
+        return f"{type(self).__name__}({self.producer_name()!r} on {self.topic()}, {state})"
+
+    @property
+    @abstractmethod
+    def is_closed(self) -> bool:
+        """Whether it accepts nothing any more: `close` began, or it ended by itself."""
 
     async def _close_once(
         self, tasks: TaskOwner, close: Callable[[], Coroutine[Any, Any, None]]

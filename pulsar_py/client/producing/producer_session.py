@@ -119,14 +119,6 @@ class ProducerSession:
         self._take(answer)
         if cnx.is_connected:
             self._outbox.attach(cnx)
-            logger.info(
-                "producer registered",
-                extra={
-                    "topic": self._topic,
-                    "producer": self.producer_name,
-                    "broker": cnx.remote_address,
-                },
-            )
 
     async def _register(self, cnx: ClientCnx) -> CommandProducerSuccess:
         request_id = cnx.next_request_id()

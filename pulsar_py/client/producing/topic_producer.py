@@ -442,6 +442,11 @@ class TopicProducer(Producer):
         """As `Producer.last_sequence_id`."""
         return self._sequences.last_confirmed
 
+    @property
+    def is_closed(self) -> bool:
+        """As `Producer.is_closed`."""
+        return self._refusal is not None
+
     def is_connected(self) -> bool:
         """As `Producer.is_connected`."""
         return self._session.connection.is_connected

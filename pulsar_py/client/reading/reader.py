@@ -24,6 +24,7 @@ from pulsar_py.client.reading.reader_config import ReaderConfig
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.enums import ConsumerType
+from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import (
     AlreadyClosedError,
@@ -202,7 +203,8 @@ class Reader:
         await self.close()
 
     def __repr__(self) -> str:
-        return f"Reader({self.topic()})"
+        state = state_text(is_closed=self.is_closed, is_connected=self.is_connected())
+        return f"Reader({self.topic()}, {state})"
 
 
 class _Listened:

@@ -248,7 +248,8 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         await self.close()
 
     def __repr__(self) -> str:
-        return f"TableView({self.topic()}, {len(self._values)} keys)"
+        state = "closed" if self._is_closed else "open"
+        return f"TableView({self.topic()}, {len(self._values)} keys, {state})"
 
     __hash__ = object.__hash__  # by identity: the contents change
 

@@ -116,6 +116,9 @@ NO_LAGS = (
     " query that has no predefinedSubscription"
 )
 
+UNKNOWN = "-"
+"""What a cell shows that nobody knows."""
+
 HEADERS = (
     "topic",
     "subscription",
@@ -136,8 +139,8 @@ def lag_cells(lag: Lag) -> Sequence[str]:
         lag.name,
         lag.kind,
         f"{lag.backlog_entries:,}",
-        "" if lag.backlog_bytes < 0 else f"{lag.backlog_bytes:,}",
-        duration_text(lag.age_seconds),
+        UNKNOWN if lag.backlog_bytes < 0 else f"{lag.backlog_bytes:,}",
+        duration_text(lag.age_seconds) or UNKNOWN,
         f"{lag.rate_in:,.1f}",
         f"{lag.rate_out:,.1f}",
         "never" if lag.seconds_to_drain is None else duration_text(lag.seconds_to_drain),
@@ -147,7 +150,7 @@ def lag_cells(lag: Lag) -> Sequence[str]:
 def lag_block(lag: Lag) -> str:
     """A lag as two lines, for terminals that are too narrow for the table."""
     topic, name, *rest = lag_cells(lag)
-    numbers = [f"{header} {cell}" for header, cell in zip(HEADERS[2:], rest, strict=True) if cell]
+    numbers = [f"{header} {cell}" for header, cell in zip(HEADERS[2:], rest, strict=True)]
     return f"{topic}  {name}\n    {', '.join(numbers)}"
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Final, TypeVar
 
@@ -395,16 +396,20 @@ class _Given:
         try:
             parsed = parse_json(text)
         except ValueError:
-            parsed = None
-        times = parsed if isinstance(parsed, dict) else {"": parsed}
-        for topic, value in times.items():
+            parsed = text
+        given = parsed if isinstance(parsed, dict) else {"": parsed}
+        times: dict[str, int] = {}
+        for topic, value in given.items():
             if isinstance(parsed, dict):
                 check_topic_name(topic, name)
-            if type(value) is not int or not 0 <= value < MAX_MILLIS:
+            millis = _iso_millis(value) if isinstance(value, str) else value
+            if type(millis) is not int or not 0 <= millis < MAX_MILLIS:
                 raise ConfigurationError(
                     f"{name}: {text!r} is neither a time in milliseconds since 1970, below 2^63,"
-                    " nor a JSON object from topics to such times"
+                    " nor a date or time such as 2026-01-31T10:00Z, nor a JSON object from topics"
+                    " to such times"
                 )
+            times[topic] = millis
         return times
 
     def columns(self) -> tuple[str, ...]:
@@ -501,3 +506,14 @@ def _check_url(option: str, text: str) -> ServiceUrl:
 def _nearest(name: str, known: Mapping[str, str]) -> str:
     close = difflib.get_close_matches(name, list(known), n=1)
     return f", did you mean {known[close[0]]!r}?" if close else ""
+
+
+def _iso_millis(text: str) -> int | None:
+    """The milliseconds since 1970 of an ISO date or time, in UTC without a zone; None of others."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1000)

@@ -46,6 +46,7 @@ from pulsar_py.spark.avro.shapes import Shape, definition_node, shape_of
 from pulsar_py.spark.values.arrays import Array
 from pulsar_py.spark.values.floored_times import floored, with_numbers
 from pulsar_py.spark.values.key_value_encoder import KeyValueEncoder, pair_encoding
+from pulsar_py.spark.values.pair_columns import KEY, VALUE
 from pulsar_py.spark.values.payload_encoder import ValueEncoder
 from pulsar_py.spark.values.primitive_encoder import has_primitive, primitive_encoder
 
@@ -55,6 +56,9 @@ AvroJson: TypeAlias = Any
 """A definition, as the JSON of it."""
 
 RECORD_NAME: Final = "topLevelRecord"
+_WITH_FIELDS: Final = frozenset(
+    {SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.PROTOBUF_NATIVE}
+)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -79,7 +83,23 @@ def value_encoder(
     encoding = pair_encoding(fields, topic_schema, pairs)
     if encoding is not None:
         return KeyValueEncoder(fields, encoding, topic_schema, _encoder_of)
+    _refuse_unclear_keys(names, topic_schema)
     return _encoder_of(fields, topic_schema)
+
+
+def _refuse_unclear_keys(names: Sequence[str], topic_schema: SchemaInfo | None) -> None:
+    """Columns `key` and `value`, as Kafka's connector has them, are hardly ever meant as a record.
+
+    Where the topic's schema is a record, they are its fields.
+    """
+    has_records = topic_schema is not None and topic_schema.type in _WITH_FIELDS
+    if has_records or not {KEY, VALUE} <= {name.lower() for name in names}:
+        return
+    raise ConfigurationError(
+        "columns key, value: it is not clear what key is meant to be. The message's key, as Kafka's"
+        " connector has it: keyColumn=key. A part of the value: keyValueEncoding=inline or"
+        " separated. A field of a record: a single column, struct(key, value)"
+    )
 
 
 def _encoder_of(fields: Sequence[pa.Field], topic_schema: SchemaInfo | None) -> ValueEncoder:

@@ -213,6 +213,6 @@ def test_views_are_things_of_their_own() -> None:
         ):
             assert len({one, other}) == 2
             assert isinstance(one, TableView)
-            assert repr(one) == f"TableView({TOPIC}, 0 keys)"
+            assert repr(one) == f"TableView({TOPIC}, 0 keys, open)"
 
     simulated(work)

@@ -81,6 +81,8 @@ def test_how_it_is_shown() -> None:
     assert len(cells) == len(HEADERS)
     assert cells == ("a/b/t", "s", "Shared", "100", "5,000", "1m 30s", "5.0", "15.0", "10s")
     assert lag_cells(replace(LAG, rate_out=0.0))[-1] == "never"
+    unknown = lag_cells(replace(LAG, backlog_bytes=-1, age_seconds=None))
+    assert unknown[4:6] == ("-", "-"), "what nobody knows"
     assert json.loads(lag_line(LAG))["seconds_to_drain"] == 10.0
 
 

@@ -118,7 +118,10 @@ def test_writing_to_one_topic_exactly_once() -> None:
             {"admin.url": "pulsar://a:1"},
             "^admin.url: 'pulsar://a:1' does not begin with http:// or",
         ),
-        ({"startingTime": "soon"}, "startingTime: 'soon' is neither a time in milliseconds"),
+        (
+            {"startingTime": "soon"},
+            "startingTime: 'soon' is neither a time in milliseconds .* 2026-01-31T10:00Z",
+        ),
         ({"maxBytesPerTrigger": "5"}, "maxBytesPerTrigger needs admin.url"),
         ({"maxOffsetsPerTrigger": "5"}, "maxEntriesPerTrigger needs admin.url"),
         ({"maxEntriesPerTrigger": "-1"}, "maxEntriesPerTrigger: -1 is out of bounds: at least 0"),
@@ -181,3 +184,35 @@ def test_settings_of_clients_are_not_shown() -> None:
     client = write(topic="t", **{"pulsar.client.authParams": "token:abcd"}).client
     assert client.client == {"authparams": "token:abcd"}
     assert "abcd" not in repr(client)
+
+
+@pytest.mark.parametrize(
+    ("text", "millis"),
+    [
+        ("1769853600000", 1_769_853_600_000),
+        ("2026-01-31T10:00Z", 1_769_853_600_000),
+        ("2026-01-31T11:00+01:00", 1_769_853_600_000),
+        ("2026-01-31 10:00:00", 1_769_853_600_000),
+        ("2026-01-31", 1_769_817_600_000),
+        (' "2026-01-31" ', 1_769_817_600_000),
+    ],
+)
+@pytest.mark.parametrize("name", ["startingTime", "endingTime"])
+def test_times_may_be_dates(name: str, text: str, millis: int) -> None:
+    given = {"service.url": "pulsar://a:1", "topic": "t", name: text}
+    options = ReadOptions.parse(given, is_streaming=False)
+    times = {
+        "startingTime": options.starting_time_millis,
+        "endingTime": options.ending_time_millis,
+    }
+    assert times[name] == {"": millis}
+
+
+def test_dates_may_be_given_by_topic() -> None:
+    given = {
+        "service.url": "pulsar://a:1",
+        "topics": "a,b",
+        "startingTime": '{"a": "2026-01-31", "b": 5}',
+    }
+    options = ReadOptions.parse(given, is_streaming=False)
+    assert options.starting_time_millis == {"a": 1_769_817_600_000, "b": 5}

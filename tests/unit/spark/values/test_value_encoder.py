@@ -233,7 +233,6 @@ def test_pairs_are_another_encoder_s() -> None:
     schema = pa.schema({"key": pa.string(), "value": pa.int64()})
     topic = schemas.KeyValueSchema(schemas.StringSchema(), schemas.Int64Schema()).schema_info()
     assert encoder_of(schema, topic).schema_info is topic
-    assert encoder_of(schema).schema_info.type is SchemaType.AVRO
 
 
 @pytest.mark.parametrize("kind", [SchemaType.AVRO, SchemaType.JSON], ids=lambda each: each.name)
@@ -332,3 +331,20 @@ def test_what_is_not_written_has_its_default(kind: SchemaType) -> None:
         "in": {"m": Decimal("1.25"), "b": b"\xfe"},
     }
     assert rows == [{"id": 1, **expected}, {"id": 2, **expected}]
+
+
+@pytest.mark.parametrize("topic_schema", [None, SchemaInfo(SchemaType.BYTES)])
+def test_a_key_beside_a_value_is_refused_with_what_it_may_be(
+    topic_schema: SchemaInfo | None,
+) -> None:
+    schema = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("offset", pa.int64())])
+    with pytest.raises(ConfigurationError) as raised:
+        value_encoder(schema, schema.names, topic_schema)
+    for text in ("keyColumn=key", "keyValueEncoding=inline", "struct(key, value)"):
+        assert text in str(raised.value)
+
+
+def test_a_key_beside_a_value_is_a_field_where_the_topic_has_records() -> None:
+    schema = pa.schema([("key", pa.string()), ("value", pa.string())])
+    record = value_encoder(pa.schema([("v", pa.struct(list(schema)))]), ["v"]).schema_info
+    assert value_encoder(schema, schema.names, record).schema_info == record
