@@ -80,7 +80,7 @@ class LedgerCluster:
             count,
             writable,
             excluded=excluded,
-            is_suspect=lambda each: each in avoided or self.bookies.is_suspect(each),
+            is_suspect=lambda each: each in avoided or self.bookies.is_failing(each),
             chance=self.chance,
         )
 

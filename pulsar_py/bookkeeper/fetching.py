@@ -55,7 +55,7 @@ class EntryFetch:
             CorruptDataError: No bookie has the first whole.
         """
         metadata = self._ledger.recorded.metadata
-        is_suspect = self._cluster.bookies.is_suspect
+        is_suspect = self._cluster.bookies.is_failing
         for entry_id in range(self._first, self._last + 1):
             ensemble = metadata.ensemble_at(entry_id)
             bookies = [ensemble[index] for index in metadata.write_set(entry_id)]
