@@ -4,7 +4,8 @@ The writer of a ledger has one, and so has its recovery, which adds what it foun
 `WriteQuorum` decides is done here: an entry is packed once, with the last add confirmed of that
 moment, and sent to its write set. A bookie that fails is given up at once; its owner finds another
 one and records it where such things are recorded, and all that is not confirmed goes there again.
-Answers of a bookie that was given up are ignored.
+Where there is no other one, a bookie whose failure may have passed is tried once more, with all
+that it owes. Answers of a bookie that was given up are ignored.
 
 An error that ends it is told once. Bookies that refuse because the ledger is fenced, or its key is
 another one, end it at once; so does an entry that is not confirmed in time.
@@ -19,6 +20,7 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from pulsar_py.bookkeeper import frames
@@ -43,6 +45,12 @@ ENTRY_OVERHEAD_BYTES: Final = 512
 """What an entry under way holds beyond its payload, about."""
 LOOKS: Final = 4
 """For late entries within the time that they have."""
+KEEP_PAUSE_SECONDS: Final = 0.5
+"""Before a bookie that failed is tried again."""
+KEEP_AGAIN_SECONDS: Final = 60.0
+"""A bookie that fails again within this time is not tried once more."""
+_MAY_PASS: Final = frozenset({frames.LOST, int(BookieCode.ETOOMANYREQUESTS)})
+"""Failures of a moment. One that timed out would cost the same time again."""
 
 
 class ReplicationOwner(Protocol):
@@ -57,14 +65,26 @@ class ReplicationOwner(Protocol):
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
 
-    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
         """Find and record other bookies in these places, from an entry on.
 
-        The places that it leaves out are done without, if an ack quorum is left of every write set.
+        One that is named again is tried again. The places that it leaves out are done without, if
+        an ack quorum is left of every write set.
 
         Raises:
             StorageError: There are none, or they could not be recorded.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBookie:
+    """Who has to be replaced."""
+
+    bookie_id: str
+    may_be_kept: bool
+    """Its failure may have passed, and it was not tried again for this a short while ago."""
 
 
 class _Replica:
@@ -123,7 +143,8 @@ class Replicator:
             for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
         ]
         self._entries: dict[int, _SentEntry] = {}  # not released
-        self._failed: dict[int, str] = {}  # places whose bookies have to be replaced
+        self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
+        self._retried: dict[str, float] = {}  # bookies that were kept, and when
         self.failed_bookies: dict[str, None] = {}
         """All that have failed this ledger, in the order of it."""
         self._is_changing = False
@@ -243,10 +264,13 @@ class Replicator:
                 "code": frames.code_name(answer.code),
             },
         )
-        self._failed[replica.index] = replica.link.bookie_id
-        self.failed_bookies[replica.link.bookie_id] = None
-        self._quorum.give_up(replica.index)
-        self._advance()
+        bookie_id = replica.link.bookie_id
+        retried_seconds = self._retried.get(bookie_id, float("-inf"))
+        now = self._cluster.clock.monotonic_seconds()
+        may_be_kept = answer.code in _MAY_PASS and now - retried_seconds >= KEEP_AGAIN_SECONDS
+        self._failed[replica.index] = FailedBookie(bookie_id, may_be_kept)
+        self.failed_bookies[bookie_id] = None
+        self._quorum.give_up()
         if self._is_changing:
             return
         name = f"ensemble of {self._ledger.ledger_id}"
@@ -266,7 +290,7 @@ class Replicator:
                     others = await self._owner.replace(failed, self.last_confirmed + 1)
                 if self.error is None:
                     self._do_without(failed.keys() - others.keys())
-                    self._put_in_place(others)
+                    await self._put_in_place(failed, others)
         except TimeoutError:
             self.fail(StoreUnavailableError(
                 f"ledger {self._ledger.ledger_id}: no other bookie was found in time"
@@ -286,11 +310,49 @@ class Replicator:
                 f"{', '.join(self.failed_bookies)} failed"
             )
 
-    def _put_in_place(self, others: Mapping[int, str]) -> None:
+    async def _put_in_place(
+        self, failed: Mapping[int, FailedBookie], others: Mapping[int, str]
+    ) -> None:
+        kept = [index for index, other in others.items() if other == failed[index].bookie_id]
+        if kept:
+            self._cluster.counters.same_bookie_retries_count += 1
+            await self._cluster.clock.sleep(KEEP_PAUSE_SECONDS)
+            if self.error is not None:
+                return
+        now = self._cluster.clock.monotonic_seconds()
         for index, bookie_id in others.items():
+            if index in kept:
+                self._retried[bookie_id] = now
             self._replicas[index] = _Replica(self, index, self._cluster.bookies.link(bookie_id))
-        for entry_id, index in self._quorum.restart(others.keys()):
+        again = self._quorum.retry(kept)
+        again += self._quorum.restart([index for index in others if index not in kept])
+        for entry_id, index in sorted(again):
             self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more: replace it, although nothing may wait for it."""
+        for replica in self._replicas:
+            if replica.link.bookie_id != bookie_id or replica.is_given_up or self.error is not None:
+                continue
+            self._retried[bookie_id] = self._cluster.clock.monotonic_seconds()
+            self._give_up(
+                replica,
+                BookieAnswer(
+                    BookieOperation.ADD, frames.LOST, self._ledger.ledger_id, self.last_added
+                ),
+            )
+
+    @property
+    def bookie_ids(self) -> list[str]:
+        """Who stands in the ensemble."""
+        return [replica.link.bookie_id for replica in self._replicas]
+
+    def most_waiting_bytes(self) -> int:
+        """What waits for that bookie of the ensemble for which most waits.
+
+        # Hot path: one call an entry.
+        """
+        return max([replica.link.waiting_bytes for replica in self._replicas])
 
     # Ends
 

@@ -15,21 +15,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NoReturn
 
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.ledger_records import RecordedLedger
 from pulsar_py.bookkeeper.reader import BookKeeperReader, repeated
-from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, Replicator
+from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, FailedBookie, Replicator
+from pulsar_py.bookkeeper.settings import FRAME_OVERHEAD_BYTES
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,
     LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
+    NotEnoughBookiesError,
     StorageError,
+    StoreBusyError,
 )
 from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.ledgers.store import LedgerListener, LedgerWriter, LentEntry
@@ -94,6 +97,11 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         """Known without asking."""
         return self.last_add_confirmed
 
+    @property
+    def ensemble_size(self) -> int:
+        """How many bookies its entries are spread over."""
+        return self._ledger.recorded.metadata.ensemble_size
+
     # Writing
 
     def append(self, data: LentEntry) -> int:
@@ -111,9 +119,27 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
                 f"ledger {self.ledger_id}: an entry of {size_bytes} bytes, "
                 f"the store takes {limit_bytes}"
             )
+        self._check_room(size_bytes)
         self._cluster.pinned.take(size_bytes + ENTRY_OVERHEAD_BYTES)
         pieces = lent if size_bytes < LENT_BYTES else tuple(map(_owned, lent))
         return self._replicator.add(pieces, size_bytes)
+
+    def _check_room(self, size_bytes: int) -> None:
+        """Refuse an entry that a slow bookie has no room for, if nobody can take its place.
+
+        Raises:
+            StoreBusyError: So it is.
+        """
+        waiting_bytes = self._replicator.most_waiting_bytes() + size_bytes + FRAME_OVERHEAD_BYTES
+        limit_bytes = self._cluster.bookies.limits.max_waiting_bytes
+        if waiting_bytes <= limit_bytes:
+            return
+        if not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata):
+            self._cluster.counters.busy_refusals_count += 1
+            raise StoreBusyError(
+                f"ledger {self.ledger_id}: {waiting_bytes} bytes would wait for one of its "
+                f"bookies, {limit_bytes} may, and no other bookie can take its place"
+            )
 
     def _refuse(self, error: StorageError) -> NoReturn:
         if isinstance(error, (*_FOR_GOOD, LedgerClosedError)):
@@ -150,14 +176,27 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         if failure is not None:
             self._listener.on_failed(self.ledger_id, failure)
 
-    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
-        """Choose other bookies and record them, unless somebody has taken the ledger."""
-        others = await self._cluster.choose(
-            len(failed),
-            excluded=self._ledger.recorded.metadata.last_segment.bookie_ids,
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
+        """Choose other bookies and record them, unless somebody has taken the ledger.
+
+        Without enough others the ledger ends, and the next one is made for those that are there.
+        """
+        metadata = self._ledger.recorded.metadata
+        before = metadata.last_segment.bookie_ids
+        chosen = await self._cluster.ensembles.replacements(
+            metadata,
+            before,
+            {index: each.bookie_id for index, each in failed.items()},
             avoided=self._replicator.failed_bookies,
         )
-        chosen = dict(zip(failed, others, strict=True))
+        kept = {index: each.bookie_id for index, each in failed.items() if index not in chosen}
+        gone = [failed[index].bookie_id for index in kept if not failed[index].may_be_kept]
+        if gone:
+            raise NotEnoughBookiesError(
+                f"ledger {self.ledger_id}: nobody can take the place of {', '.join(gone)}"
+            )
 
         def decide(metadata: LedgerMetadata) -> LedgerMetadata | None:
             if self._replicator.error is not None:
@@ -166,20 +205,36 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             before = metadata.last_segment.bookie_ids
             after = list(before)
             for index, bookie_id in chosen.items():
-                if before[index] == failed[index]:
+                if before[index] == failed[index].bookie_id:
                     after[index] = bookie_id
             if tuple(after) == before:
-                return None  # somebody else has replaced them
+                return None  # somebody else has replaced them, or they stay
             return metadata.with_ensemble(first_entry_id, after)
 
         ledger = self._ledger
         ledger.learn(await self._cluster.records.change(self.ledger_id, ledger.recorded, decide))
         now = ledger.recorded.metadata.last_segment.bookie_ids
+        self._cluster.counters.ensemble_changes_count += bool(chosen)
         logger.info(
             "ensemble changed",
             extra={"ledger_id": self.ledger_id, "entry_id": first_entry_id, "bookies": now},
         )
         return {index: now[index] for index in failed}
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more."""
+        self._replicator.on_bookie_gone(bookie_id)
+
+    def on_bookies_listed(self, bookie_ids: Collection[str]) -> None:
+        """Only these are registered: one that is not gives way where somebody can take its place.
+
+        It may serve its ledgers all the same; but it would be repaired by others.
+        """
+        for bookie_id in self._replicator.bookie_ids:
+            if bookie_id not in bookie_ids and self._cluster.ensembles.has_spare(
+                self._ledger.recorded.metadata
+            ):
+                self._replicator.on_bookie_gone(bookie_id)
 
     def _check_open(self, metadata: LedgerMetadata) -> None:
         if metadata.status is not LedgerStatus.OPEN:

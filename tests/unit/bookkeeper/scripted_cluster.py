@@ -69,8 +69,9 @@ class ScriptedCluster:
     async def register(self, bookie: ScriptedBookie) -> None:
         await self.metadata.put(f"/ledgers/available/{bookie.bookie_id}", b"")
 
-    async def unregister(self, bookie: ScriptedBookie) -> None:
-        await self.metadata.delete(f"/ledgers/available/{bookie.bookie_id}")
+    async def unregister(self, *bookies: ScriptedBookie) -> None:
+        for bookie in bookies:
+            await self.metadata.delete(f"/ledgers/available/{bookie.bookie_id}")
 
     async def connect(self, *, is_deaf: bool = False) -> BookKeeperLedgerStore:
         """One more client; a deaf one hears nothing of what others do to the metadata."""

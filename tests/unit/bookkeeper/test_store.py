@@ -10,7 +10,6 @@ from pulsar_py.bookkeeper.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
-    NotEnoughBookiesError,
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerOptions
@@ -39,16 +38,6 @@ def test_a_new_ledger_is_a_record_and_no_bookie_knows_it() -> None:
         ids = record.last_segment.bookie_ids
         assert sorted(ids) == [bookie.bookie_id for bookie in cluster.bookies]
         assert not any(bookie.asked for bookie in cluster.bookies)
-
-    with_cluster(test)
-
-
-def test_too_few_bookies_make_no_ledger() -> None:
-    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
-        await cluster.unregister(cluster.bookies[0])
-        with pytest.raises(NotEnoughBookiesError, match="3 bookies are needed, 2 take entries"):
-            await store.create(Listener(), THREE)
-        assert [page async for page in store.list_ledgers()] == []
 
     with_cluster(test)
 
