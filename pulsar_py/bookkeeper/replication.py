@@ -347,12 +347,12 @@ class Replicator:
         """Who stands in the ensemble."""
         return [replica.link.bookie_id for replica in self._replicas]
 
-    def most_waiting_bytes(self) -> int:
-        """What waits for that bookie of the ensemble for which most waits.
+    def waiting_bytes(self) -> list[int]:
+        """What waits for each bookie of the ensemble.
 
         # Hot path: one call an entry.
         """
-        return max([replica.link.waiting_bytes for replica in self._replicas])
+        return [replica.link.waiting_bytes for replica in self._replicas]
 
     # Ends
 

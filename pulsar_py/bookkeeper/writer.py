@@ -125,20 +125,27 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         return self._replicator.add(pieces, size_bytes)
 
     def _check_room(self, size_bytes: int) -> None:
-        """Refuse an entry that a slow bookie has no room for, if nobody can take its place.
+        """Refuse an entry that a bookie has no room for, unless that one alone is slow.
+
+        One that lags behind the others fails with this entry and is replaced, if there is a spare.
+
+        # Hot path: one call an entry.
 
         Raises:
             StoreBusyError: So it is.
         """
-        waiting_bytes = self._replicator.most_waiting_bytes() + size_bytes + FRAME_OVERHEAD_BYTES
+        waiting = self._replicator.waiting_bytes()
         limit_bytes = self._cluster.bookies.limits.max_waiting_bytes
-        if waiting_bytes <= limit_bytes:
+        most_bytes = max(waiting) + size_bytes + FRAME_OVERHEAD_BYTES
+        if most_bytes <= limit_bytes:
             return
-        if not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata):
+        is_one_slow = min(waiting) <= limit_bytes // 2
+        if not is_one_slow or not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata):
             self._cluster.counters.busy_refusals_count += 1
             raise StoreBusyError(
-                f"ledger {self.ledger_id}: {waiting_bytes} bytes would wait for one of its "
-                f"bookies, {limit_bytes} may, and no other bookie can take its place"
+                f"ledger {self.ledger_id}: {most_bytes} bytes would wait for one of its bookies, "
+                f"{limit_bytes} may, and "
+                f"{'no other one can take its place' if is_one_slow else 'the others lag too'}"
             )
 
     def _refuse(self, error: StorageError) -> NoReturn:
