@@ -57,6 +57,8 @@ class LedgerCounters:
     """Ledgers that were recovered."""
     failed_recoveries_count: int = 0
     """Attempts that have to be repeated."""
+    speculative_reads_count: int = 0
+    """Entries asked of one more bookie because an answer took long."""
     busy_refusals_count: int = 0
     """Appends refused because too much waits for bookies."""
 
@@ -92,6 +94,7 @@ class LedgerInUse:
         self.recorded = recorded
         self.digest = EntryDigest(metadata.digest_type, password)
         self.master_key = master_key(password)
+        self.sticky_bookie = ""  # with which reads of this handle stay; empty: none so far
 
     def learn(self, recorded: RecordedLedger) -> None:
         """Take a newer version of the metadata."""

@@ -147,9 +147,9 @@ class BookKeeperReader(LedgerReader):
         first_entry_id: int,  # noqa: ARG002 - nothing is kept here
         last_entry_id: int,  # noqa: ARG002
         max_bytes: int,  # noqa: ARG002
-    ) -> None:
+    ) -> Sequence[EntryBytes] | None:
         """Nothing is kept in memory."""
-        return
+        return None
 
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int

@@ -27,8 +27,14 @@ from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.bookies import BookieLink
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
-from pulsar_py.bookkeeper.entry_format import packed_head
-from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
+from pulsar_py.bookkeeper.entry_format import HEAD_BYTES, packed_head
+from pulsar_py.bookkeeper.frames import (
+    ADD_OVERHEAD_BYTES,
+    BookieAnswer,
+    BookieCode,
+    BookieOperation,
+    RequestFlags,
+)
 from pulsar_py.bookkeeper.write_quorum import WriteQuorum
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
@@ -143,6 +149,7 @@ class Replicator:
             for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
         ]
         self._entries: dict[int, _SentEntry] = {}  # not released
+        self._head_bytes = ADD_OVERHEAD_BYTES + HEAD_BYTES + ledger.digest.size_bytes
         self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
         self._retried: dict[str, float] = {}  # bookies that were kept, and when
         self.failed_bookies: dict[str, None] = {}
@@ -328,6 +335,21 @@ class Replicator:
         again += self._quorum.restart([index for index in others if index not in kept])
         for entry_id, index in sorted(again):
             self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+
+    def held(self, first: int, last: int, max_bytes: int) -> list[EntryBytes]:
+        """The payloads of entries from `first` that are still held, one at least if it is."""
+        found: list[EntryBytes] = []
+        for entry_id in range(first, last + 1):
+            entry = self._entries.get(entry_id)
+            if entry is None:
+                break
+            head, *pieces = entry.frame
+            payload = head[self._head_bytes :] if not pieces else b"".join(pieces)
+            max_bytes -= len(payload)
+            if found and max_bytes < 0:
+                break
+            found.append(payload)
+        return found
 
     def on_bookie_gone(self, bookie_id: str) -> None:
         """A bookie does not answer any more: replace it, although nothing may wait for it."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
@@ -101,6 +101,18 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def ensemble_size(self) -> int:
         """How many bookies its entries are spread over."""
         return self._ledger.recorded.metadata.ensemble_size
+
+    def read_cached(
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes] | None:
+        """Confirmed entries that are held because not all of their bookies have answered.
+
+        No more is kept for that: who reads behind the writer has the managed ledger's cache.
+        """
+        last = min(last_entry_id, self.last_add_confirmed)
+        return self._replicator.held(first_entry_id, last, max_bytes) or super().read_cached(
+            first_entry_id, last_entry_id, max_bytes
+        )
 
     # Writing
 

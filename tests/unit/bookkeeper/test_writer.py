@@ -228,6 +228,29 @@ def test_a_fence_of_one_bookie_ends_the_writer() -> None:
     with_cluster(test)
 
 
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_what_is_held_for_a_slow_bookie_is_read_without_asking_one(size: int) -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        cluster.bookies[0].is_holding = True
+        datas = [b"%d" % number * size for number in range(3)]
+        for data in datas[:2]:
+            writer.append(data)
+        writer.append((datas[2][:5], datas[2][5:]))
+        assert writer.read_cached(0, 2, 10**6) is None, "nothing is confirmed"
+        await asyncio.sleep(0.1)
+        assert writer.read_cached(0, 9, 10**6) == datas
+        assert writer.read_cached(1, 1, 1) == datas[1:2]
+        assert writer.read_cached(0, 2, size) == datas[:1]
+        assert writer.read_cached(3, 9, 10**6) is None
+        cluster.bookies[0].release()
+        await asyncio.sleep(0.1)
+        assert writer.read_cached(0, 2, 10**6) is None
+
+    with_cluster(test)
+
+
 BIG = 300_000
 NARROW = replace(SETTINGS, connection=ConnectionLimits(max_waiting_bytes=2_500_000))
 
@@ -238,9 +261,10 @@ def test_more_at_once_than_any_bookie_has_room_for_is_refused_and_none_is_replac
         listener = Listener()
         writer = await store.create(listener, THREE)
         ensemble = await cluster.ensemble(1)
+        for _ in range(NARROW.connection.max_waiting_bytes // BIG):
+            writer.append(bytes(BIG))
         with pytest.raises(StoreBusyError, match="the others lag too"):
-            for _ in range(10):
-                writer.append(bytes(BIG))
+            writer.append(bytes(BIG))
         last = writer.last_add_pushed
         await asyncio.sleep(0.1)
         assert listener.last == last > 3
