@@ -14,6 +14,7 @@ from dataclasses import asdict
 from random import Random
 from typing import Final
 
+from pulsar_py.bookkeeper.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.bookie_statistics import BookieStatistics
 from pulsar_py.bookkeeper.bookies import Bookies
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerCounters, LedgerInUse, PinnedBytes
@@ -79,6 +80,7 @@ class BookKeeperLedgerStore(LedgerStore):
             pinned=PinnedBytes(self.limits.max_pinned_bytes),
             tasks=self._tasks,
         )
+        self._ahead = AheadReads(self._cluster, self._tasks)
         # Open ones, in the order of their making; each with the sizes its policy asked for.
         self._writers: dict[BookKeeperWriter, LedgerOptions] = {}
         self._watch = BookieWatch(
@@ -148,7 +150,9 @@ class BookKeeperLedgerStore(LedgerStore):
             self._check_open()
             if recorded is not None:
                 ledger = LedgerInUse(ledger_id, recorded, options.password)
-                writer = BookKeeperWriter(self._cluster, ledger, listener, self._on_writer_over)
+                writer = BookKeeperWriter(
+                    self._cluster, ledger, listener, self._on_writer_over, self._ahead
+                )
                 self._writers[writer] = options
                 return writer
         raise StorageError(f"{MAX_IDS_COUNT} ids were taken already, the last is {ledger_id}")
@@ -164,7 +168,7 @@ class BookKeeperLedgerStore(LedgerStore):
             recorded = await self._cluster.records.read(ledger_id)
             ledger = LedgerInUse(ledger_id, recorded, password)
             end, length_bytes = await find_end(self._cluster, ledger)
-            return BookKeeperReader(self._cluster, ledger, end, length_bytes)
+            return BookKeeperReader(self._cluster, ledger, end, length_bytes, self._ahead)
 
         return await repeated(self._cluster, ledger_id, ask)
 
@@ -181,7 +185,7 @@ class BookKeeperLedgerStore(LedgerStore):
         ledger = await repeated(self._cluster, ledger_id, attempt)
         metadata = ledger.recorded.metadata
         return BookKeeperReader(
-            self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes
+            self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes, self._ahead
         )
 
     async def delete(self, ledger_id: int) -> None:
@@ -222,6 +226,7 @@ class BookKeeperLedgerStore(LedgerStore):
             "pinned_bytes": self._cluster.pinned.now_bytes,
             "waiting_bytes": bookies.waiting_bytes,
             "connected_bookies": bookies.connected_count,
+            "read_ahead_bytes": self._ahead.held_bytes,
             "open_writers": len(self._writers),
             "open_ledgers_below_policy": sum(
                 writer.ensemble_size < policy.ensemble_size

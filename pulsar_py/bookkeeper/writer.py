@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
+from pulsar_py.bookkeeper.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.ledger_records import RecordedLedger
@@ -55,9 +56,10 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         ledger: LedgerInUse,
         listener: LedgerListener,
         on_over: Callable[[BookKeeperWriter], None],
+        ahead: AheadReads,
     ) -> None:
         """`on_over` is called when it is closed, or can't be used any more."""
-        super().__init__(cluster, ledger, -1, 0)
+        super().__init__(cluster, ledger, -1, 0, ahead)
         self._listener = listener
         self._on_over = on_over
         self._replicator = Replicator(cluster, ledger, self)
@@ -105,7 +107,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """Confirmed entries that are held because not all of their bookies have answered.
+        """Confirmed entries that not all of their bookies have answered for, or fetched ahead.
 
         No more is kept for that: who reads behind the writer has the managed ledger's cache.
         """

@@ -125,6 +125,15 @@ class ReadAhead(Generic[P]):
         """Drop a ledger's window: it is not what its reader wants."""
         self._windows.pop(ledger_id, None)
 
+    @property
+    def held_bytes(self) -> int:
+        """Of all windows, whether it is here or coming."""
+        return sum(window.size_bytes for window in self._windows.values())
+
+    def oldest_but(self, ledger_id: int) -> int | None:
+        """The ledger whose window was not moved for longest, except one; None without others."""
+        return next((each for each in self._windows if each != ledger_id), None)
+
     def move(self, ledger_id: int, entry_id: int, held_end: Callable[[], int]) -> Window[P]:
         """A reader in order will soon want `entry_id`: its window from there on.
 
