@@ -52,6 +52,8 @@ MAX_IDS_COUNT: Final = 5
 class BookKeeperLedgerStore(LedgerStore):
     """A client of one cluster; `connect` makes it. The metadata store is its maker's."""
 
+    is_shared = True
+
     def __init__(
         self,
         metadata: MetadataStore,

@@ -29,7 +29,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import StorageError
@@ -216,6 +216,8 @@ class LedgerStore(ABC):
     """Creates, opens, recovers and deletes ledgers."""
 
     limits: StoreLimits
+    is_shared: ClassVar[bool] = False
+    """Whether other programs keep ledgers there, too."""
 
     @abstractmethod
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
