@@ -58,8 +58,14 @@ async def recover(cluster: LedgerCluster, ledger: LedgerInUse) -> None:
         return metadata.in_recovery() if metadata.status is LedgerStatus.OPEN else None
 
     ledger.learn(await records.change(ledger.ledger_id, ledger.recorded, fence))
-    if not ledger.recorded.metadata.is_closed:
+    if ledger.recorded.metadata.is_closed:
+        return
+    try:
         await _Recovery(cluster, ledger).run()
+    except StorageError:
+        cluster.counters.failed_recoveries_count += 1
+        raise
+    cluster.counters.recoveries_count += 1
 
 
 class _Recovery:
