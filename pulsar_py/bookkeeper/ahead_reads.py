@@ -22,7 +22,7 @@ from pulsar_py.bookkeeper.fetching import EntryFetch
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.recent import remember
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.read_ahead import LEDGERS_COUNT, ReadAhead, Window
+from pulsar_py.ledgers.read_ahead import LEDGERS_COUNT, ReadAhead, AheadWindow
 from pulsar_py.ledgers.store import LedgerReader
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,9 @@ class AheadReads:
         self._begun.pop(ledger_id, None)
         self._ahead.forget(ledger_id)
 
-    def _extend(self, ledger: LedgerInUse, window: Window[_Piece], reader: LedgerReader) -> None:
+    def _extend(
+        self, ledger: LedgerInUse, window: AheadWindow[_Piece], reader: LedgerReader
+    ) -> None:
         """Fetch pieces while there is room and something follows."""
         ledger_id = ledger.ledger_id
         while True:
@@ -139,7 +141,7 @@ class AheadReads:
     async def _fetch(
         self,
         ledger: LedgerInUse,
-        window: Window[_Piece],
+        window: AheadWindow[_Piece],
         piece: _Piece,
         coming_bytes: int,
         reader: LedgerReader,

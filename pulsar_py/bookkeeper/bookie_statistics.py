@@ -1,7 +1,7 @@
 """What is counted of each bookie: latencies, errors, what waits. Pure.
 
 `BookieCounters` is plain integers and histograms that a link counts in, a call for the answers of
-one read; `BookieStatistics` is a snapshot of them for who reports.
+one read; `RemoteBookieStatistics` is a snapshot of them for who reports.
 
 Source: BookKeeperClientStats, PerChannelBookieClient in Apache BookKeeper.
 """
@@ -24,7 +24,7 @@ NO_FAILURES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BookieStatistics:
+class RemoteBookieStatistics:
     """One bookie's figures since the store was connected, and what is true of it now."""
 
     bookie_id: str

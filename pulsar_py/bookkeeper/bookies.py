@@ -19,7 +19,7 @@ from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.bookie_statistics import (
     NO_FAILURES,
     BookieCounters,
-    BookieStatistics,
+    RemoteBookieStatistics,
 )
 from pulsar_py.bookkeeper.connection import (
     BookieConnection,
@@ -82,7 +82,7 @@ class Bookies:
         """Whether the last that was heard of a bookie was a failure."""
         return self.health.is_failing(bookie_id)
 
-    def statistics(self) -> list[BookieStatistics]:
+    def statistics(self) -> list[RemoteBookieStatistics]:
         """The figures of all bookies that were used, by id."""
         return [link.statistics() for _, link in sorted(self._links.items())]
 
@@ -131,10 +131,10 @@ class BookieLink:
         connection = self._connection
         return self._waiting_bytes if connection is None else connection.waiting_bytes
 
-    def statistics(self) -> BookieStatistics:
+    def statistics(self) -> RemoteBookieStatistics:
         """Its figures."""
         health, latencies = self._bookies.health, self._counters.latencies
-        return BookieStatistics(
+        return RemoteBookieStatistics(
             bookie_id=self.bookie_id,
             adds=latencies[BookieOperation.ADD],
             reads=latencies[BookieOperation.READ],

@@ -15,7 +15,7 @@ from random import Random
 from typing import Final
 
 from pulsar_py.bookkeeper.ahead_reads import AheadReads
-from pulsar_py.bookkeeper.bookie_statistics import BookieStatistics
+from pulsar_py.bookkeeper.bookie_statistics import RemoteBookieStatistics
 from pulsar_py.bookkeeper.bookies import Bookies
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerCounters, LedgerInUse, PinnedBytes
 from pulsar_py.bookkeeper.ensembles import Ensembles
@@ -240,7 +240,7 @@ class BookKeeperLedgerStore(LedgerStore):
             **asdict(counters),
         }
 
-    def bookies(self) -> Sequence[BookieStatistics]:
+    def bookies(self) -> Sequence[RemoteBookieStatistics]:
         """The figures of each bookie that was used, by id."""
         return self._cluster.bookies.statistics()
 

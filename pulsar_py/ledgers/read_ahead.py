@@ -36,7 +36,7 @@ SMALLEST_PART: Final = 4
 """A read of less than this part of a piece costs more turns of the loop than it saves."""
 
 
-class Piece(Protocol):
+class AheadPiece(Protocol):
     """Entries that are fetched together, as a store has them."""
 
     @property
@@ -52,10 +52,10 @@ class Piece(Protocol):
         """Its bytes, or what they were taken for."""
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=AheadPiece)
 
 
-class Window(Generic[P]):
+class AheadWindow(Generic[P]):
     """The pieces fetched ahead of one ledger's reader, in order; it has begun none of them."""
 
     __slots__ = ("coming_count", "end", "is_finding", "pieces", "size_bytes")
@@ -104,7 +104,7 @@ class ReadAhead(Generic[P]):
         self._smallest_bytes = self._piece_bytes // SMALLEST_PART
         # By ledger, the entry behind what the last miss brought: who wants that reads in order.
         self._ends: OrderedDict[int, int] = OrderedDict()
-        self._windows: OrderedDict[int, Window[P]] = OrderedDict()
+        self._windows: OrderedDict[int, AheadWindow[P]] = OrderedDict()
         self._coming_windows_count = 0
         self.coming_bytes = 0
         """What is under way will bring."""
@@ -117,7 +117,7 @@ class ReadAhead(Generic[P]):
         """A read that nothing was fetched for brought the entries before `end`."""
         remember(self._ends, ledger_id, end, LEDGERS_COUNT)
 
-    def window(self, ledger_id: int) -> Window[P] | None:
+    def window(self, ledger_id: int) -> AheadWindow[P] | None:
         """The window of a ledger's reader."""
         return self._windows.get(ledger_id)
 
@@ -134,7 +134,7 @@ class ReadAhead(Generic[P]):
         """The ledger whose window was not moved for longest, except one; None without others."""
         return next((each for each in self._windows if each != ledger_id), None)
 
-    def move(self, ledger_id: int, entry_id: int, held_end: Callable[[], int]) -> Window[P]:
+    def move(self, ledger_id: int, entry_id: int, held_end: Callable[[], int]) -> AheadWindow[P]:
         """A reader in order will soon want `entry_id`: its window from there on.
 
         Everything from there up to what `held_end` says is in memory.
@@ -144,11 +144,11 @@ class ReadAhead(Generic[P]):
             end = held_end()
             # With all of it here up to another reader's window, that one is its window, too.
             if window is None or not entry_id < window.first <= end:
-                window = Window(end)
+                window = AheadWindow(end)
         remember(self._windows, ledger_id, window, LEDGERS_COUNT)
         return window
 
-    def next_bytes(self, ledger_id: int, window: Window[P], room_bytes: int) -> int:
+    def next_bytes(self, ledger_id: int, window: AheadWindow[P], room_bytes: int) -> int:
         """Bytes of the piece that its window grows by, which count as coming; 0 for none now.
 
         `room_bytes` is what the store has room for, without what is coming.
@@ -170,18 +170,18 @@ class ReadAhead(Generic[P]):
         self.coming_bytes += size_bytes
         return size_bytes
 
-    def on_found(self, window: Window[P], piece: P, planned_bytes: int) -> int:
+    def on_found(self, window: AheadWindow[P], piece: P, planned_bytes: int) -> int:
         """What the next piece is; returns what counts as coming for it."""
         window.is_finding = False
         window.add(piece)
         self.coming_bytes += piece.size_bytes - planned_bytes
         return piece.size_bytes
 
-    def on_nothing_found(self, window: Window[P]) -> None:
+    def on_nothing_found(self, window: AheadWindow[P]) -> None:
         """Nothing follows, or that could not be found out."""
         window.is_finding = False
 
-    def on_ended(self, window: Window[P], coming_bytes: int) -> None:
+    def on_ended(self, window: AheadWindow[P], coming_bytes: int) -> None:
         """A piece is here, or will not come."""
         self.coming_bytes -= coming_bytes
         window.coming_count -= 1

@@ -22,7 +22,7 @@ from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.read_ahead import ReadAhead, Window
+from pulsar_py.ledgers.read_ahead import ReadAhead, AheadWindow
 from pulsar_py.storage.entry_log import EntryLogReaders, log_path
 from pulsar_py.storage.entry_log_format import Run, decode_run
 from pulsar_py.storage.index import FoundRun, Index
@@ -154,7 +154,7 @@ class RunReader:
         held_end = partial(self._cache.end_of, ledger_id, entry_id)
         self._extend(ledger_id, self._ahead.move(ledger_id, entry_id, held_end))
 
-    def _extend(self, ledger_id: int, window: Window[_Piece]) -> None:
+    def _extend(self, ledger_id: int, window: AheadWindow[_Piece]) -> None:
         """Fetch one more piece, if there is room."""
         room_bytes = self._cache_bytes // 3 - self._cache.unread_bytes
         if self._is_closed or not (
@@ -163,7 +163,7 @@ class RunReader:
             return
         self._tasks.spawn(self._fetch(ledger_id, window, size_bytes), "fetch ahead")
 
-    async def _fetch(self, ledger_id: int, window: Window[_Piece], size_bytes: int) -> None:
+    async def _fetch(self, ledger_id: int, window: AheadWindow[_Piece], size_bytes: int) -> None:
         """Fetch about `size_bytes` of the entries behind a window, if there are any."""
         try:
             piece = await self._ask(ledger_id, window, size_bytes)
@@ -177,7 +177,9 @@ class RunReader:
         finally:
             self._ahead.on_ended(window, size_bytes)
 
-    async def _ask(self, ledger_id: int, window: Window[_Piece], size_bytes: int) -> _Piece | None:
+    async def _ask(
+        self, ledger_id: int, window: AheadWindow[_Piece], size_bytes: int
+    ) -> _Piece | None:
         """What follows: None at the ledger's end, and where the write cache has the rest."""
         try:
             runs = await self._index.find_runs(ledger_id, window.end, size_bytes)

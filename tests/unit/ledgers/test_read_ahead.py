@@ -9,7 +9,7 @@ from pulsar_py.ledgers.read_ahead import (
     PIECES_COUNT,
     READERS_COUNT,
     ReadAhead,
-    Window,
+    AheadWindow,
 )
 
 MIB = 1024 * 1024
@@ -27,11 +27,13 @@ def new(window_bytes: int = 8 * MIB) -> ReadAhead[Piece]:
     return ReadAhead(window_bytes)
 
 
-def moved(ahead: ReadAhead[Piece], ledger_id: int, entry_id: int, held: int = 0) -> Window[Piece]:
+def moved(
+    ahead: ReadAhead[Piece], ledger_id: int, entry_id: int, held: int = 0
+) -> AheadWindow[Piece]:
     return ahead.move(ledger_id, entry_id, lambda: max(held, entry_id))
 
 
-def grown(ahead: ReadAhead[Piece], window: Window[Piece], room: int = ROOM) -> int:
+def grown(ahead: ReadAhead[Piece], window: AheadWindow[Piece], room: int = ROOM) -> int:
     """Let its window grow by a piece of ten entries; returns its bytes."""
     size_bytes = ahead.next_bytes(7, window, room)
     if size_bytes:
