@@ -22,7 +22,7 @@ from pulsar_py.bookkeeper.fetching import EntryFetch
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.recent import remember
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.read_ahead import LEDGERS_COUNT, ReadAhead, AheadWindow
+from pulsar_py.ledgers.read_ahead import LEDGERS_COUNT, AheadWindow, ReadAhead
 from pulsar_py.ledgers.store import LedgerReader
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.common.reused_memory import ReusedMemory
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.read_ahead import ReadAhead, AheadWindow
+from pulsar_py.ledgers.read_ahead import AheadWindow, ReadAhead
 from pulsar_py.storage.entry_log import EntryLogReaders, log_path
 from pulsar_py.storage.entry_log_format import Run, decode_run
 from pulsar_py.storage.index import FoundRun, Index

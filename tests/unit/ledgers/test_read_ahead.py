@@ -8,8 +8,8 @@ from pulsar_py.ledgers.read_ahead import (
     PIECE_BYTES,
     PIECES_COUNT,
     READERS_COUNT,
-    ReadAhead,
     AheadWindow,
+    ReadAhead,
 )
 
 MIB = 1024 * 1024
