@@ -8,7 +8,7 @@ Source: BookKeeperClientStats, PerChannelBookieClient in Apache BookKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,6 +39,28 @@ class RemoteBookieStatistics:
     is_connected: bool
     is_failing: bool
     is_quarantined: bool
+
+
+QUANTILES: Final = (0.5, 0.95, 0.99)
+"""Of latencies, as they are reported."""
+
+
+def labelled(
+    statistics: RemoteBookieStatistics,
+) -> Iterator[tuple[str, Mapping[str, str], float]]:
+    """One bookie's figures for `LedgerStore.labelled_figures`."""
+    bookie = {"bookie": statistics.bookie_id}
+    yield "bookie_pending_bytes", bookie, statistics.pending_bytes
+    yield "bookie_is_connected", bookie, statistics.is_connected
+    yield "bookie_is_failing", bookie, statistics.is_failing
+    yield "bookie_is_quarantined", bookie, statistics.is_quarantined
+    for code, count in statistics.errors.items():
+        yield "bookie_errors_count", bookie | {"code": code}, count
+    for name, histogram in (("add", statistics.adds), ("read", statistics.reads)):
+        yield f"bookie_{name}s_count", bookie, histogram.count
+        for quantile in QUANTILES:
+            millis = histogram.percentile_millis(quantile)
+            yield f"bookie_{name}_latency_millis", bookie | {"quantile": f"{quantile:g}"}, millis
 
 
 class BookieCounters:

@@ -9,13 +9,13 @@ Source: BookKeeper, LedgerCreateOp, LedgerOpenOp, LedgerDeleteOp in Apache BookK
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from random import Random
 from typing import Final
 
 from pulsar_py.bookkeeper.ahead_reads import AheadReads
-from pulsar_py.bookkeeper.bookie_statistics import RemoteBookieStatistics
+from pulsar_py.bookkeeper.bookie_statistics import RemoteBookieStatistics, labelled
 from pulsar_py.bookkeeper.bookies import Bookies
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerCounters, LedgerInUse, PinnedBytes
 from pulsar_py.bookkeeper.ensembles import Ensembles
@@ -243,6 +243,11 @@ class BookKeeperLedgerStore(LedgerStore):
     def bookies(self) -> Sequence[RemoteBookieStatistics]:
         """The figures of each bookie that was used, by id."""
         return self._cluster.bookies.statistics()
+
+    def labelled_figures(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        """Those of each bookie."""
+        for statistics in self.bookies():
+            yield from labelled(statistics)
 
     async def close(self) -> None:
         """Fail what waits, and end all connections. May be called again."""

@@ -26,7 +26,7 @@ Source: LedgerHandle, LedgerRecoveryOp, BookKeeper in Apache BookKeeper's client
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol, TypeAlias
@@ -288,6 +288,10 @@ class LedgerStore(ABC):
     def figures(self) -> Mapping[str, float]:
         """The store's counts and sizes now, by its own names; empty by default."""
         return {}
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """Figures of the store's parts: a name of its own, labels, value; none by default."""
+        return ()
 
     @abstractmethod
     async def close(self) -> None:

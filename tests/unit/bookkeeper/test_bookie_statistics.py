@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+from pulsar_py.admin.resources.metrics import BOOKIE_METRICS
 from pulsar_py.bookkeeper import frames
-from pulsar_py.bookkeeper.bookie_statistics import BookieCounters
+from pulsar_py.bookkeeper.bookie_statistics import (
+    BookieCounters,
+    RemoteBookieStatistics,
+    labelled,
+)
 from pulsar_py.bookkeeper.connection import BookieRequest
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation
+from pulsar_py.common.latency_histogram import LatencyHistogram
 from tests.unit.bookkeeper.test_connection import Asker, add, read
 
 Pair = tuple[BookieRequest, BookieAnswer]
@@ -47,3 +53,20 @@ def test_refusals_for_good_are_no_errors_of_the_bookie() -> None:
         counters.count([answered(add(Asker(), 0), 0.0, code)], now=0.0)
     assert counters.errors_by_name() == {}
     assert counters.latencies[BookieOperation.ADD].count == 3
+
+
+def test_figures_bear_the_bookies_name_and_are_known_to_the_page_of_metrics() -> None:
+    histogram = LatencyHistogram()
+    histogram.record(0.02, 10)
+    statistics = RemoteBookieStatistics(
+        bookie_id="b:1", adds=histogram, reads=LatencyHistogram(), errors={"EIO": 3},
+        pending_bytes=77, is_connected=True, is_failing=False, is_quarantined=True,
+    )  # fmt: skip
+    found = {(name, *labels.values()): value for name, labels, value in labelled(statistics)}
+    assert found["bookie_pending_bytes", "b:1"] == 77
+    assert found["bookie_is_quarantined", "b:1"] == 1
+    assert found["bookie_errors_count", "b:1", "EIO"] == 3
+    assert found["bookie_adds_count", "b:1"] == 10
+    assert found["bookie_add_latency_millis", "b:1", "0.99"] == 20
+    assert found["bookie_read_latency_millis", "b:1", "0.99"] == 0
+    assert {name for name, *_ in found} == BOOKIE_METRICS.keys()

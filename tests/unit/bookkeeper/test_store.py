@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_py.admin.resources.metrics import BOOKKEEPER_METRICS
 from pulsar_py.bookkeeper.ledger_metadata import LedgerStatus
 from pulsar_py.bookkeeper.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
@@ -166,3 +167,13 @@ def test_the_largest_entry_fits_a_frame() -> None:
     settings = BookKeeperSettings()
     assert settings.limits.max_entry_bytes == settings.connection.max_frame_bytes - 80
     assert settings.limits.max_entry_bytes > 5 * 1024 * 1024
+
+
+def test_all_figures_are_known_to_the_page_of_metrics() -> None:
+    async def test(_: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        await filled(store, 1)
+        assert store.figures().keys() == BOOKKEEPER_METRICS.keys()
+        bookies = {labels["bookie"] for _name, labels, _value in store.labelled_figures()}
+        assert len(bookies) == 3
+
+    with_cluster(test)
