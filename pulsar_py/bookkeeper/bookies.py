@@ -72,7 +72,9 @@ class Bookies:
     def heard(self, bookie_id: str, code: int) -> None:
         """Take the last code of what a bookie said, or of what stands for no answer."""
         now = self._clock.monotonic_seconds()
-        if code in NO_FAILURES:
+        if code == frames.TOO_MUCH_WAITS:
+            self.health.on_slow(bookie_id, now)
+        elif code in NO_FAILURES:
             if self.health.on_answered(bookie_id, now):
                 self.on_back(bookie_id)
         elif self.health.on_failed(bookie_id, now):

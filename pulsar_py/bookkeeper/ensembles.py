@@ -6,6 +6,10 @@ isolation groups. Where fewer are there than a ledger asks for it is made smalle
 more, or its time is over. Nobody tries meanwhile: whether failing bookies are back is asked once
 for all ledgers (`BookieWatch`).
 
+Bookies may answer that question and still store nothing. So once some ledgers in a row have failed
+without a single confirmed entry, whoever makes the next one tries for all: one every 5 s, until an
+entry is confirmed somewhere.
+
 Source: BookieWatcherImpl in Apache BookKeeper.
 """
 
@@ -15,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from random import Random
+from typing import Final
 
 from pulsar_py.bookkeeper.bookies import Bookies
 from pulsar_py.bookkeeper.ensemble_sizing import fitting
@@ -31,6 +36,11 @@ from pulsar_py.ledgers.store import LedgerOptions
 
 logger = logging.getLogger(__name__)
 
+BARREN_COUNT: Final = 3
+"""Ledgers that failed without an entry, in a row, after which one is tried at a time."""
+TRY_SECONDS: Final = 5.0
+"""From one such try to the next."""
+
 
 class Ensembles:
     """The choices of one store."""
@@ -46,6 +56,8 @@ class Ensembles:
         self._settings = settings
         self._changed = asyncio.Event()  # of the bookies; a new one each time
         self._reduced: dict[int, None] = {}  # ensemble sizes that could not be had last time
+        self._barren_count = 0  # ledgers in a row that failed without an entry
+        self._next_try_seconds = float("-inf")  # for the next one, after too many of those
         self.waiting_count = 0
         """Ledgers that wait for bookies now."""
         self.reduced_count = 0
@@ -55,6 +67,26 @@ class Ensembles:
         """Bookies came, went, failed or are back: who waits looks again."""
         self._changed.set()
         self._changed = asyncio.Event()
+
+    def on_barren(self) -> None:
+        """A ledger failed for its bookies, without a confirmed entry."""
+        self._barren_count += 1
+
+    def on_fruitful(self) -> None:
+        """A ledger has its first confirmed entry."""
+        if self._barren_count >= BARREN_COUNT:
+            self.on_change()
+        self._barren_count = 0
+
+    def _try_in_seconds(self) -> float:
+        """How long to wait before a ledger may be tried; 0 for now, which takes the turn."""
+        if self._barren_count < BARREN_COUNT:
+            return 0
+        now = self._clock.monotonic_seconds()
+        if now < self._next_try_seconds:
+            return self._next_try_seconds - now
+        self._next_try_seconds = now + TRY_SECONDS
+        return 0
 
     @property
     def placement(self) -> Placement:
@@ -101,21 +133,34 @@ class Ensembles:
                 while True:
                     changed = self._changed
                     await self._look()
+                    pause_seconds: float | None = None  # until something changes
                     try:
-                        return self._chosen(policy)
+                        chosen = self._chosen(policy)
+                        pause_seconds = self._try_in_seconds()
+                        if not pause_seconds:
+                            return chosen
+                        error = NotEnoughBookiesError(
+                            f"{self._barren_count} ledgers in a row failed without an entry"
+                        )
                     except NotEnoughBookiesError as too_few:
                         if error is None:
                             self._tell_too_few(too_few)
                         error = too_few
-                    self.waiting_count += 1
-                    try:
-                        await changed.wait()
-                    finally:
-                        self.waiting_count -= 1
+                    await self._wait(changed, pause_seconds)
         except TimeoutError:
             raise error or StoreUnavailableError(
                 f"bookies could not be listed within {timeout_seconds:g} s"
             ) from None
+
+    async def _wait(self, changed: asyncio.Event, seconds: float | None) -> None:
+        self.waiting_count += 1
+        try:
+            async with asyncio.timeout(seconds):
+                await changed.wait()
+        except TimeoutError:
+            pass  # its turn may have come
+        finally:
+            self.waiting_count -= 1
 
     def _tell_too_few(self, error: NotEnoughBookiesError) -> None:
         if not self.waiting_count:

@@ -111,6 +111,10 @@ class BookieHealth:
         bookie.is_failing = True
         return is_news
 
+    def on_slow(self, bookie_id: str, now: float) -> None:
+        """Too much waits for it: an error, although it may be answering."""
+        self._count(self._bookie(bookie_id), now)
+
     def _count(self, bookie: _Bookie, now: float) -> None:
         settings = self._settings
         if now - bookie.window_seconds >= settings.interval_seconds:

@@ -177,6 +177,8 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
 
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
+        if self.last_add_confirmed < 0 and not isinstance(error, _FOR_GOOD):
+            self._cluster.ensembles.on_barren()
         self._failure = error
         self._end_watch()
         self._tell_soon()
@@ -191,6 +193,8 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         self._is_telling = False
         last = self._replicator.last_confirmed
         if last > self._told:
+            if self._told < 0:
+                self._cluster.ensembles.on_fruitful()
             self._told = last
             self._listener.on_confirmed(self.ledger_id, last)
         failure, self._failure = self._failure, None

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from pulsar_py.bookkeeper.ensembles import TRY_SECONDS
+from pulsar_py.bookkeeper.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.health import STEADY_SECONDS
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import NotEnoughBookiesError
@@ -145,3 +147,40 @@ def test_quarantined_bookies_are_taken_where_there_are_no_others() -> None:
         assert await sizes_of_a_new_one(cluster, store, LedgerOptions(4, 2, 2)) == (4, 2, 2)
 
     with_cluster(test, bookies_count=4)
+
+
+def test_bookies_that_store_nothing_are_tried_with_one_ledger_at_a_time() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        def fails_adds(operation: int, _ledger: int, _entry: int) -> int | None:
+            return BookieCode.EIO if operation == BookieOperation.ADD else None
+
+        confirmed: list[int] = []
+
+        async def write(number: int) -> None:
+            """As a topic does: one ledger after the other until an entry is stored."""
+            while number not in confirmed:
+                listener = Listener()
+                try:
+                    writer = await store.create(listener, THREE)
+                except NotEnoughBookiesError:
+                    continue
+                writer.append(b"x")
+                while not (listener.failures or listener.confirmed):  # noqa: ASYNC110 - virtual time
+                    await asyncio.sleep(0.1)
+                confirmed.extend([number] * len(listener.confirmed))
+                await writer.close()
+
+        for bookie in cluster.bookies:
+            bookie.says = fails_adds
+        writing = [asyncio.get_running_loop().create_task(write(each)) for each in range(20)]
+        await asyncio.sleep(30)
+        begun = cluster.ids.last
+        await asyncio.sleep(100)
+        assert 100 / TRY_SECONDS / 3 < cluster.ids.last - begun <= 100 / TRY_SECONDS + 1
+        for bookie in cluster.bookies:
+            bookie.says = lambda _operation, _ledger, _entry: None
+        await asyncio.sleep(2 * TRY_SECONDS + 1)
+        assert sorted(confirmed) == list(range(20))
+        await asyncio.gather(*writing)
+
+    with_cluster(test)

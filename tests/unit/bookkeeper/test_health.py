@@ -32,6 +32,15 @@ def test_so_many_failures_within_an_interval_quarantine_a_bookie_for_a_time() ->
     assert health.quarantines_count == 1
 
 
+def test_a_slow_bookie_is_quarantined_in_time_and_does_not_count_as_failing() -> None:
+    health = BookieHealth()
+    for now in range(5):
+        assert not health.is_quarantined("b", now)
+        health.on_slow("b", now)
+    assert health.is_quarantined("b", 5)
+    assert not health.is_failing("b")
+
+
 def test_quarantine_can_be_switched_off() -> None:
     health = BookieHealth(QuarantineSettings(is_enabled=False))
     for now in range(10):
