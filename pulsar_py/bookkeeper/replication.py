@@ -174,6 +174,11 @@ class Replicator:
         return self._quorum.last_confirmed
 
     @property
+    def last_settled(self) -> int:
+        """The last entry for which, as for all before it, its whole write set has answered."""
+        return self._quorum.last_settled
+
+    @property
     def pending_count(self) -> int:
         """Entries that are not confirmed."""
         return self._quorum.pending_count

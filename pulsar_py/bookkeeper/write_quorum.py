@@ -60,6 +60,11 @@ class WriteQuorum:
         """Entries that are not confirmed."""
         return len(self._stored)
 
+    @property
+    def last_settled(self) -> int:
+        """The last entry that is confirmed and not owed, with all before it."""
+        return min(next(iter(self._owed), self.last_confirmed + 1) - 1, self.last_confirmed)
+
     def add(self) -> int:
         """Number one more entry, to be sent to its write set."""
         self.last_added += 1

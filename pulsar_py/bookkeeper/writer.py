@@ -5,6 +5,11 @@ of nearly all of its buffer, stay where they are, anything else is copied, becau
 the write set may be sent it after the others have confirmed it. What entries hold is counted until
 their whole write set has answered.
 
+A bookie that lags behind the others is replaced once too much waits for it. Where nobody can take
+its place the writer slows down with it: from half of what may wait on, the listener is told of a
+confirmed entry only when that bookie has answered, too. So publishers, who have a bounded number of
+entries without a receipt, send less. Beyond the whole, appends are refused.
+
 The writer watches its ledger's metadata, so it often learns there that it was fenced or deleted
 before a bookie refuses an entry; an idle writer learns it only so.
 
@@ -162,6 +167,19 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
                 f"{'no other one can take its place' if is_one_slow else 'the others lag too'}"
             )
 
+    def _is_slowed_down(self) -> bool:
+        """One bookie lags behind the others, and nobody can take its place.
+
+        It answers, or its requests time out: either way this ends.
+        """
+        waiting = self._replicator.waiting_bytes()
+        half_bytes = self._cluster.bookies.limits.max_waiting_bytes // 2
+        return (
+            max(waiting) > half_bytes
+            and min(waiting) <= half_bytes // 2
+            and not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata)
+        )
+
     def _refuse(self, error: StorageError) -> NoReturn:
         if isinstance(error, (*_FOR_GOOD, LedgerClosedError)):
             raise type(error)(str(error))
@@ -174,6 +192,8 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def on_released(self, size_bytes: int) -> None:
         """Entries are held no more."""
         self._cluster.pinned.give_back(size_bytes)
+        if self.last_add_confirmed > self._told:
+            self._tell_soon()
 
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
@@ -192,6 +212,8 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         """Tell the listener what is new, in one call of each kind."""
         self._is_telling = False
         last = self._replicator.last_confirmed
+        if last > self._told and self._replicator.error is None and self._is_slowed_down():
+            last = self._replicator.last_settled
         if last > self._told:
             if self._told < 0:
                 self._cluster.ensembles.on_fruitful()

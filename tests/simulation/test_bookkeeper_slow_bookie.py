@@ -74,3 +74,29 @@ def test_memory_stays_within_its_bounds_and_writing_goes_on(bookies_count: int) 
         await cluster.close()
 
     run_simulated(work(), latency_seconds=0.0005)
+
+
+def test_publishers_with_a_window_are_slowed_down_and_none_is_refused() -> None:
+    async def work() -> None:
+        cluster = ScriptedCluster(3)
+        await cluster.start()
+        for bookie in cluster.bookies:
+            confirms_only(bookie)
+        store = await cluster.connect(settings=SETTINGS)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        (await cluster.ensemble(1))[1].delay_seconds = 5.0
+        loop = asyncio.get_running_loop()
+        end_seconds = loop.time() + 60 * MINUTES
+        window_count = SETTINGS.connection.max_waiting_bytes // 3 // len(ENTRY)
+        while loop.time() < end_seconds:
+            if writer.last_add_pushed - listener.last < window_count:
+                writer.append(ENTRY)
+            await asyncio.sleep(PAUSE_SECONDS)
+        assert not listener.failures
+        assert store.figures()["busy_refusals_count"] == 0
+        rate = SETTINGS.connection.max_waiting_bytes / 2 / len(ENTRY) / 5.0
+        assert listener.last > 0.8 * 60 * MINUTES * rate
+        await cluster.close()
+
+    run_simulated(work(), latency_seconds=0.0005)

@@ -36,6 +36,19 @@ def test_an_entry_is_confirmed_by_its_ack_quorum_and_released_by_its_whole_write
     assert stored(of, (0, 0)) == (False, 0, [])
 
 
+def test_an_entry_is_settled_when_all_up_to_it_are_confirmed_and_answered_for() -> None:
+    of = quorum()
+    assert of.last_settled == -1
+    for _ in range(3):
+        of.add()
+    stored(of, (0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2))
+    assert (of.last_confirmed, of.last_settled) == (1, -1)
+    stored(of, (0, 2))
+    assert of.last_settled == 1
+    stored(of, (2, 0), (2, 1))
+    assert of.last_settled == of.last_confirmed == 2
+
+
 def test_one_bookie_counts_once() -> None:
     of = quorum()
     of.add()

@@ -274,6 +274,44 @@ def test_more_at_once_than_any_bookie_has_room_for_is_refused_and_none_is_replac
 
 
 @pytest.mark.parametrize("has_spare", [True, False])
+def test_confirmations_wait_for_a_slow_bookie_that_nobody_can_replace(*, has_spare: bool) -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        slow = (await cluster.ensemble(1))[0]
+        slow.is_holding = True
+        halves = NARROW.connection.max_waiting_bytes // 2 // BIG
+        for _number in range(halves + 1):
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+        assert writer.last_add_confirmed == halves
+        assert listener.last == (halves if has_spare else halves - 1)
+        slow.release()
+        await asyncio.sleep(0.1)
+        assert listener.last == halves
+
+    with_cluster(test, bookies_count=4 if has_spare else 3)
+
+
+def test_what_a_slow_bookie_held_back_is_told_before_the_end() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        (await cluster.ensemble(1))[0].is_mute = True
+        for _number in range(NARROW.connection.max_waiting_bytes // BIG):
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+        assert listener.last < writer.last_add_confirmed
+        await writer.close()
+        assert listener.last == writer.last_add_pushed
+        assert not listener.failures
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
 def test_a_bookie_for_which_too_much_waits_is_replaced_or_slows_the_writer(
     *, has_spare: bool
 ) -> None:
@@ -286,7 +324,7 @@ def test_a_bookie_for_which_too_much_waits_is_replaced_or_slows_the_writer(
         for _ in range(NARROW.connection.max_waiting_bytes // BIG):
             writer.append(bytes(BIG))
             await asyncio.sleep(0.1)
-        last = listener.last
+        last = writer.last_add_confirmed
         assert last == writer.last_add_pushed
         if has_spare:
             writer.append(bytes(BIG))
