@@ -135,10 +135,11 @@ class Ensembles:
                     await self._look()
                     pause_seconds: float | None = None  # until something changes
                     try:
-                        chosen = self._chosen(policy)
+                        options, bookie_ids = self._chosen(policy)
                         pause_seconds = self._try_in_seconds()
                         if not pause_seconds:
-                            return chosen
+                            self._note_size(policy, options)
+                            return options, bookie_ids
                         error = NotEnoughBookiesError(
                             f"{self._barren_count} ledgers in a row failed without an entry"
                         )
@@ -170,12 +171,9 @@ class Ensembles:
         size = policy.ensemble_size
         there = self._there(policy.custom_metadata, size)
         now = self._clock.monotonic_seconds()
-        options = fitting(
-            policy,
-            there=len(there),
-            steady=sum(self._health.is_steady(each, now) for each in there),
-            is_reduced=size in self._reduced,
-        )
+        is_reduced = size in self._reduced
+        steady = [each for each in there if self._health.is_steady(each, now)]
+        options = fitting(policy, there=len(there), steady=len(steady), is_reduced=is_reduced)
         if options is None:
             raise self._too_few(policy, there)
         filled = self.placement.fill(
@@ -184,7 +182,7 @@ class Ensembles:
             there,
             ensemble_size=options.ensemble_size,
             write_quorum_size=options.write_quorum_size,
-            is_avoided=self.is_avoided,
+            is_avoided=lambda each: self.is_avoided(each) or (is_reduced and each not in steady),
             chance=self._chance,
         )
         ensemble = [filled[place] for place in range(options.ensemble_size)]
@@ -193,7 +191,6 @@ class Ensembles:
                 f"{ensemble} lie on fewer racks than a write quorum of "
                 f"{options.write_quorum_size} needs ({self._settings.min_racks_per_write_quorum})"
             )
-        self._note_size(policy, options, there)
         return options, ensemble
 
     def _too_few(self, policy: LedgerOptions, there: Sequence[str]) -> NotEnoughBookiesError:
@@ -205,16 +202,18 @@ class Ensembles:
             f"{', '.join(failing) or 'none'}"
         )
 
-    def _note_size(
-        self, policy: LedgerOptions, options: LedgerOptions, there: Sequence[str]
-    ) -> None:
+    def _note_size(self, policy: LedgerOptions, options: LedgerOptions) -> None:
         size = policy.ensemble_size
         if options.ensemble_size < size:
             self.reduced_count += 1
             if size not in self._reduced:
                 logger.warning(
                     "too few bookies for the policy, ledgers get smaller ensembles",
-                    extra={"policy": size, "ensemble": options.ensemble_size, "bookies": there},
+                    extra={
+                        "policy": size,
+                        "ensemble": options.ensemble_size,
+                        "bookies": self._registry.known_writable,
+                    },
                 )
             self._reduced[size] = None
         elif size in self._reduced:

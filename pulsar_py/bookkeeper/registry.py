@@ -48,7 +48,7 @@ class BookieRegistry:
         self.known_racks = RackMap()
         """As they were read last."""
         self.on_change: Callable[[], None] = lambda: None
-        """Told that the list of bookies may be another one."""
+        """Told that the list of bookies, or their racks, may be others."""
         self._is_listed = False
         self._has_racks = False
         self._changes_count = 0
@@ -65,6 +65,7 @@ class BookieRegistry:
     def _on_racks_change(self, _: Notification) -> None:
         self._has_racks = False
         self._changes_count += 1
+        self.on_change()
 
     async def writable(self) -> tuple[str, ...]:
         """Ids of the bookies that are registered to take entries, sorted.

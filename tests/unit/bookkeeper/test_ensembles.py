@@ -2,17 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
 from pulsar_py.bookkeeper.ensembles import TRY_SECONDS
 from pulsar_py.bookkeeper.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.health import STEADY_SECONDS
+from pulsar_py.bookkeeper.placement import PlacementSettings
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import NotEnoughBookiesError
 from pulsar_py.ledgers.labels import bookie_affinity
 from pulsar_py.ledgers.store import LedgerOptions
 from tests.unit.bookkeeper.scripted_cluster import (
+    SETTINGS,
     THREE,
     Listener,
     ScriptedCluster,
@@ -51,6 +54,36 @@ def test_the_policy_is_kept_again_once_enough_bookies_are_steady() -> None:
         await asyncio.sleep(1.1)
         assert await sizes_of_a_new_one(cluster, store) == (3, 3, 2)
         assert store.figures()["reduced_ensembles_count"] == 2
+
+    with_cluster(test)
+
+
+def test_until_then_those_are_taken_that_have_been_there_for_long() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        comes_and_goes = cluster.bookies[0]
+        await cluster.unregister(comes_and_goes)
+        await sizes_of_a_new_one(cluster, store)
+        await cluster.register(comes_and_goes)
+        for _ in range(10):
+            writer = await store.create(Listener(), THREE)
+            assert comes_and_goes not in await cluster.ensemble(writer.ledger_id)
+
+    with_cluster(test)
+
+
+def test_a_rack_map_that_allows_a_ledger_ends_its_waiting() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        placement = PlacementSettings(enforces_min_racks=True)
+        store = await cluster.connect(settings=replace(SETTINGS, placement=placement))
+        waiting = asyncio.get_running_loop().create_task(sizes_of_a_new_one(cluster, store))
+        await asyncio.sleep(1)
+        assert not waiting.done()
+        racks = {
+            bookie.bookie_id: {"rack": f"/r{number}"}
+            for number, bookie in enumerate(cluster.bookies)
+        }
+        await cluster.metadata.put("/bookies", json.dumps({"default": racks}).encode())
+        assert await waiting == (3, 3, 2)
 
     with_cluster(test)
 
