@@ -145,7 +145,7 @@ class BoundedLedgers(BookKeeperLedgerStore):
 
     async def check_takes(self, options: LedgerOptions) -> None:
         """Return if there are bookies enough."""
-        await self._cluster.choose(options.ensemble_size)
+        await self._cluster.ensembles.check(options)
 
 
 class ClusterStores:

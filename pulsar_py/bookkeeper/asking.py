@@ -12,11 +12,13 @@ import asyncio
 from collections.abc import Sequence
 
 from pulsar_py.bookkeeper import frames
+from pulsar_py.bookkeeper.bookie_statistics import NO_FAILURES
 from pulsar_py.bookkeeper.bookies import BookieLink
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
 from pulsar_py.bookkeeper.entry_format import LAST_ENTRY, BookieEntry, unpacked
 from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
+from pulsar_py.bookkeeper.ledger_paths import MAX_LEDGER_ID
 from pulsar_py.bookkeeper.read_quorum import Coverage
 from pulsar_py.common.errors import CorruptDataError, StorageError, StoreUnavailableError
 
@@ -48,6 +50,14 @@ async def ask(
     one = _One()
     link.send(BookieRequest(*read_entry_request(ledger, entry_id, flags), one))
     return await one.answer
+
+
+async def is_answering(link: BookieLink) -> bool:
+    """Whether a bookie answers at all: it is asked for an entry of a ledger that nobody has."""
+    one = _One()
+    frame = frames.read_request(MAX_LEDGER_ID, 0)
+    link.send(BookieRequest(BookieOperation.READ, MAX_LEDGER_ID, 0, (frame,), one))
+    return (await one.answer).code in NO_FAILURES
 
 
 class _Everybody:

@@ -6,21 +6,15 @@ answered.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from random import Random
 
 from pulsar_py.bookkeeper.bookies import Bookies
 from pulsar_py.bookkeeper.digest import EntryDigest, master_key
+from pulsar_py.bookkeeper.ensembles import Ensembles
 from pulsar_py.bookkeeper.ledger_records import LedgerRecords, RecordedLedger
-from pulsar_py.bookkeeper.placement import choose
+from pulsar_py.bookkeeper.settings import BookKeeperSettings
 from pulsar_py.common.clock import Clock
-from pulsar_py.common.errors import (
-    MetadataError,
-    StorageError,
-    StoreBusyError,
-    StoreUnavailableError,
-)
+from pulsar_py.common.errors import StorageError, StoreBusyError
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import StoreLimits
 
@@ -51,38 +45,37 @@ class PinnedBytes:
         assert self.now_bytes >= 0
 
 
+@dataclass(slots=True)
+class LedgerCounters:
+    """What happened to ledgers since the start."""
+
+    ensemble_changes_count: int = 0
+    """Bookies that were replaced in open ledgers, or recoveries; one for all of one change."""
+    same_bookie_retries_count: int = 0
+    """Bookies that failed and were kept, for want of others."""
+    recoveries_count: int = 0
+    """Ledgers that were recovered."""
+    failed_recoveries_count: int = 0
+    """Attempts that have to be repeated."""
+    speculative_reads_count: int = 0
+    """Entries asked of one more bookie because an answer took long."""
+    busy_refusals_count: int = 0
+    """Appends refused because too much waits for bookies."""
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerCluster:
     """What all ledgers of one store share."""
 
     bookies: Bookies
+    ensembles: Ensembles
     records: LedgerRecords
     clock: Clock
-    chance: Random
     limits: StoreLimits
+    settings: BookKeeperSettings
+    counters: LedgerCounters
     pinned: PinnedBytes
     tasks: TaskOwner
-
-    async def choose(
-        self, count: int, *, excluded: Collection[str] = (), avoided: Collection[str] = ()
-    ) -> list[str]:
-        """So many bookies for new entries; those to be avoided only where others are too few.
-
-        Raises:
-            NotEnoughBookiesError: There are fewer.
-            StoreUnavailableError: The metadata can't be asked.
-        """
-        try:
-            writable = await self.bookies.registry.writable()
-        except MetadataError as error:
-            raise StoreUnavailableError(f"bookies can't be listed: {error}") from error
-        return choose(
-            count,
-            writable,
-            excluded=excluded,
-            is_suspect=lambda each: each in avoided or self.bookies.is_suspect(each),
-            chance=self.chance,
-        )
 
 
 class LedgerInUse:
@@ -101,6 +94,7 @@ class LedgerInUse:
         self.recorded = recorded
         self.digest = EntryDigest(metadata.digest_type, password)
         self.master_key = master_key(password)
+        self.sticky_bookie = ""  # with which reads of this handle stay; empty: none so far
 
     def learn(self, recorded: RecordedLedger) -> None:
         """Take a newer version of the metadata."""

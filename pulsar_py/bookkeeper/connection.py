@@ -19,10 +19,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 from pulsar_py.bookkeeper import frames
-from pulsar_py.bookkeeper.frames import BookieAnswer
+from pulsar_py.bookkeeper.frames import BookieAnswer, BookieOperation
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError
@@ -40,8 +40,8 @@ class ConnectionLimits:
 
     connect_timeout_seconds: float = 5.0
     request_timeout_seconds: float = 10.0
-    max_waiting_bytes: int = 256 * 1024 * 1024
-    """Of requests without an answer."""
+    max_waiting_bytes: int = 64 * 1024 * 1024
+    """Of requests to one bookie without an answer; with more of them, adds are refused here."""
     max_frame_bytes: int = 5_253_120
     """The largest answer; as Apache Pulsar configures its bookies and clients."""
     tls: TlsOptions | None = None
@@ -68,7 +68,10 @@ class BookieRequest:
         pieces: Sequence[EntryBytes],
         sink: AnswerSink,
     ) -> None:
-        """`pieces` make up the frame; nobody changes their memory any more."""
+        """`pieces` make up the frame; nobody changes their memory any more.
+
+        They are let go once they are handed to the transport: nothing is sent twice from here.
+        """
         self.operation = operation
         self.ledger_id = ledger_id
         self.entry_id = entry_id
@@ -83,18 +86,31 @@ class BookieRequest:
 
 
 _Key = tuple[int, int, int]
+OnAnswers: TypeAlias = Callable[[Sequence[tuple[BookieRequest, BookieAnswer]]], None]
+
+
+def _nobody_counts(_: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+    pass
 
 
 class BookieConnection(asyncio.Protocol):
     """A connection; made by the loop, ended by `lose` or the bookie."""
 
     def __init__(
-        self, clock: Clock, limits: ConnectionLimits, on_lost: Callable[[str], None]
+        self,
+        clock: Clock,
+        limits: ConnectionLimits,
+        on_lost: Callable[[str], None],
+        on_answers: OnAnswers = _nobody_counts,
     ) -> None:
-        """`on_lost` is told the reason, once, after everybody who waits was answered."""
+        """`on_lost` is told the reason, once, after everybody who waits was answered.
+
+        `on_answers` is given all answers, also those of our own, before those who asked.
+        """
         self._clock = clock
         self._limits = limits
         self._on_lost = on_lost
+        self._on_answers = on_answers
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -117,7 +133,10 @@ class BookieConnection(asyncio.Protocol):
 
         # Hot path: one call an entry and bookie.
         """
-        if self.is_lost or self.waiting_bytes + request.size_bytes > self._limits.max_waiting_bytes:
+        if self.is_lost or (
+            self.waiting_bytes + request.size_bytes > self._limits.max_waiting_bytes
+            and request.operation == BookieOperation.ADD
+        ):
             code = frames.LOST if self.is_lost else frames.TOO_MUCH_WAITS
             self._answer_soon(request, code)
             return
@@ -136,6 +155,7 @@ class BookieConnection(asyncio.Protocol):
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing += request.pieces
+        request.pieces = ()
 
     def _flush(self) -> None:
         pieces, self._outgoing = self._outgoing, []
@@ -176,7 +196,7 @@ class BookieConnection(asyncio.Protocol):
                         break
                 start = end
         del buffer[:start]
-        _hand_out(answers)
+        self._hand_out(answers)
         if wrong is not None:
             self.lose(f"what the bookie sent can't be read: {wrong}")
 
@@ -215,7 +235,7 @@ class BookieConnection(asyncio.Protocol):
                 answers.append((request, request.failed(frames.TIMED_OUT)))
             if not behind:
                 del self._behind[key]
-        _hand_out(answers)
+        self._hand_out(answers)
         for request, _ in answers:
             request.sink = None  # one that is under way keeps its place
         silent_since = now - self._limits.request_timeout_seconds
@@ -229,7 +249,7 @@ class BookieConnection(asyncio.Protocol):
 
     def _hand_out_late(self) -> None:
         late, self._late = self._late, []
-        _hand_out(late)
+        self._hand_out(late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the loop."""
@@ -249,16 +269,18 @@ class BookieConnection(asyncio.Protocol):
         self._under_way.clear()
         self._behind.clear()
         self.waiting_bytes = 0
-        _hand_out([(each, each.failed(frames.LOST)) for each in waiting])
+        self._hand_out([(each, each.failed(frames.LOST)) for each in waiting])
         self._on_lost(reason)
 
-
-def _hand_out(answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-    """Give each sink its answers."""
-    by_sink: dict[AnswerSink, list[tuple[BookieRequest, BookieAnswer]]] = {}
-    for pair in answers:
-        sink = pair[0].sink
-        if sink is not None:
-            by_sink.setdefault(sink, []).append(pair)
-    for sink, its_answers in by_sink.items():
-        sink.on_answers(its_answers)
+    def _hand_out(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        """Give each sink its answers."""
+        if not answers:
+            return
+        self._on_answers(answers)
+        by_sink: dict[AnswerSink, list[tuple[BookieRequest, BookieAnswer]]] = {}
+        for pair in answers:
+            sink = pair[0].sink
+            if sink is not None:
+                by_sink.setdefault(sink, []).append(pair)
+        for sink, its_answers in by_sink.items():
+            sink.on_answers(its_answers)

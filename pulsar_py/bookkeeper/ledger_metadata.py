@@ -6,8 +6,11 @@ r"""LedgerMetadata: who has a ledger's entries, and where it ends. Pure.
     1    lines: write quorum, ensemble size, length, a line a segment (`first entry \t bookie...`),
          and at the end of a closed one `last entry \t CLOSED`, -102 for one in recovery
 
-All three are read, 3 is written. From a segment's first entry up to that of the next one, entry `e`
-lies on the bookies `(e + i) mod ensemble size` of the segment, i from 0 to the write quorum.
+All three are read. A new record is written in 3, a change in the version that was read, so that
+programs that read the ledger before still do.
+
+From a segment's first entry up to that of the next one, entry `e` lies on the bookies
+`(e + i) mod ensemble size` of the segment, i from 0 to the write quorum.
 
 What always holds: segments have ascending first entries, the first of them 0, and as many bookies
 as the ensemble size says; 1 <= ack quorum <= write quorum <= ensemble size.
@@ -72,6 +75,8 @@ class LedgerMetadata:
     custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
     created_millis: int | None = None
     creation_token: int | None = None
+    format_version: int = 3
+    """In which it was read, and is written again."""
 
     @classmethod
     def new(cls, options: LedgerOptions, bookie_ids: Sequence[str]) -> LedgerMetadata:
@@ -148,7 +153,19 @@ def write_set(entry_id: int, ensemble_size: int, write_quorum_size: int) -> tupl
 
 
 def encode(metadata: LedgerMetadata) -> bytes:
-    """The value to be stored, of version 3."""
+    """The value to be stored."""
+    header = b"%s%d\n" % (_HEADER, metadata.format_version)
+    match metadata.format_version:
+        case 1:
+            return header + _to_lines(metadata).encode()
+        case 2:
+            return header + text_format.MessageToString(_to_message(metadata)).encode()
+        case _:
+            body = _to_message(metadata).SerializeToString()
+            return b"%s%s%s" % (header, varint(len(body)), body)
+
+
+def _to_message(metadata: LedgerMetadata) -> LedgerMetadataFormat:
     message = LedgerMetadataFormat(
         quorumSize=metadata.write_quorum_size,
         ensembleSize=metadata.ensemble_size,
@@ -168,8 +185,7 @@ def encode(metadata: LedgerMetadata) -> bytes:
         message.segment.add(ensembleMember=segment.bookie_ids, firstEntryId=segment.first_entry_id)
     for key, value in metadata.custom_metadata.items():
         message.customMetadata.add(key=key, value=value)
-    body = message.SerializeToString()
-    return b"%s%d\n%s%s" % (_HEADER, _VERSION, varint(len(body)), body)
+    return message
 
 
 def decode(path: str, value: bytes) -> LedgerMetadata:
@@ -189,7 +205,7 @@ def decode(path: str, value: bytes) -> LedgerMetadata:
                 metadata = _from_message(LedgerMetadataFormat.FromString(_delimited(rest)))
             case "2":
                 message = text_format.Parse(rest.decode(), LedgerMetadataFormat())
-                metadata = _from_message(message)
+                metadata = replace(_from_message(message), format_version=2)
             case "1":
                 metadata = _from_lines(rest.decode())
             case _:
@@ -260,4 +276,17 @@ def _from_lines(text: str) -> LedgerMetadata:
         last_entry_id=last_entry_id,
         length_bytes=int(length),
         password=None,
+        format_version=1,
     )
+
+
+def _to_lines(metadata: LedgerMetadata) -> str:
+    """As version 1 has it: without what it has no place for, which one that was read lacks."""
+    numbers = (metadata.write_quorum_size, metadata.ensemble_size, metadata.length_bytes)
+    lines = [str(each) for each in numbers]
+    lines += ["\t".join((str(each.first_entry_id), *each.bookie_ids)) for each in metadata.segments]
+    if metadata.status is LedgerStatus.IN_RECOVERY:
+        lines.append(f"{_IN_RECOVERY_MARK}\t{_CLOSED_WORD}")
+    elif metadata.is_closed:
+        lines.append(f"{metadata.last_entry_id}\t{_CLOSED_WORD}")
+    return "\n".join(lines)

@@ -3,6 +3,8 @@
     ids below 2**31 - 1   ten digits, split 2-4-4             /00/0000/L0005
     all others            nineteen digits, split 3-4-4-4-4    /000/0000/0021/4748/L3647
 
+In a cluster whose layout is the long one, all ids stand in the second way.
+
 Source: HierarchicalLedgerManager, LongHierarchicalLedgerManager in Apache BookKeeper.
 """
 
@@ -24,19 +26,18 @@ LEAF: Final = re.compile(r"L\d{4}", re.ASCII)
 
 LAYOUT: Final = "LAYOUT"
 """Names which scheme of paths the cluster has."""
-KNOWN_LAYOUTS: Final = (
-    "org.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1",
-    "org.apache.bookkeeper.meta.LongHierarchicalLedgerManagerFactory:1",
-)
+HIERARCHICAL: Final = "org.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
+LONG_HIERARCHICAL: Final = "org.apache.bookkeeper.meta.LongHierarchicalLedgerManagerFactory:1"
+KNOWN_LAYOUTS: Final = (HIERARCHICAL, LONG_HIERARCHICAL)
 AVAILABLE: Final = "available"
 """Bookies that take entries, and below `READ_ONLY` those that do not."""
 READ_ONLY: Final = "readonly"
 
 
-def ledger_path(root: str, ledger_id: int) -> str:
-    """The path of one ledger's metadata."""
+def ledger_path(root: str, ledger_id: int, *, is_long: bool = False) -> str:
+    """The path of one ledger's metadata; `is_long` says that all paths are long."""
     assert 0 <= ledger_id <= MAX_LEDGER_ID, ledger_id
-    if ledger_id < FIRST_LONG_ID:
+    if ledger_id < FIRST_LONG_ID and not is_long:
         digits = f"{ledger_id:010d}"
         return f"{root}/{digits[:2]}/{digits[2:6]}/L{digits[6:]}"
     digits = f"{ledger_id:019d}"
@@ -44,7 +45,7 @@ def ledger_path(root: str, ledger_id: int) -> str:
     return f"{root}/{digits[:3]}/{middle}/L{digits[15:]}"
 
 
-def ledger_id_of(root: str, path: str) -> int | None:
+def ledger_id_of(root: str, path: str, *, is_long: bool = False) -> int | None:
     """The ledger whose metadata stands at a path; None if no ledger's can."""
     if not path.startswith(f"{root}/"):
         return None
@@ -58,4 +59,4 @@ def ledger_id_of(root: str, path: str) -> int | None:
     if not all(MIDDLE.fullmatch(part) for part in parts[1:]):
         return None
     ledger_id = int("".join(parts) + leaf[1:])
-    return ledger_id if ledger_path(root, ledger_id) == path else None
+    return ledger_id if ledger_path(root, ledger_id, is_long=is_long) == path else None

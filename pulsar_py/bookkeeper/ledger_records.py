@@ -50,9 +50,10 @@ class LedgerRecords:
     def __init__(self, metadata: MetadataStore, root: str) -> None:
         self._metadata = metadata
         self._root = root
+        self._is_long = False  # all ids have long paths; known by `check_layout`
 
     async def check_layout(self) -> None:
-        """Refuse a cluster that keeps its ledgers elsewhere.
+        """Learn where the cluster keeps its ledgers; refuse one whose scheme is unknown.
 
         Raises:
             StorageError: It is not formatted, or has another layout.
@@ -66,9 +67,10 @@ class LedgerRecords:
                 f"{path}: BookKeeper's metadata has the layout {lines}, "
                 f"expected one of {', '.join(ledger_paths.KNOWN_LAYOUTS)}"
             )
+        self._is_long = lines[1] == ledger_paths.LONG_HIERARCHICAL
 
     def _path(self, ledger_id: int) -> str:
-        return ledger_paths.ledger_path(self._root, ledger_id)
+        return ledger_paths.ledger_path(self._root, ledger_id, is_long=self._is_long)
 
     def watch(self, ledger_id: int, watcher: Watcher) -> Callable[[], None]:
         """Tell of changes of one record; returns what ends that."""
@@ -187,7 +189,7 @@ class LedgerRecords:
                 lists = await each_result(self._metadata.children, some)
             for parent, leaves in zip(some, lists, strict=True):
                 found = [
-                    ledger_paths.ledger_id_of(self._root, f"{parent}/{leaf}")
+                    ledger_paths.ledger_id_of(self._root, f"{parent}/{leaf}", is_long=self._is_long)
                     for leaf in sorted(leaves)
                 ]
                 if page := [ledger_id for ledger_id in found if ledger_id is not None]:

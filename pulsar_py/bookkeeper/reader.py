@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
+from pulsar_py.bookkeeper.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.asking import last_entries
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.entry_format import BookieEntry
@@ -100,7 +101,7 @@ async def length_up_to(
 
 
 class BookKeeperReader(LedgerReader):
-    """A ledger open for reading; holds nothing that would have to be released."""
+    """A ledger open for reading; what is fetched ahead of it is the store's."""
 
     def __init__(
         self,
@@ -108,12 +109,15 @@ class BookKeeperReader(LedgerReader):
         ledger: LedgerInUse,
         last_add_confirmed: int,
         length_bytes: int,
+        ahead: AheadReads,
     ) -> None:
+        """`ahead` is the store's."""
         self.ledger_id = ledger.ledger_id
         self._cluster = cluster
         self._ledger = ledger
         self._last_add_confirmed = last_add_confirmed
         self._length_bytes = length_bytes
+        self._ahead = ahead
 
     @property
     def last_add_confirmed(self) -> int:
@@ -143,18 +147,17 @@ class BookKeeperReader(LedgerReader):
         return self._ledger.recorded.metadata.is_closed
 
     def read_cached(
-        self,
-        first_entry_id: int,  # noqa: ARG002 - nothing is kept here
-        last_entry_id: int,  # noqa: ARG002
-        max_bytes: int,  # noqa: ARG002
-    ) -> None:
-        """Nothing is kept in memory."""
-        return
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes] | None:
+        """What was fetched ahead of a reader in order."""
+        last = min(last_entry_id, self.last_add_confirmed)
+        entries = self._ahead.cached(self.ledger_id, first_entry_id, last)
+        return self._taken(entries, max_bytes) if entries else None
 
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes]:
-        """Entries from their bookies, as many at once as are likely to fit."""
+        """Entries that were fetched ahead, else from their bookies as many as are likely to fit."""
         end = self.last_add_confirmed
         last = min(last_entry_id, end)
         if not 0 <= first_entry_id <= last:
@@ -162,20 +165,29 @@ class BookKeeperReader(LedgerReader):
                 f"ledger {self.ledger_id}: entry {first_entry_id} is not confirmed, "
                 f"the last one that is known to be is {end}"
             )
-        average_bytes = self.length_bytes // (end + 1) or 1
-        count = min(MAX_ENTRIES_AT_ONCE, max(1, max_bytes // average_bytes))
-        last = min(last, first_entry_id + count - 1)
-        entries = await repeated(
-            self._cluster, self.ledger_id, partial(self._fetch, first_entry_id, last)
-        )
-        read: list[EntryBytes] = []
+        async with in_time(self._cluster, self.ledger_id):
+            entries = await self._ahead.wanted(self.ledger_id, first_entry_id, last)
+            if not entries:
+                average_bytes = self.length_bytes // (end + 1) or 1
+                count = min(MAX_ENTRIES_AT_ONCE, max(1, max_bytes // average_bytes))
+                last = min(last, first_entry_id + count - 1)
+                entries = await repeated(
+                    self._cluster, self.ledger_id, partial(self._fetch, first_entry_id, last)
+                )
+        return self._taken(entries, max_bytes)
+
+    def _taken(self, entries: Sequence[BookieEntry], max_bytes: int) -> list[EntryBytes]:
+        """As many of the payloads as fit, at least one; what follows is fetched ahead."""
+        taken: list[EntryBytes] = []
         left_bytes = max_bytes
         for entry in entries:
             left_bytes -= len(entry.payload)
-            if read and left_bytes < 0:
+            if taken and left_bytes < 0:
                 break
-            read.append(entry.payload)
-        return read
+            taken.append(entry.payload)
+        first = entries[0].entry_id
+        self._ahead.taken(self._ledger, first, first + len(taken), self)
+        return taken
 
     async def _fetch(self, first: int, last: int) -> list[BookieEntry]:
         try:
@@ -189,4 +201,5 @@ class BookKeeperReader(LedgerReader):
         return await EntryFetch(self._cluster, self._ledger, first, last).run()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Drop what was fetched ahead."""
+        self._ahead.forget(self.ledger_id)

@@ -31,10 +31,9 @@ from pulsar_py.bookkeeper.frames import BookieCode
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.read_quorum import EntryFate, EntrySearch
 from pulsar_py.bookkeeper.reader import length_up_to
-from pulsar_py.bookkeeper.replication import Replicator
+from pulsar_py.bookkeeper.replication import FailedBookie, Replicator
 from pulsar_py.common.errors import (
     CorruptDataError,
-    NotEnoughBookiesError,
     StorageError,
     StoreUnavailableError,
 )
@@ -59,8 +58,14 @@ async def recover(cluster: LedgerCluster, ledger: LedgerInUse) -> None:
         return metadata.in_recovery() if metadata.status is LedgerStatus.OPEN else None
 
     ledger.learn(await records.change(ledger.ledger_id, ledger.recorded, fence))
-    if not ledger.recorded.metadata.is_closed:
+    if ledger.recorded.metadata.is_closed:
+        return
+    try:
         await _Recovery(cluster, ledger).run()
+    except StorageError:
+        cluster.counters.failed_recoveries_count += 1
+        raise
+    cluster.counters.recoveries_count += 1
 
 
 class _Recovery:
@@ -182,18 +187,22 @@ class _Recovery:
         self._error = error
         self._progress.set()
 
-    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
-        """Choose other bookies and keep them in mind; none if there are too few.
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
+        """Choose other bookies and keep them in mind; for as many places as there are.
 
         A ledger whose bookies have an ack quorum is recovered, whether or not others are left.
         """
         before = self._changes[-1][1] if self._changes else self._metadata.last_segment.bookie_ids
-        self._failing.update(dict.fromkeys(failed.values()))
-        try:
-            others = await self._cluster.choose(len(failed), excluded=before, avoided=self._failing)
-        except NotEnoughBookiesError:
+        names = {index: each.bookie_id for index, each in failed.items()}
+        self._failing.update(dict.fromkeys(names.values()))
+        chosen = await self._cluster.ensembles.replacements(
+            self._metadata, before, names, avoided=self._failing
+        )
+        if not chosen:
             return {}
-        chosen = dict(zip(failed, others, strict=True))
+        self._cluster.counters.ensemble_changes_count += 1
         after = tuple(chosen.get(index, bookie_id) for index, bookie_id in enumerate(before))
         self._changes.append((first_entry_id, after))
         return chosen

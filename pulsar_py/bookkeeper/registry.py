@@ -1,8 +1,11 @@
-"""BookieRegistry: which bookies take entries, and where they listen (edge).
+"""BookieRegistry: which bookies take entries, where they listen, and in which racks (edge).
 
 Bookies register below the cluster's root: ephemeral keys `available/ID`, or `available/readonly/ID`
 while they only serve reads. Their values name the address, which need not be what the id looks
 like; a bookie that is not registered is looked for at the `host:port` of its id.
+
+What was listed last is remembered, for who can't wait. A rack map that can't be read counts as the
+last one that could be.
 
 Source: RegistrationClient, BookieServiceInfoFormat, DefaultBookieAddressResolver in Apache
 BookKeeper.
@@ -10,14 +13,20 @@ BookKeeper.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.bookkeeper.ledger_paths import AVAILABLE, READ_ONLY
-from pulsar_py.common.errors import MetadataUnavailableError, StorageError
+from pulsar_py.bookkeeper.rack_map import RackMap
+from pulsar_py.common.errors import CorruptDataError, MetadataUnavailableError, StorageError
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Notification
 from pulsar_py.proto.DataFormats_pb2 import BookieServiceInfoFormat
+
+logger = logging.getLogger(__name__)
 
 _PROTOCOL: Final = "bookie-rpc"
 
@@ -25,17 +34,38 @@ _PROTOCOL: Final = "bookie-rpc"
 class BookieRegistry:
     """The bookies of one cluster; owned by the store."""
 
-    def __init__(self, metadata: MetadataStore, root: str) -> None:
+    def __init__(
+        self, metadata: MetadataStore, root: str, racks_path: str = paths.BOOKIE_RACKS
+    ) -> None:
         """Begins to watch; until `close`."""
         self._metadata = metadata
         self._available = f"{root}/{AVAILABLE}"
-        self._writable: tuple[str, ...] | None = None  # None: to be asked for
+        self._racks_path = racks_path
+        self.known_writable: tuple[str, ...] = ()
+        """As they were listed last."""
+        self.known_read_only: tuple[str, ...] = ()
+        """As they were listed last."""
+        self.known_racks = RackMap()
+        """As they were read last."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Told that the list of bookies, or their racks, may be others."""
+        self._is_listed = False
+        self._has_racks = False
         self._changes_count = 0
-        self._stop_watching = metadata.watch(self._available, self._on_change)
+        self._stop_watching = (
+            metadata.watch(self._available, self._on_change),
+            metadata.watch(racks_path, self._on_racks_change),
+        )
 
     def _on_change(self, _: Notification) -> None:
-        self._writable = None
+        self._is_listed = False
         self._changes_count += 1
+        self.on_change()
+
+    def _on_racks_change(self, _: Notification) -> None:
+        self._has_racks = False
+        self._changes_count += 1
+        self.on_change()
 
     async def writable(self) -> tuple[str, ...]:
         """Ids of the bookies that are registered to take entries, sorted.
@@ -45,14 +75,33 @@ class BookieRegistry:
         Raises:
             MetadataError: They can't be asked for.
         """
-        if self._writable is not None:
-            return self._writable
+        if self._is_listed:
+            return self.known_writable
         changes_count = self._changes_count
         names = await self._metadata.children(self._available)
-        found = tuple(sorted(name for name in names if name != READ_ONLY))
-        if changes_count == self._changes_count:
-            self._writable = found
-        return found
+        read_only = await self._metadata.children(f"{self._available}/{READ_ONLY}")
+        self.known_writable = tuple(sorted(name for name in names if name != READ_ONLY))
+        self.known_read_only = tuple(sorted(read_only))
+        self._is_listed = changes_count == self._changes_count
+        return self.known_writable
+
+    async def racks(self) -> RackMap:
+        """The rack map as it is now.
+
+        Raises:
+            MetadataError: It can't be asked for.
+        """
+        if self._has_racks:
+            return self.known_racks
+        changes_count = self._changes_count
+        found = await self._metadata.get(self._racks_path)
+        try:
+            value = b"" if found is None else found.value
+            self.known_racks = RackMap.parse(self._racks_path, value)
+        except CorruptDataError as error:
+            logger.warning("rack map can't be read, the last one counts", extra={"error": error})
+        self._has_racks = changes_count == self._changes_count
+        return self.known_racks
 
     async def address(self, bookie_id: str) -> tuple[str, int]:
         """Where a bookie listens.
@@ -75,8 +124,9 @@ class BookieRegistry:
         return bookie_address(bookie_id, value)
 
     def close(self) -> None:
-        """End the watch."""
-        self._stop_watching()
+        """End the watches."""
+        for stop in self._stop_watching:
+            stop()
 
 
 def bookie_address(bookie_id: str, value: bytes) -> tuple[str, int]:

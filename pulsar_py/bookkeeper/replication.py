@@ -4,7 +4,8 @@ The writer of a ledger has one, and so has its recovery, which adds what it foun
 `WriteQuorum` decides is done here: an entry is packed once, with the last add confirmed of that
 moment, and sent to its write set. A bookie that fails is given up at once; its owner finds another
 one and records it where such things are recorded, and all that is not confirmed goes there again.
-Answers of a bookie that was given up are ignored.
+Where there is no other one, a bookie whose failure may have passed is tried once more, with all
+that it owes. Answers of a bookie that was given up are ignored.
 
 While the metadata can't be asked nobody can be recorded in the place of a bookie. Then entries go
 on without it, if each still has its ack quorum, and the bookie is replaced later. What it has
@@ -24,14 +25,21 @@ import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.bookies import BookieLink
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.connection import BookieRequest
-from pulsar_py.bookkeeper.entry_format import packed_head
-from pulsar_py.bookkeeper.frames import BookieAnswer, BookieCode, BookieOperation, RequestFlags
+from pulsar_py.bookkeeper.entry_format import HEAD_BYTES, packed_head
+from pulsar_py.bookkeeper.frames import (
+    ADD_OVERHEAD_BYTES,
+    BookieAnswer,
+    BookieCode,
+    BookieOperation,
+    RequestFlags,
+)
 from pulsar_py.bookkeeper.write_quorum import WriteQuorum
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
@@ -52,6 +60,12 @@ CHANGE_SHARE: Final = 1 / 3
 """Of that time, for a change of the ensemble, during which nothing is confirmed."""
 LATER_SECONDS: Final = 1.0
 """After so long it is looked again whether the metadata answers."""
+KEEP_PAUSE_SECONDS: Final = 0.5
+"""Before a bookie that failed is tried again."""
+KEEP_AGAIN_SECONDS: Final = 60.0
+"""A bookie that fails again within this time is not tried once more."""
+_MAY_PASS: Final = frozenset({frames.LOST, int(BookieCode.ETOOMANYREQUESTS)})
+"""Failures of a moment. One that timed out would cost the same time again."""
 
 
 class ReplicationOwner(Protocol):
@@ -66,14 +80,26 @@ class ReplicationOwner(Protocol):
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
 
-    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
         """Find and record other bookies in these places, from an entry on.
 
-        The places that it leaves out are done without, if an ack quorum is left of every write set.
+        One that is named again is tried again. The places that it leaves out are done without, if
+        an ack quorum is left of every write set.
 
         Raises:
             StorageError: There are none, or they could not be recorded.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBookie:
+    """Who has to be replaced."""
+
+    bookie_id: str
+    may_be_kept: bool
+    """Its failure may have passed, and it was not tried again for this a short while ago."""
 
 
 class _Replica:
@@ -132,7 +158,9 @@ class Replicator:
             for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
         ]
         self._entries: dict[int, _SentEntry] = {}  # not released
-        self._failed: dict[int, str] = {}  # places whose bookies have to be replaced
+        self._head_bytes = ADD_OVERHEAD_BYTES + HEAD_BYTES + ledger.digest.size_bytes
+        self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
+        self._retried: dict[str, float] = {}  # bookies that were kept, and when
         self.failed_bookies: dict[str, None] = {}
         """All that have failed this ledger, in the order of it."""
         self._is_changing = False
@@ -153,6 +181,11 @@ class Replicator:
     def last_confirmed(self) -> int:
         """The last entry that is confirmed, with all before it."""
         return self._quorum.last_confirmed
+
+    @property
+    def last_settled(self) -> int:
+        """The last entry for which, as for all before it, its whole write set has answered."""
+        return self._quorum.last_settled
 
     @property
     def pending_count(self) -> int:
@@ -252,10 +285,13 @@ class Replicator:
                 "code": frames.code_name(answer.code),
             },
         )
-        self._failed[replica.index] = replica.link.bookie_id
-        self.failed_bookies[replica.link.bookie_id] = None
-        self._quorum.give_up(replica.index)
-        self._advance()
+        bookie_id = replica.link.bookie_id
+        retried_seconds = self._retried.get(bookie_id, float("-inf"))
+        now = self._cluster.clock.monotonic_seconds()
+        may_be_kept = answer.code in _MAY_PASS and now - retried_seconds >= KEEP_AGAIN_SECONDS
+        self._failed[replica.index] = FailedBookie(bookie_id, may_be_kept)
+        self.failed_bookies[bookie_id] = None
+        self._quorum.give_up()
         self._begin_change()
 
     def _begin_change(self) -> None:
@@ -283,7 +319,7 @@ class Replicator:
                     continue
                 if self.error is None:
                     self._do_without(failed.keys() - others.keys())
-                    self._put_in_place(others)
+                    await self._put_in_place(failed, others)
         except StorageError as error:
             self.fail(error)
         finally:
@@ -292,7 +328,7 @@ class Replicator:
             self._quorum.resume()
             self._advance()
 
-    async def _replaced(self, failed: Mapping[int, str]) -> Mapping[int, str]:
+    async def _replaced(self, failed: Mapping[int, FailedBookie]) -> Mapping[int, str]:
         """Who takes the places of those that failed, as it is recorded.
 
         Raises:
@@ -308,7 +344,9 @@ class Replicator:
                 f"ledger {self._ledger.ledger_id}: no other bookie was found in {seconds:g} seconds"
             ) from None
 
-    def _go_on_without(self, failed: Mapping[int, str], reason: StoreUnavailableError) -> None:
+    def _go_on_without(
+        self, failed: Mapping[int, FailedBookie], reason: StoreUnavailableError
+    ) -> None:
         """Leave places empty for as long as the metadata can't be asked.
 
         Raises:
@@ -323,14 +361,14 @@ class Replicator:
             "bookie is replaced later",
             extra={
                 "ledger_id": self._ledger.ledger_id,
-                "bookies": list(failed.values()),
+                "bookies": [each.bookie_id for each in failed.values()],
                 "reason": str(reason),
             },
         )
         name = f"ensemble of {self._ledger.ledger_id}, later"
         self._cluster.tasks.spawn(self._replace_later(failed), name)
 
-    async def _replace_later(self, failed: Mapping[int, str]) -> None:
+    async def _replace_later(self, failed: Mapping[int, FailedBookie]) -> None:
         """Replace bookies once the metadata answers; nothing is held back until then."""
         while self.error is None:
             await self._cluster.clock.sleep(LATER_SECONDS)
@@ -342,9 +380,12 @@ class Replicator:
                 self.fail(error)
             break
         if self.error is None:
-            self._failed.update(failed)
-            for index in failed:
-                self._quorum.give_up(index)
+            for (
+                index,
+                each,
+            ) in failed.items():  # it owes nothing any more, so it can't be tried again
+                self._failed[index] = replace(each, may_be_kept=False)
+            self._quorum.give_up()
             self._begin_change()
 
     def _do_without(self, places: AbstractSet[int]) -> None:
@@ -354,11 +395,64 @@ class Replicator:
                 f"{', '.join(self.failed_bookies)} failed"
             )
 
-    def _put_in_place(self, others: Mapping[int, str]) -> None:
+    async def _put_in_place(
+        self, failed: Mapping[int, FailedBookie], others: Mapping[int, str]
+    ) -> None:
+        kept = [index for index, other in others.items() if other == failed[index].bookie_id]
+        if kept:
+            self._cluster.counters.same_bookie_retries_count += 1
+            await self._cluster.clock.sleep(KEEP_PAUSE_SECONDS)
+            if self.error is not None:
+                return
+        now = self._cluster.clock.monotonic_seconds()
         for index, bookie_id in others.items():
+            if index in kept:
+                self._retried[bookie_id] = now
             self._replicas[index] = _Replica(self, index, self._cluster.bookies.link(bookie_id))
-        for entry_id, index in self._quorum.restart(others.keys()):
+        again = self._quorum.retry(kept)
+        again += self._quorum.restart([index for index in others if index not in kept])
+        for entry_id, index in sorted(again):
             self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+
+    def held(self, first: int, last: int, max_bytes: int) -> list[EntryBytes]:
+        """The payloads of entries from `first` that are still held, one at least if it is."""
+        found: list[EntryBytes] = []
+        for entry_id in range(first, last + 1):
+            entry = self._entries.get(entry_id)
+            if entry is None:
+                break
+            head, *pieces = entry.frame
+            payload = head[self._head_bytes :] if not pieces else b"".join(pieces)
+            max_bytes -= len(payload)
+            if found and max_bytes < 0:
+                break
+            found.append(payload)
+        return found
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more: replace it, although nothing may wait for it."""
+        for replica in self._replicas:
+            if replica.link.bookie_id != bookie_id or replica.is_given_up or self.error is not None:
+                continue
+            self._retried[bookie_id] = self._cluster.clock.monotonic_seconds()
+            self._give_up(
+                replica,
+                BookieAnswer(
+                    BookieOperation.ADD, frames.LOST, self._ledger.ledger_id, self.last_added
+                ),
+            )
+
+    @property
+    def bookie_ids(self) -> list[str]:
+        """Who stands in the ensemble."""
+        return [replica.link.bookie_id for replica in self._replicas]
+
+    def waiting_bytes(self) -> list[int]:
+        """What waits for each bookie of the ensemble.
+
+        # Hot path: one call an entry.
+        """
+        return [replica.link.waiting_bytes for replica in self._replicas]
 
     # Ends
 

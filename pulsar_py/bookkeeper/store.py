@@ -9,22 +9,24 @@ Source: BookKeeper, LedgerCreateOp, LedgerOpenOp, LedgerDeleteOp in Apache BookK
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from random import Random
 from typing import Final
 
+from pulsar_py.bookkeeper.ahead_reads import AheadReads
+from pulsar_py.bookkeeper.bookie_statistics import RemoteBookieStatistics, labelled
 from pulsar_py.bookkeeper.bookies import Bookies
-from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse, PinnedBytes
-from pulsar_py.bookkeeper.connection import ConnectionLimits
-from pulsar_py.bookkeeper.digest import MAX_DIGEST_BYTES
-from pulsar_py.bookkeeper.entry_format import HEAD_BYTES
-from pulsar_py.bookkeeper.frames import ADD_OVERHEAD_BYTES
+from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerCounters, LedgerInUse, PinnedBytes
+from pulsar_py.bookkeeper.ensembles import Ensembles
+from pulsar_py.bookkeeper.health import BookieHealth
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
 from pulsar_py.bookkeeper.ledger_records import LedgerRecords
 from pulsar_py.bookkeeper.reader import BookKeeperReader, find_end, in_time, repeated
 from pulsar_py.bookkeeper.recovery import recover
 from pulsar_py.bookkeeper.registry import BookieRegistry
+from pulsar_py.bookkeeper.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.watch import BookieWatch
 from pulsar_py.bookkeeper.writer import BookKeeperWriter
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import StorageError
@@ -38,46 +40,19 @@ from pulsar_py.ledgers.store import (
     LedgerReader,
     LedgerStore,
     LedgerWriter,
-    StoreLimits,
 )
-from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore
 
-FRAME_OVERHEAD_BYTES: Final = ADD_OVERHEAD_BYTES + HEAD_BYTES + MAX_DIGEST_BYTES
-"""Of the frame that adds an entry, whatever its digest."""
+__all__ = ["BookKeeperLedgerStore", "BookKeeperSettings"]
+
 MAX_IDS_COUNT: Final = 5
 """Ids that are tried for one ledger, where somebody has taken the id in another way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BookKeeperSettings:
-    """The bounds of one client of a cluster."""
-
-    root: str = paths.LEDGERS
-    """Where the cluster's metadata stands."""
-    max_entry_bytes: int | None = None
-    """None: as much as a frame of `connection.max_frame_bytes` holds."""
-    max_pinned_bytes: int = 64 * 1024 * 1024
-    answer_timeout_seconds: float = 30.0
-    connection: ConnectionLimits = field(
-        default_factory=lambda: ConnectionLimits(
-            connect_timeout_seconds=4.0, request_timeout_seconds=8.0
-        )
-    )
-
-    @property
-    def limits(self) -> StoreLimits:
-        """As the contract has them."""
-        fits = self.connection.max_frame_bytes - FRAME_OVERHEAD_BYTES
-        return StoreLimits(
-            max_entry_bytes=fits if self.max_entry_bytes is None else self.max_entry_bytes,
-            max_pinned_bytes=self.max_pinned_bytes,
-            answer_timeout_seconds=self.answer_timeout_seconds,
-        )
-
-
 class BookKeeperLedgerStore(LedgerStore):
     """A client of one cluster; `connect` makes it. The metadata store is its maker's."""
+
+    is_shared = True
 
     def __init__(
         self,
@@ -93,16 +68,29 @@ class BookKeeperLedgerStore(LedgerStore):
         self._ledger_ids = ledger_ids
         self._tasks = TaskOwner("BookKeeper")
         self._registry = BookieRegistry(metadata, settings.root)
+        bookies = Bookies(
+            self._registry, clock, settings.connection, BookieHealth(settings.quarantine)
+        )
         self._cluster = LedgerCluster(
-            bookies=Bookies(self._registry, clock, settings.connection),
+            bookies=bookies,
+            ensembles=Ensembles(bookies, clock, chance, settings.placement),
             records=LedgerRecords(metadata, settings.root),
             clock=clock,
-            chance=chance,
             limits=self.limits,
+            settings=settings,
+            counters=LedgerCounters(),
             pinned=PinnedBytes(self.limits.max_pinned_bytes),
             tasks=self._tasks,
         )
-        self._writers: dict[BookKeeperWriter, None] = {}  # open, in the order of their making
+        self._ahead = AheadReads(self._cluster, self._tasks)
+        # Open ones, in the order of their making; each with the sizes its policy asked for.
+        self._writers: dict[BookKeeperWriter, LedgerOptions] = {}
+        self._watch = BookieWatch(
+            bookies, clock, self._tasks, on_gone=self._on_gone, on_listed=self._on_listed
+        )
+        bookies.on_failing = self._watch.on_failing
+        bookies.on_back = lambda _: self._cluster.ensembles.on_change()
+        self._registry.on_change = self._on_registry_change
         self._is_closed = False
 
     @classmethod
@@ -129,27 +117,45 @@ class BookKeeperLedgerStore(LedgerStore):
             await store._cluster.records.check_layout()
         return store
 
+    def _on_registry_change(self) -> None:
+        self._cluster.ensembles.on_change()
+        self._watch.on_registry_change()
+
+    def _on_gone(self, bookie_id: str) -> None:
+        for writer in list(self._writers):
+            writer.on_bookie_gone(bookie_id)
+
+    def _on_listed(self, bookie_ids: Collection[str]) -> None:
+        for writer in list(self._writers):
+            writer.on_bookies_listed(bookie_ids)
+
     def _check_open(self) -> None:
         if self._is_closed:
             raise StorageError("the ledger store is closed")
 
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
-        """Record a new ledger on bookies that take entries."""
+        """Record a new ledger on bookies that take entries: fewer of them where some are missing.
+
+        With fewer than the ack quorum it waits for them, up to the time of a call.
+        """
         self._check_open()
         wrong = LedgerMetadata.new(options, [""] * options.ensemble_size).check()
         if wrong is not None:
             raise StorageError(f"no ledger can have {wrong}")
+        timeout_seconds = self.limits.answer_timeout_seconds
+        fitting, bookie_ids = await self._cluster.ensembles.new(options, timeout_seconds)
         for _ in range(MAX_IDS_COUNT):
             ledger_id = await self._ledger_ids.next()
             async with in_time(self._cluster, ledger_id):
-                bookie_ids = await self._cluster.choose(options.ensemble_size)
-                metadata = LedgerMetadata.new(options, bookie_ids)
+                metadata = LedgerMetadata.new(fitting, bookie_ids)
                 recorded = await self._cluster.records.create(ledger_id, metadata)
             self._check_open()
             if recorded is not None:
                 ledger = LedgerInUse(ledger_id, recorded, options.password)
-                writer = BookKeeperWriter(self._cluster, ledger, listener, self._on_writer_over)
-                self._writers[writer] = None
+                writer = BookKeeperWriter(
+                    self._cluster, ledger, listener, self._on_writer_over, self._ahead
+                )
+                self._writers[writer] = options
                 return writer
         raise StorageError(f"{MAX_IDS_COUNT} ids were taken already, the last is {ledger_id}")
 
@@ -164,7 +170,7 @@ class BookKeeperLedgerStore(LedgerStore):
             recorded = await self._cluster.records.read(ledger_id)
             ledger = LedgerInUse(ledger_id, recorded, password)
             end, length_bytes = await find_end(self._cluster, ledger)
-            return BookKeeperReader(self._cluster, ledger, end, length_bytes)
+            return BookKeeperReader(self._cluster, ledger, end, length_bytes, self._ahead)
 
         return await repeated(self._cluster, ledger_id, ask)
 
@@ -181,7 +187,7 @@ class BookKeeperLedgerStore(LedgerStore):
         ledger = await repeated(self._cluster, ledger_id, attempt)
         metadata = ledger.recorded.metadata
         return BookKeeperReader(
-            self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes
+            self._cluster, ledger, metadata.last_entry_id, metadata.length_bytes, self._ahead
         )
 
     async def delete(self, ledger_id: int) -> None:
@@ -214,14 +220,34 @@ class BookKeeperLedgerStore(LedgerStore):
         )
 
     def figures(self) -> Mapping[str, float]:
-        """What the store holds now."""
-        bookies = self._cluster.bookies
+        """What the store holds now, and what happened since it was connected."""
+        bookies, ensembles, counters = (
+            self._cluster.bookies, self._cluster.ensembles, self._cluster.counters,
+        )  # fmt: skip
         return {
             "pinned_bytes": self._cluster.pinned.now_bytes,
             "waiting_bytes": bookies.waiting_bytes,
             "connected_bookies": bookies.connected_count,
+            "read_ahead_bytes": self._ahead.held_bytes,
             "open_writers": len(self._writers),
+            "open_ledgers_below_policy": sum(
+                writer.ensemble_size < policy.ensemble_size
+                for writer, policy in self._writers.items()
+            ),
+            "reduced_ensembles_count": ensembles.reduced_count,
+            "waiting_ledgers": ensembles.waiting_count,
+            "quarantines_count": bookies.health.quarantines_count,
+            **asdict(counters),
         }
+
+    def bookies(self) -> Sequence[RemoteBookieStatistics]:
+        """The figures of each bookie that was used, by id."""
+        return self._cluster.bookies.statistics()
+
+    def labelled_figures(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
+        """Those of each bookie."""
+        for statistics in self.bookies():
+            yield from labelled(statistics)
 
     async def close(self) -> None:
         """Fail what waits, and end all connections. May be called again."""

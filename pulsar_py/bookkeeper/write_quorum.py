@@ -5,9 +5,10 @@ complete once `ack_quorum_size` of them have stored it, and confirmed once it is
 before it are confirmed, and no change of the ensemble is under way. It is released, so that its
 bytes may go, once it is confirmed and nobody of its write set owes an answer any more.
 
-A bookie that fails is given up: it owes nothing more. With the one that takes its place, all that
-is not confirmed begins anew there: what the failed one had stored of it counts no more, so that an
-entry may fall back from complete to incomplete. Where nobody takes its place, the others may be
+A bookie that fails is given up, and nothing is confirmed until it is decided who stands in its
+place. Another one: the failed one owes nothing more, and all that is not confirmed begins anew
+there: what the failed one had stored of it counts no more, so that an entry may fall back from
+complete to incomplete. The same one again: it is sent all that it owes. Nobody: the others may be
 enough.
 
 What always holds: confirmed entries only grow, without gaps; what is not confirmed is not released.
@@ -59,6 +60,11 @@ class WriteQuorum:
         """Entries that are not confirmed."""
         return len(self._stored)
 
+    @property
+    def last_settled(self) -> int:
+        """The last entry that is confirmed and not owed, with all before it."""
+        return min(next(iter(self._owed), self.last_confirmed + 1) - 1, self.last_confirmed)
+
     def add(self) -> int:
         """Number one more entry, to be sent to its write set."""
         self.last_added += 1
@@ -106,9 +112,12 @@ class WriteQuorum:
         released, self._released = self._released, []
         return released
 
-    def give_up(self, index: int) -> None:
-        """The bookie at this place has failed; until it is replaced nothing is confirmed."""
+    def give_up(self) -> None:
+        """A bookie has failed; until its place is decided nothing is confirmed."""
         self.is_held = True
+
+    def _owes_nothing(self, index: int) -> None:
+        """Whoever stood there is gone."""
         bit = 1 << index
         for entry_id, owed in list(self._owed.items()):
             if not owed & bit:
@@ -122,7 +131,7 @@ class WriteQuorum:
         """Nobody takes these places; whether each write set still has an ack quorum."""
         for index in indexes:
             self._absent |= 1 << index
-            self.give_up(index)  # what was added meanwhile
+            self._owes_nothing(index)
         return all(
             (mask & ~self._absent).bit_count() >= self._ack_quorum_size for mask in self._masks
         )
@@ -141,6 +150,7 @@ class WriteQuorum:
         again: list[tuple[int, int]] = []
         for index in indexes:
             self._absent &= ~(1 << index)
+            self._owes_nothing(index)
         for entry_id, stored in self._stored.items():
             for index in self.write_set(entry_id):
                 if index in indexes:
@@ -150,6 +160,15 @@ class WriteQuorum:
                     again.append((entry_id, index))
             self._stored[entry_id] = stored
         return again
+
+    def retry(self, indexes: Collection[int]) -> list[tuple[int, int]]:
+        """The same bookies stand there again; what they owe has to be sent again, in order."""
+        return [
+            (entry_id, index)
+            for entry_id, owed in self._owed.items()
+            for index in self.write_set(entry_id)
+            if index in indexes and owed & 1 << index
+        ]
 
     def resume(self) -> None:
         """No change of the ensemble is under way any more."""

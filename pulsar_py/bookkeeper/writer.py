@@ -5,6 +5,11 @@ of nearly all of its buffer, stay where they are, anything else is copied, becau
 the write set may be sent it after the others have confirmed it. What entries hold is counted until
 their whole write set has answered.
 
+A bookie that lags behind the others is replaced once too much waits for it. Where nobody can take
+its place the writer slows down with it: from half of what may wait on, the listener is told of a
+confirmed entry only when that bookie has answered, too. So publishers, who have a bounded number of
+entries without a receipt, send less. Beyond the whole, appends are refused.
+
 The writer watches its ledger's metadata, so it often learns there that it was fenced or deleted
 before a bookie refuses an entry; an idle writer learns it only so.
 
@@ -15,21 +20,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NoReturn
 
+from pulsar_py.bookkeeper.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.ledger_records import RecordedLedger
 from pulsar_py.bookkeeper.reader import BookKeeperReader, repeated
-from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, Replicator
+from pulsar_py.bookkeeper.replication import ENTRY_OVERHEAD_BYTES, FailedBookie, Replicator
+from pulsar_py.bookkeeper.settings import FRAME_OVERHEAD_BYTES
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,
     LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
+    NotEnoughBookiesError,
     StorageError,
+    StoreBusyError,
 )
 from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.ledgers.store import LedgerListener, LedgerWriter, LentEntry
@@ -52,9 +61,10 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         ledger: LedgerInUse,
         listener: LedgerListener,
         on_over: Callable[[BookKeeperWriter], None],
+        ahead: AheadReads,
     ) -> None:
         """`on_over` is called when it is closed, or can't be used any more."""
-        super().__init__(cluster, ledger, -1, 0)
+        super().__init__(cluster, ledger, -1, 0, ahead)
         self._listener = listener
         self._on_over = on_over
         self._replicator = Replicator(cluster, ledger, self)
@@ -94,6 +104,23 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         """Known without asking."""
         return self.last_add_confirmed
 
+    @property
+    def ensemble_size(self) -> int:
+        """How many bookies its entries are spread over."""
+        return self._ledger.recorded.metadata.ensemble_size
+
+    def read_cached(
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes] | None:
+        """Confirmed entries that not all of their bookies have answered for, or fetched ahead.
+
+        No more is kept for that: who reads behind the writer has the managed ledger's cache.
+        """
+        last = min(last_entry_id, self.last_add_confirmed)
+        return self._replicator.held(first_entry_id, last, max_bytes) or super().read_cached(
+            first_entry_id, last_entry_id, max_bytes
+        )
+
     # Writing
 
     def append(self, data: LentEntry) -> int:
@@ -111,9 +138,47 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
                 f"ledger {self.ledger_id}: an entry of {size_bytes} bytes, "
                 f"the store takes {limit_bytes}"
             )
+        self._check_room(size_bytes)
         self._cluster.pinned.take(size_bytes + ENTRY_OVERHEAD_BYTES)
         pieces = lent if size_bytes < LENT_BYTES else tuple(map(_owned, lent))
         return self._replicator.add(pieces, size_bytes)
+
+    def _check_room(self, size_bytes: int) -> None:
+        """Refuse an entry that a bookie has no room for, unless that one alone is slow.
+
+        One that lags behind the others fails with this entry and is replaced, if there is a spare.
+
+        # Hot path: one call an entry.
+
+        Raises:
+            StoreBusyError: So it is.
+        """
+        waiting = self._replicator.waiting_bytes()
+        limit_bytes = self._cluster.bookies.limits.max_waiting_bytes
+        most_bytes = max(waiting) + size_bytes + FRAME_OVERHEAD_BYTES
+        if most_bytes <= limit_bytes:
+            return
+        is_one_slow = min(waiting) <= limit_bytes // 2
+        if not is_one_slow or not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata):
+            self._cluster.counters.busy_refusals_count += 1
+            raise StoreBusyError(
+                f"ledger {self.ledger_id}: {most_bytes} bytes would wait for one of its bookies, "
+                f"{limit_bytes} may, and "
+                f"{'no other one can take its place' if is_one_slow else 'the others lag too'}"
+            )
+
+    def _is_slowed_down(self) -> bool:
+        """One bookie lags behind the others, and nobody can take its place.
+
+        It answers, or its requests time out: either way this ends.
+        """
+        waiting = self._replicator.waiting_bytes()
+        half_bytes = self._cluster.bookies.limits.max_waiting_bytes // 2
+        return (
+            max(waiting) > half_bytes
+            and min(waiting) <= half_bytes // 2
+            and not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata)
+        )
 
     def _refuse(self, error: StorageError) -> NoReturn:
         if isinstance(error, (*_FOR_GOOD, LedgerClosedError)):
@@ -127,9 +192,13 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def on_released(self, size_bytes: int) -> None:
         """Entries are held no more."""
         self._cluster.pinned.give_back(size_bytes)
+        if self.last_add_confirmed > self._told:
+            self._tell_soon()
 
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
+        if self.last_add_confirmed < 0 and not isinstance(error, _FOR_GOOD):
+            self._cluster.ensembles.on_barren()
         self._failure = error
         self._end_watch()
         self._tell_soon()
@@ -143,21 +212,38 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         """Tell the listener what is new, in one call of each kind."""
         self._is_telling = False
         last = self._replicator.last_confirmed
+        if last > self._told and self._replicator.error is None and self._is_slowed_down():
+            last = self._replicator.last_settled
         if last > self._told:
+            if self._told < 0:
+                self._cluster.ensembles.on_fruitful()
             self._told = last
             self._listener.on_confirmed(self.ledger_id, last)
         failure, self._failure = self._failure, None
         if failure is not None:
             self._listener.on_failed(self.ledger_id, failure)
 
-    async def replace(self, failed: Mapping[int, str], first_entry_id: int) -> Mapping[int, str]:
-        """Choose other bookies and record them, unless somebody has taken the ledger."""
-        others = await self._cluster.choose(
-            len(failed),
-            excluded=self._ledger.recorded.metadata.last_segment.bookie_ids,
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
+        """Choose other bookies and record them, unless somebody has taken the ledger.
+
+        Without enough others the ledger ends, and the next one is made for those that are there.
+        """
+        metadata = self._ledger.recorded.metadata
+        before = metadata.last_segment.bookie_ids
+        chosen = await self._cluster.ensembles.replacements(
+            metadata,
+            before,
+            {index: each.bookie_id for index, each in failed.items()},
             avoided=self._replicator.failed_bookies,
         )
-        chosen = dict(zip(failed, others, strict=True))
+        kept = {index: each.bookie_id for index, each in failed.items() if index not in chosen}
+        gone = [failed[index].bookie_id for index in kept if not failed[index].may_be_kept]
+        if gone:
+            raise NotEnoughBookiesError(
+                f"ledger {self.ledger_id}: nobody can take the place of {', '.join(gone)}"
+            )
 
         def decide(metadata: LedgerMetadata) -> LedgerMetadata | None:
             if self._replicator.error is not None:
@@ -166,20 +252,36 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             before = metadata.last_segment.bookie_ids
             after = list(before)
             for index, bookie_id in chosen.items():
-                if before[index] == failed[index]:
+                if before[index] == failed[index].bookie_id:
                     after[index] = bookie_id
             if tuple(after) == before:
-                return None  # somebody else has replaced them
+                return None  # somebody else has replaced them, or they stay
             return metadata.with_ensemble(first_entry_id, after)
 
         ledger = self._ledger
         ledger.learn(await self._cluster.records.change(self.ledger_id, ledger.recorded, decide))
         now = ledger.recorded.metadata.last_segment.bookie_ids
+        self._cluster.counters.ensemble_changes_count += bool(chosen)
         logger.info(
             "ensemble changed",
             extra={"ledger_id": self.ledger_id, "entry_id": first_entry_id, "bookies": now},
         )
         return {index: now[index] for index in failed}
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more."""
+        self._replicator.on_bookie_gone(bookie_id)
+
+    def on_bookies_listed(self, bookie_ids: Collection[str]) -> None:
+        """Only these are registered: one that is not gives way where somebody can take its place.
+
+        It may serve its ledgers all the same; but it would be repaired by others.
+        """
+        for bookie_id in self._replicator.bookie_ids:
+            if bookie_id not in bookie_ids and self._cluster.ensembles.has_spare(
+                self._ledger.recorded.metadata
+            ):
+                self._replicator.on_bookie_gone(bookie_id)
 
     def _check_open(self, metadata: LedgerMetadata) -> None:
         if metadata.status is not LedgerStatus.OPEN:

@@ -8,19 +8,30 @@ cluster's name: one of another cluster, of another program or without labels is 
     component          managed-ledger | compacted-ledger | delayed-index-bucket | schema
     pulsar/cluster     name of the cluster (of ours alone)
     pulsar/managed-ledger, pulsar/cursor, pulsar/schemaId, pulsar/compactedTopic, ...
+    EnsemblePlacementPolicyConfig    JSON: which groups of bookies it is bound to
 
-Source: LedgerMetadataUtils in Pulsar's managed-ledger; BookkeeperSchemaStorage.
+Source: LedgerMetadataUtils in Pulsar's managed-ledger; BookkeeperSchemaStorage;
+EnsemblePlacementPolicyConfig.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 APPLICATION: Final = "application"
 COMPONENT: Final = "component"
 CLUSTER: Final = "pulsar/cluster"
 """The label that Pulsar does not have: the cluster whose metadata names the ledger."""
+
+ENSEMBLE_PLACEMENT_POLICY: Final = "EnsemblePlacementPolicyConfig"
+"""Pulsar's: how its bookies are chosen. Stores that keep one copy pass over it."""
+ISOLATION_POLICY_CLASS: Final = (
+    "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
+)
+ISOLATION_GROUPS: Final = "isolationBookieGroups"
+SECONDARY_ISOLATION_GROUPS: Final = "secondaryIsolationBookieGroups"
 
 _PULSAR: Final = b"pulsar"
 
@@ -59,6 +70,15 @@ def delayed_index_bucket(
         "pulsar/delayedIndexCursor": subscription.encode(),
         "pulsar/delayedIndexBucketKey": bucket_key.encode(),
     }
+
+
+def bookie_affinity(primary: Sequence[str], secondary: Sequence[str] = ()) -> dict[str, bytes]:
+    """The label that binds a ledger to groups of bookies (`bookieAffinityGroup` of a namespace)."""
+    properties = {ISOLATION_GROUPS: ",".join(primary)}
+    if secondary:
+        properties[SECONDARY_ISOLATION_GROUPS] = ",".join(secondary)
+    document = {"policyClass": ISOLATION_POLICY_CLASS, "properties": properties}
+    return {ENSEMBLE_PLACEMENT_POLICY: json.dumps(document).encode()}
 
 
 def is_ours(custom_metadata: Mapping[str, bytes], cluster: str) -> bool:

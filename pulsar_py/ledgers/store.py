@@ -26,10 +26,10 @@ Source: LedgerHandle, LedgerRecoveryOp, BookKeeper in Apache BookKeeper's client
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import StorageError
@@ -220,6 +220,8 @@ class LedgerStore(ABC):
     """Creates, opens, recovers and deletes ledgers."""
 
     limits: StoreLimits
+    is_shared: ClassVar[bool] = False
+    """Whether other programs keep ledgers there, too."""
 
     @abstractmethod
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
@@ -298,6 +300,10 @@ class LedgerStore(ABC):
     def figures(self) -> Mapping[str, float]:
         """The store's counts and sizes now, under names of its own; empty by default."""
         return {}
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """Figures of the store's parts: a name of its own, labels, value; none by default."""
+        return ()
 
     @abstractmethod
     async def close(self) -> None:

@@ -7,6 +7,9 @@ such second step takes, and bears the label of this cluster: those of other clus
 and those without labels, stay. A round that could not list all ledgers, or read all names, deletes
 nothing.
 
+In a store that others use too (`LedgerStore.is_shared`) such ledgers are reported and left alone
+until the operator decides: what looks left over may be named where this broker does not look.
+
 In memory are two bitmaps, and a number for each unnamed ledger.
 
 Source: ScanAndCompareGarbageCollector in Apache BookKeeper, which compares with ledger metadata.
@@ -31,6 +34,9 @@ MINIMUM_AGE_SECONDS = 3600.0
 CANDIDATES_COUNT = 100_000
 """Most unnamed ledgers kept as candidates, the oldest; the others' time begins later."""
 
+REPORTED_COUNT = 20
+"""Most ids that one line of the log names."""
+
 Names = Callable[[], Awaitable[Iterable[int]]]
 
 
@@ -46,14 +52,21 @@ class LedgerCollector:
         cluster: str,
         interval_seconds: float = INTERVAL_SECONDS,
         minimum_age_seconds: float = MINIMUM_AGE_SECONDS,
+        deletes: bool | None = None,
     ) -> None:
-        """`names` together give the ids of all ledgers that are in use in `cluster`."""
+        """`names` together give the ids of all ledgers that are in use in `cluster`.
+
+        With `deletes` off they are only reported; None: in a store that others use too.
+        """
         self._ledger_store = ledger_store
         self._names = names
         self._clock = clock
         self._cluster = cluster
         self._interval_seconds = interval_seconds
         self._minimum_age_seconds = minimum_age_seconds
+        self._deletes = not ledger_store.is_shared if deletes is None else deletes
+        self.reported: dict[int, None] = {}
+        """Ledgers of ours that the last round found without a name for long, and left alone."""
         self._unnamed_since: dict[int, float] = {}
         # Unnamed ledgers that are not ours; the labels of each are read once.
         self._foreign = BitMap64()
@@ -86,7 +99,11 @@ class LedgerCollector:
             for ledger_id, first_seen in self._unnamed_since.items()
             if now - first_seen >= self._minimum_age_seconds
         ]
-        deleted = [ledger_id for ledger_id in aged if await self._delete_ours(ledger_id)]
+        ours = [ledger_id for ledger_id in aged if await self._is_ours(ledger_id)]
+        if not self._deletes:
+            self._report(ours)
+            return 0
+        deleted = [ledger_id for ledger_id in ours if await self._delete(ledger_id)]
         if deleted:
             logger.info("unnamed ledgers deleted", extra={"count": len(deleted)})
         return len(deleted)
@@ -100,20 +117,40 @@ class LedgerCollector:
             unnamed -= BitMap64(await names())
         return unnamed
 
-    async def _delete_ours(self, ledger_id: int) -> bool:
+    async def _is_ours(self, ledger_id: int) -> bool:
         try:
             custom_metadata = await self._ledger_store.custom_metadata(ledger_id)
-            if not labels.is_ours(custom_metadata, self._cluster):
-                self._foreign.add(ledger_id)
-                return False
+        except LedgerNotFoundError:
+            return False
+        except (StorageError, MetadataError) as error:
+            self._warn(ledger_id, error)
+            return False
+        is_ours = labels.is_ours(custom_metadata, self._cluster)
+        if not is_ours:
+            self._foreign.add(ledger_id)
+        return is_ours
+
+    def _report(self, ours: Sequence[int]) -> None:
+        if new := [ledger_id for ledger_id in ours if ledger_id not in self.reported]:
+            logger.warning(
+                "unnamed ledgers found, and left alone in a store that others use too",
+                extra={"count": len(ours), "new_ledger_ids": new[:REPORTED_COUNT]},
+            )
+        self.reported = dict.fromkeys(ours)
+
+    async def _delete(self, ledger_id: int) -> bool:
+        try:
             await self._ledger_store.delete(ledger_id)
         except LedgerNotFoundError:
             return False
         except (StorageError, MetadataError) as error:
-            # It stays a candidate; the others are deleted all the same.
-            logger.warning(
-                "unnamed ledger not deleted", extra={"ledger_id": ledger_id, "error": str(error)}
-            )
+            self._warn(ledger_id, error)
             return False
         del self._unnamed_since[ledger_id]
         return True
+
+    def _warn(self, ledger_id: int, error: Exception) -> None:
+        # It stays a candidate; the others are deleted all the same.
+        logger.warning(
+            "unnamed ledger not deleted", extra={"ledger_id": ledger_id, "error": str(error)}
+        )

@@ -5,9 +5,9 @@
                                                           v
                       read cache <- entry logs, index, manifest  (checkpoint; old journals go)
 
-When a group is durable, its entries and records are applied to memory here, on the loop, by the
-same code that replays the journal at a start. A ledger is readable up to its last confirmed entry:
-from the write cache, the read cache, or the logs, in this order.
+What a group's end changes in memory is applied on the loop (`GroupOutcomes`), by the same code that
+replays the journal at the start. A ledger is readable up to its last confirmed entry: from the
+write cache, the read cache, or the logs, in this order.
 
 In a volatile engine groups end without a write, nothing is ever flushed, and all entries stay in
 the write cache.
@@ -30,7 +30,6 @@ from pyroaring import BitMap64
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.disk import Disk
 from pulsar_py.common.errors import (
-    DiskFullError,
     LedgerClosedError,
     LedgerFencedError,
     LedgerNotFoundError,
@@ -51,9 +50,10 @@ from pulsar_py.ledgers.store import (
 )
 from pulsar_py.storage.answer_watch import AnswerWatch
 from pulsar_py.storage.entry_log import check_log_versions
+from pulsar_py.storage.group_outcomes import GroupOutcomes
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.journal import Group, Journal
+from pulsar_py.storage.journal import Journal
 from pulsar_py.storage.journal_format import Section
 from pulsar_py.storage.journal_replay import JournalReplay
 from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
@@ -131,11 +131,18 @@ class Bookie(LedgerStore):
             storage=storage,
             on_room=self._on_room,
         )
+        self._outcomes = GroupOutcomes(
+            self.gate,
+            self.cache,
+            self._housekeeper,
+            lambda: self.journal.group,
+            is_volatile=settings.is_volatile,
+        )
         self.journal = Journal(
             disk,
             settings,
             end=storage.manifest.mark,
-            on_group=self._on_group,
+            on_group=self._outcomes.on_group,
             may_take=lambda: self._housekeeper.has_room,
         )
         self._watch = AnswerWatch(
@@ -218,7 +225,7 @@ class Bookie(LedgerStore):
         check_password(ledger, password)
         if not ledger.record.is_closed:
             text = f"ledger {ledger_id} was recovered by another owner"
-            self._fail(ledger, LedgerFencedError(text))
+            self._outcomes.fail(ledger, LedgerFencedError(text))
             await self._end(ledger, is_fenced=True)
         return _reader(self, ledger)
 
@@ -228,19 +235,19 @@ class Bookie(LedgerStore):
             ledger = await self._find(ledger_id)
             if ledger is None or ledger.record.is_deleted:
                 return
-            self._fail(ledger, LedgerNotFoundError(f"ledger {ledger_id} was deleted"))
+            self._outcomes.fail(ledger, LedgerNotFoundError(f"ledger {ledger_id} was deleted"))
             await self._settled(ledger)
             await self.journal.submit(ledger, TOMBSTONE)
 
     async def close_ledger(self, ledger: Ledger) -> None:
         """End the writer's ledger; entries that the journal has not taken yet fail."""
         closed = LedgerClosedError(f"ledger {ledger.ledger_id} is closed")
-        dropped = self._give_up(ledger, closed)
+        dropped = self._outcomes.give_up(ledger, closed)
         try:
             await self._end(ledger, is_fenced=False)
         finally:
             if dropped:
-                self._report(ledger, closed)
+                self._outcomes.report(ledger, closed)
         if ledger.record.is_fenced:
             raise LedgerFencedError(f"ledger {ledger.ledger_id} was recovered by another owner")
 
@@ -377,12 +384,12 @@ class Bookie(LedgerStore):
         return self._ledgers.adopt(ledger_id, record)
 
     def apply_section(self, ledger: Ledger, section: Section) -> None:
-        """Apply a ledger's section of a journal block."""
-        self._apply_section(ledger, section)
+        """Take in what a block has of a ledger."""
+        self._outcomes.apply_section(ledger, section)
 
     def apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
-        """Apply a ledger's changed record."""
-        self._apply_record(ledger, record)
+        """Take in a ledger's changed record."""
+        self._outcomes.apply_record(ledger, record)
 
     def _on_room(self) -> None:
         self.journal.resume()
@@ -453,103 +460,7 @@ class Bookie(LedgerStore):
         seconds = self.limits.answer_timeout_seconds
         text = f"ledger {ledger.ledger_id}: no answer of the disk within {seconds} seconds"
         logger.error("append not answered", extra={"ledger_id": ledger.ledger_id})
-        self._fail(ledger, StoreUnavailableError(text))
-
-    def _give_up(self, ledger: Ledger, error: StorageError) -> int:
-        """Refuse further appends and drop the pending ones; returns how many those were."""
-        # StoreUnavailableError means "try again", but this ledger takes no appends any more.
-        is_unavailable = isinstance(error, StoreUnavailableError)
-        refusal = (
-            StorageError(f"ledger {ledger.ledger_id} failed: {error}") if is_unavailable else error
-        )
-        lent_count = ledger.lent_pending_count
-        dropped = ledger.give_up(refusal)
-        self.gate.give_back_entries(dropped, lent_count=lent_count)
-        return len(dropped)
-
-    def _fail(self, ledger: Ledger, error: StorageError) -> None:
-        """Refuse further appends, drop the pending ones, and tell the writer's owner, once."""
-        self._give_up(ledger, error)
-        self._report(ledger, error)
-
-    def _report(self, ledger: Ledger, error: StorageError) -> None:
-        group = self.journal.group
-        if ledger.lent_taken_count and group is not None and not group.is_late:
-            # Lent memory is being written. The owner may change it once it is told of the failure,
-            # so it is told only when that write has ended.
-            ledger.settled_callbacks.append(partial(self._tell_failed, ledger, error))
-        else:
-            self._tell_failed(ledger, error)
-
-    def _tell_failed(self, ledger: Ledger, error: StorageError) -> None:
-        listener, ledger.listener = ledger.listener, None
-        if listener is not None:
-            try:
-                listener.on_failed(ledger.ledger_id, error)
-            except Exception:  # An error of one listener must not reach other ledgers.
-                logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
-
-    def _on_group(self, group: Group, error: StorageError | None) -> None:
-        if error is not None:
-            self._on_group_failed(group, error)
-            return
-        for ledger, section in zip(group.ledgers, group.sections, strict=True):
-            self._apply_section(ledger, section)
-        for change in group.changes:
-            self._apply_record(change.ledger, change.record)
-        assert self._settings.is_volatile or group.end > self.cache.current.mark
-        self.cache.current.mark = group.end
-        # Only now, with the whole group applied: listeners may read or close any ledger of it.
-        for ledger, section in zip(group.ledgers, group.sections, strict=True):
-            if ledger.listener is not None:
-                try:
-                    ledger.listener.on_confirmed(ledger.ledger_id, section.last_entry_id)
-                except Exception:  # An error of one listener must not reach other ledgers.
-                    logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
-            ledger.notify_settled()
-        for change in group.changes:
-            if not change.done.done():
-                change.done.set_result(None)
-        self._housekeeper.on_group()
-
-    def _on_group_failed(self, group: Group, error: StorageError) -> None:
-        logger.error("journal write failed", extra={"error": str(error)})
-        if isinstance(error, DiskFullError):
-            self._housekeeper.on_disk_full(error)
-        for ledger, section in zip(group.ledgers, group.sections, strict=True):
-            self.gate.give_back_entries(section.entries, lent_count=len(section.lent))
-            ledger.lent_taken_count -= len(section.lent)
-            self._fail(ledger, error)
-            ledger.take_back()
-            ledger.notify_settled()
-        for change in group.changes:
-            if not change.done.done():
-                change.done.set_exception(error)
-
-    def _apply_section(self, ledger: Ledger, section: Section) -> None:
-        kept_bytes = self._take_over(ledger, section) if section.lent else 0
-        self.cache.current.add(ledger, section.entries, section.size_bytes, kept_bytes)
-        ledger.confirm(section.last_entry_id, section.size_bytes)
-
-    def _take_over(self, ledger: Ledger, section: Section) -> int:
-        """Replace lent entries by owned ones; returns the bytes kept alive beyond the entries."""
-        all_kept_bytes = 0
-        for place in section.lent:
-            lent = section.entries[place]
-            section.entries[place], kept_bytes = lent.owned()
-            self.gate.give_back(self.gate.pins.remove(lent) - kept_bytes)
-            all_kept_bytes += kept_bytes
-        ledger.lent_taken_count -= len(section.lent)
-        return all_kept_bytes
-
-    def _apply_record(self, ledger: Ledger, record: LedgerRecord) -> None:
-        """Apply a record; nothing follows deletion, and only deletion follows the end."""
-        if ledger.record.is_deleted or (ledger.record.is_closed and not record.is_deleted):
-            return
-        ledger.record = record
-        self.gate.give_back(self.cache.current.set_record(ledger))
-        if record.is_deleted and self._settings.is_volatile:
-            self.cache.current.forget(ledger.ledger_id)
+        self._outcomes.fail(ledger, StoreUnavailableError(text))
 
 
 def _resolve(waiter: asyncio.Future[None]) -> None:

@@ -262,3 +262,74 @@ async def test_what_was_confirmed_survives_the_death_of_all_bookies(
     reader = await other.store.recover(writer.ledger_id)
     assert confirmed <= listener.last <= reader.last_add_confirmed <= 129
     await check_entries(reader)
+
+
+async def test_an_idle_ledger_does_without_a_killed_bookie(clients: tuple[Client, Client]) -> None:
+    client, _ = clients
+    writer, listener = await filled(client, 20, THREE)
+    killed = await client.place(writer.ledger_id, 0)
+    killed.kill()
+    async with asyncio.timeout(20):
+        while killed.bookie_id in (await client.record(writer.ledger_id)).last_segment.bookie_ids:
+            await asyncio.sleep(0.1)  # nobody appends
+    assert not listener.failures
+    append(writer, 20)
+    await listener.until(39)
+    await writer.close()
+
+
+async def test_a_bookie_that_froze_is_taken_again_once_it_answers_a_question(
+    clients: tuple[Client, Client],
+) -> None:
+    client, _ = clients
+
+    def is_failing(bookie: BookieProcess) -> bool:
+        return any(
+            each.is_failing for each in client.store.bookies() if each.bookie_id == bookie.bookie_id
+        )
+
+    writer, listener = await filled(client, 10, THREE)
+    frozen = await client.place(writer.ledger_id, 0)
+    frozen.freeze()
+    try:
+        append(writer, 10)
+        await until(lambda: is_failing(frozen))
+    finally:
+        frozen.thaw()
+    await until(lambda: not is_failing(frozen))
+    await listener.until(19)
+    await writer.close()
+
+
+async def test_with_two_of_four_bookies_ledgers_are_smaller_and_with_one_they_wait(
+    clients: tuple[Client, Client],
+) -> None:
+    client, other = clients
+    writer, listener = await filled(client, 10, THREE)
+    ids = (await client.record(writer.ledger_id)).last_segment.bookie_ids
+    first, second = [await client.place(writer.ledger_id, index) for index in range(2)]
+    third = next(each for each in client.cluster.bookies if each.bookie_id not in ids)
+    for bookie in (first, third):
+        bookie.kill()
+    append(writer, 10)
+    await until(lambda: bool(listener.failures))
+    assert isinstance(listener.failures[0], NotEnoughBookiesError)
+    await writer.close()
+    small, listener = await filled(client, 10, THREE)
+    record = await client.record(small.ledger_id)
+    assert (record.ensemble_size, record.write_quorum_size, record.ack_quorum_size) == (2, 2, 2)
+    assert client.store.figures()["open_ledgers_below_policy"] == 1
+    await check_entries(await other.store.open(writer.ledger_id))
+
+    second.kill()
+    append(small, 5)
+    await until(lambda: bool(listener.failures))
+    await small.close()
+    creating = asyncio.get_running_loop().create_task(filled(client, 5, THREE))
+    await asyncio.sleep(1)
+    assert client.store.figures()["waiting_ledgers"] == 1
+    await asyncio.to_thread(first.start)
+    waited, _ = await creating
+    assert (await client.record(waited.ledger_id)).ensemble_size == 2
+    await waited.close()
+    await check_entries(await other.store.open(small.ledger_id))

@@ -150,6 +150,9 @@ class World:
         await going_on
         await asyncio.sleep(60)
         assert confirmed <= listener.last <= end <= writer.last_add_pushed
+        figures = store.figures()
+        self.seen["a bookie was replaced"] += int(figures["ensemble_changes_count"])
+        self.seen["a bookie was tried again"] += int(figures["same_bookie_retries_count"])
         await self.mend_all()
         await asyncio.sleep(15)
         for reader in (*readers, await store.recover(writer.ledger_id)):
@@ -178,6 +181,9 @@ def test_the_seeds_see_everything() -> None:
         world = World(seed)
         run_simulated(world.run(), latency_seconds=0.0005)
         seen += world.seen
-    for each in (*FAULTS, "the writer failed", "the writer was stopped", "a recovery failed"):
+    for each in (
+        *FAULTS, "the writer failed", "the writer was stopped", "a recovery failed",
+        "a bookie was replaced", "a bookie was tried again",
+    ):  # fmt: skip
         assert seen[each], each
     assert seen["entries"] > 1000

@@ -30,6 +30,38 @@ STORAGE_METRICS = {
 }
 """The embedded ledger store's own figures: name there, exported name and type."""
 
+BOOKKEEPER_METRICS = {
+    "pinned_bytes": ("pulsar_py_bookkeeper_pinned_bytes", "gauge"),
+    "waiting_bytes": ("pulsar_py_bookkeeper_waiting_bytes", "gauge"),
+    "read_ahead_bytes": ("pulsar_py_bookkeeper_read_ahead_bytes", "gauge"),
+    "connected_bookies": ("pulsar_py_bookkeeper_connected_bookies", "gauge"),
+    "open_writers": ("pulsar_py_bookkeeper_open_ledgers", "gauge"),
+    "open_ledgers_below_policy": ("pulsar_py_bookkeeper_open_ledgers_below_policy", "gauge"),
+    "waiting_ledgers": ("pulsar_py_bookkeeper_waiting_ledgers", "gauge"),
+    "reduced_ensembles_count": ("pulsar_py_bookkeeper_reduced_ensembles_total", "counter"),
+    "quarantines_count": ("pulsar_py_bookkeeper_quarantines_total", "counter"),
+    "ensemble_changes_count": ("pulsar_py_bookkeeper_ensemble_changes_total", "counter"),
+    "same_bookie_retries_count": ("pulsar_py_bookkeeper_same_bookie_retries_total", "counter"),
+    "recoveries_count": ("pulsar_py_bookkeeper_recoveries_total", "counter"),
+    "failed_recoveries_count": ("pulsar_py_bookkeeper_failed_recoveries_total", "counter"),
+    "speculative_reads_count": ("pulsar_py_bookkeeper_speculative_reads_total", "counter"),
+    "busy_refusals_count": ("pulsar_py_bookkeeper_busy_refusals_total", "counter"),
+}
+"""The figures of the ledger store on Apache BookKeeper, likewise."""
+
+BOOKIE_METRICS = {
+    "bookie_pending_bytes": ("pulsar_py_bookkeeper_bookie_pending_bytes", "gauge"),
+    "bookie_is_connected": ("pulsar_py_bookkeeper_bookie_connected", "gauge"),
+    "bookie_is_failing": ("pulsar_py_bookkeeper_bookie_failing", "gauge"),
+    "bookie_is_quarantined": ("pulsar_py_bookkeeper_bookie_quarantined", "gauge"),
+    "bookie_errors_count": ("pulsar_py_bookkeeper_bookie_errors_total", "counter"),
+    "bookie_adds_count": ("pulsar_py_bookkeeper_bookie_adds_total", "counter"),
+    "bookie_reads_count": ("pulsar_py_bookkeeper_bookie_reads_total", "counter"),
+    "bookie_add_latency_millis": ("pulsar_py_bookkeeper_bookie_add_latency_ms", "gauge"),
+    "bookie_read_latency_millis": ("pulsar_py_bookkeeper_bookie_read_latency_ms", "gauge"),
+}
+"""Those of each bookie, with its id as a label; latencies by quantile, since the start."""
+
 ZOOKEEPER_METRICS = {
     "latency_ms": ("pulsar_py_zookeeper_latency_ms", "histogram"),
     "failed_requests": ("pulsar_py_zookeeper_failed_requests_total", "counter"),
@@ -97,13 +129,14 @@ class Metrics:
             ("pulsar_consumers_count", "gauge", consumers_count),
         ]
         figures = self._broker.ledger_store.figures()
-        for figure, (name, kind) in STORAGE_METRICS.items():
+        for figure, (name, kind) in (STORAGE_METRICS | BOOKKEEPER_METRICS).items():
             if figure in figures:
                 values.append((name, kind, figures[figure]))
         lines = []
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
+        lines += self._bookie_lines(cluster)
         lines += self._metadata_lines(cluster)
         lines += await self._cursor_lines(cluster, turns)
         lines += self._refused_lines(cluster)
@@ -117,6 +150,16 @@ class Metrics:
             text = _labels_text({"cluster": cluster} | dict(labels))
             part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
             part.append(f"{name}{end}{{{text}}} {value:.15g}")
+        return [line for part in lines.values() for line in part]
+
+    def _bookie_lines(self, cluster: str) -> list[str]:
+        lines: dict[str, list[str]] = {}
+        for figure, labels, value in self._broker.ledger_store.labelled_figures():
+            name, kind = BOOKIE_METRICS[figure]
+            text = _labels_text({"cluster": cluster} | dict(labels))
+            lines.setdefault(name, [f"# TYPE {name} {kind}"]).append(
+                f"{name}{{{text}}} {value:.15g}"
+            )
         return [line for part in lines.values() for line in part]
 
     def _refused_lines(self, cluster: str) -> list[str]:

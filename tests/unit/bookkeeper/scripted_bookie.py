@@ -36,6 +36,7 @@ class ScriptedBookie:
         """Whether the next request is neither done nor answered."""
         self.held: list[Callable[[], None]] = []  # answers, while `is_holding`
         self.is_holding = False
+        self.delay_seconds = 0.0  # before each answer
         self.connections: list[_Connection] = []
         self.connects_count = 0
 
@@ -128,5 +129,8 @@ class _Connection(asyncio.Protocol):
             return
         if self.bookie.is_holding:
             self.bookie.held.append(lambda: self.transport.write(out))
+        elif self.bookie.delay_seconds:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.bookie.delay_seconds, self.transport.write, out)
         else:
             self.transport.write(out)

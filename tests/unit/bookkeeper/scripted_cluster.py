@@ -69,16 +69,19 @@ class ScriptedCluster:
     async def register(self, bookie: ScriptedBookie) -> None:
         await self.metadata.put(f"/ledgers/available/{bookie.bookie_id}", b"")
 
-    async def unregister(self, bookie: ScriptedBookie) -> None:
-        await self.metadata.delete(f"/ledgers/available/{bookie.bookie_id}")
+    async def unregister(self, *bookies: ScriptedBookie) -> None:
+        for bookie in bookies:
+            await self.metadata.delete(f"/ledgers/available/{bookie.bookie_id}")
 
-    async def connect(self, *, is_deaf: bool = False) -> BookKeeperLedgerStore:
+    async def connect(
+        self, *, is_deaf: bool = False, settings: BookKeeperSettings = SETTINGS
+    ) -> BookKeeperLedgerStore:
         """One more client; a deaf one hears nothing of what others do to the metadata."""
         metadata = self.metadata.connect()
         if is_deaf:
             metadata._shared.watches.remove(metadata._watches)
         store = await BookKeeperLedgerStore.connect(
-            metadata, self.clock, self.ids, chance=Random(1), settings=SETTINGS
+            metadata, self.clock, self.ids, chance=Random(1), settings=settings
         )
         self.stores.append(store)
         return store

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -159,3 +160,21 @@ def test_a_new_ledger_is_open_and_has_one_segment() -> None:
     closed = new.in_recovery().closed(4, 50)
     assert closed.is_closed
     assert decode("/l", encode(closed)) == closed
+
+
+@pytest.mark.parametrize("status", LedgerStatus)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_change_is_written_in_the_version_that_was_read(
+    version: int, status: LedgerStatus
+) -> None:
+    lines = b"2\n3\n0\n0\ta:1\tb:1\tc:1"
+    read = decode("/l", HEADER + b"1\n" + lines)
+    assert encode(read) == HEADER + b"1\n" + lines
+    if version > 1:
+        read = decode("/l", encode(replace(read, format_version=version, password=b"p")))
+    changed = replace(read.with_ensemble(10, ("a:1", "d:1", "c:1")), status=status)
+    if status is LedgerStatus.CLOSED:
+        changed = changed.closed(12, 700)
+    value = encode(changed)
+    assert value.startswith(HEADER + b"%d\n" % version)
+    assert decode("/l", value) == changed

@@ -36,3 +36,10 @@ def test_the_largest_id_has_a_path_below_any_root() -> None:
 )
 def test_other_paths_are_no_ledgers(path: str) -> None:
     assert ledger_id_of("/ledgers", path) is None
+
+
+def test_in_the_long_layout_all_paths_are_long() -> None:
+    path = "/ledgers/000/0000/0000/0000/L0005"
+    assert ledger_path("/ledgers", 5, is_long=True) == path
+    assert ledger_id_of("/ledgers", path, is_long=True) == 5
+    assert ledger_id_of("/ledgers", "/ledgers/00/0000/L0005", is_long=True) is None

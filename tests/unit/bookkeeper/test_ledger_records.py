@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, encode
-from pulsar_py.bookkeeper.ledger_paths import ledger_path
+from pulsar_py.bookkeeper.ledger_paths import LONG_HIERARCHICAL, ledger_path
 from pulsar_py.bookkeeper.ledger_records import MAX_ATTEMPTS, LedgerRecords, RecordedLedger
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -204,5 +204,17 @@ def test_an_unformatted_root_is_refused() -> None:
     async def test(metadata: FaultyMetadata, records: LedgerRecords) -> None:
         with pytest.raises(StorageError, match="LAYOUT"):
             await records.check_layout()
+
+    with_records(test)
+
+
+def test_in_the_long_layout_records_are_made_and_listed_below_long_paths() -> None:
+    async def test(metadata: FaultyMetadata, records: LedgerRecords) -> None:
+        await metadata.put("/ledgers/LAYOUT", f"2\n{LONG_HIERARCHICAL}".encode())
+        await records.check_layout()
+        await records.create(5, NEW)
+        assert await metadata.get("/ledgers/000/0000/0000/0000/L0005") is not None
+        assert (await records.read(5)).metadata == NEW
+        assert [page async for page in records.ids()] == [[5]]
 
     with_records(test)

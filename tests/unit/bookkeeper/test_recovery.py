@@ -156,6 +156,10 @@ def test_without_an_ack_quorum_nothing_found_is_confirmed() -> None:
         with pytest.raises(StoreUnavailableError, match="too few of its bookies"):
             await store.recover(LEDGER)
         assert await cluster.record(LEDGER) == metadata.in_recovery()
+        assert store.figures()["failed_recoveries_count"] == 4, "each attempt"
+        await cluster.bookies[1].start()
+        await store.recover(LEDGER)
+        assert store.figures()["recoveries_count"] == 1
 
     with_cluster(test, bookies_count=2)
 

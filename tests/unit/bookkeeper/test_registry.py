@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pulsar_py.bookkeeper.registry import BookieRegistry, bookie_address
@@ -54,6 +56,40 @@ def test_the_address_of_a_bookie_that_only_serves_reads_is_found() -> None:
         await metadata.put("/ledgers/available/readonly/x", RECORDED_VALUE)
         assert await registry.address("x") == ("127.0.0.1", 51759)
         assert await registry.address("y:7") == ("y", 7)
+        registry.close()
+
+    run_virtual(work())
+
+
+def test_racks_are_followed_and_a_map_that_can_not_be_read_changes_nothing() -> None:
+    async def work() -> None:
+        metadata = MemoryMetadataStore(VirtualClock())
+        registry = BookieRegistry(metadata, "/ledgers")
+        assert (await registry.racks()).racks == {}
+        for value in (b'{"g": {"a:1": {"rack": "/r"}}}', b"{"):
+            await metadata.put("/bookies", value)
+            assert (await registry.racks()).rack_of("a:1") == "/r"
+        await metadata.put("/bookies", b"{}")
+        assert (await registry.racks()).racks == registry.known_racks.racks == {}
+        registry.close()
+
+    run_virtual(work())
+
+
+def test_what_was_listed_last_is_known_without_asking_and_changes_are_told() -> None:
+    async def work() -> None:
+        metadata = MemoryMetadataStore(VirtualClock())
+        registry = BookieRegistry(metadata, "/ledgers")
+        told: list[tuple[str, ...]] = []
+        registry.on_change = lambda: told.append(registry.known_writable)
+        await metadata.put("/ledgers/available/a:1", b"")
+        await metadata.put("/ledgers/available/readonly/c:1", b"")
+        assert await registry.writable() == ("a:1",)
+        assert registry.known_read_only == ("c:1",)
+        await metadata.delete("/ledgers/available/a:1")
+        await asyncio.sleep(0)
+        assert told[0] == ()
+        assert told[-1] == ("a:1",)
         registry.close()
 
     run_virtual(work())

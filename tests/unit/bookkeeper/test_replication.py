@@ -148,6 +148,47 @@ def test_without_another_bookie_the_ledger_fails_and_can_be_closed_where_it_was(
     with_cluster(test)
 
 
+def test_without_another_bookie_one_that_is_back_is_tried_again_with_all_that_it_owes() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(store, 3)
+        before = await cluster.ensemble(1)
+        before[1].is_mute = True
+        for entry_id in range(3, 6):
+            writer.append(payload(entry_id))
+        await asyncio.sleep(0.1)
+        assert listener.last == 5, "two of three have them"
+        before[1].is_mute = False
+        before[1].cut()
+        writer.append(payload(6))
+        await asyncio.sleep(0.1)
+        assert listener.last == 5, "until it is decided who stands there"
+        await asyncio.sleep(1)
+        assert listener.last == 6
+        assert not listener.failures
+        assert sorted(before[1].entries[1]) == list(range(7))
+        assert (await cluster.record(1)).segments == (
+            LedgerSegment(0, tuple(each.bookie_id for each in before)),
+        )
+        assert store.figures()["pinned_bytes"] == 0
+        assert store.figures()["same_bookie_retries_count"] == 1
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("fails", [is_busy, hangs], ids=lambda each: each.__name__)
+def test_a_bookie_that_goes_on_failing_is_not_tried_for_ever(fails: object) -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(store, 3)
+        fails(cluster.bookies[0])  # type: ignore[operator]  # one of the above
+        writer.append(payload(3))
+        await asyncio.sleep(11)
+        assert isinstance(listener.failures[0], NotEnoughBookiesError)
+        await writer.close()
+        assert (await cluster.record(1)).last_entry_id == listener.last
+
+    with_cluster(test)
+
+
 def test_an_ensemble_can_not_be_changed_once_the_ledger_is_somebody_elses() -> None:
     async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
         writer, listener = await filled(await cluster.connect(is_deaf=True), 3)

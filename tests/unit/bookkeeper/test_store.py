@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
+from pulsar_py.admin.resources.metrics import BOOKKEEPER_METRICS
 from pulsar_py.bookkeeper.ledger_metadata import LedgerStatus
 from pulsar_py.bookkeeper.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
-    NotEnoughBookiesError,
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerOptions
@@ -39,16 +39,6 @@ def test_a_new_ledger_is_a_record_and_no_bookie_knows_it() -> None:
         ids = record.last_segment.bookie_ids
         assert sorted(ids) == [bookie.bookie_id for bookie in cluster.bookies]
         assert not any(bookie.asked for bookie in cluster.bookies)
-
-    with_cluster(test)
-
-
-def test_too_few_bookies_make_no_ledger() -> None:
-    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
-        await cluster.unregister(cluster.bookies[0])
-        with pytest.raises(NotEnoughBookiesError, match="3 bookies are needed, 2 take entries"):
-            await store.create(Listener(), THREE)
-        assert [page async for page in store.list_ledgers()] == []
 
     with_cluster(test)
 
@@ -177,3 +167,13 @@ def test_the_largest_entry_fits_a_frame() -> None:
     settings = BookKeeperSettings()
     assert settings.limits.max_entry_bytes == settings.connection.max_frame_bytes - 80
     assert settings.limits.max_entry_bytes > 5 * 1024 * 1024
+
+
+def test_all_figures_are_known_to_the_page_of_metrics() -> None:
+    async def test(_: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        await filled(store, 1)
+        assert store.figures().keys() == BOOKKEEPER_METRICS.keys()
+        bookies = {labels["bookie"] for _name, labels, _value in store.labelled_figures()}
+        assert len(bookies) == 3
+
+    with_cluster(test)

@@ -36,6 +36,19 @@ def test_an_entry_is_confirmed_by_its_ack_quorum_and_released_by_its_whole_write
     assert stored(of, (0, 0)) == (False, 0, [])
 
 
+def test_an_entry_is_settled_when_all_up_to_it_are_confirmed_and_answered_for() -> None:
+    of = quorum()
+    assert of.last_settled == -1
+    for _ in range(3):
+        of.add()
+    stored(of, (0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2))
+    assert (of.last_confirmed, of.last_settled) == (1, -1)
+    stored(of, (0, 2))
+    assert of.last_settled == 1
+    stored(of, (2, 0), (2, 1))
+    assert of.last_settled == of.last_confirmed == 2
+
+
 def test_one_bookie_counts_once() -> None:
     of = quorum()
     of.add()
@@ -61,7 +74,7 @@ def test_entries_go_round_robin() -> None:
 def test_nothing_is_confirmed_while_the_ensemble_changes() -> None:
     of = quorum()
     of.add()
-    of.give_up(2)
+    of.give_up()
     assert stored(of, (0, 0), (0, 1)) == (False, -1, [])
     assert of.restart([2]) == [(0, 2)]
     of.resume()
@@ -74,7 +87,7 @@ def test_what_a_failed_bookie_had_stored_counts_no_more() -> None:
     of.add()
     of.add()
     stored(of, (1, 0), (1, 2))  # complete, and not confirmed
-    of.give_up(2)
+    of.give_up()
     assert of.add() == 2
     assert of.restart([2]) == [(0, 2), (1, 2), (2, 2)]
     of.resume()
@@ -86,31 +99,46 @@ def test_a_failed_bookie_owes_nothing_of_what_is_confirmed() -> None:
     of = quorum()
     of.add()
     stored(of, (0, 0), (0, 1))
-    of.give_up(2)
-    assert of.take_released() == [0]
+    of.give_up()
+    assert of.take_released() == [], "perhaps it stays"
     assert of.restart([2]) == []
+    assert of.take_released() == [0]
     of.check()
+
+
+def test_a_bookie_that_stays_is_sent_what_it_owes_and_keeps_what_it_stored() -> None:
+    of = quorum()
+    for _ in range(3):
+        of.add()
+    stored(of, (0, 0), (0, 1), (1, 2), (1, 0))
+    assert of.last_confirmed == 1
+    of.give_up()
+    of.add()
+    assert of.retry([2]) == [(0, 2), (2, 2), (3, 2)]
+    of.resume()
+    assert stored(of, (0, 2), (1, 1)) == (False, 1, [0, 1])
+    assert stored(of, (2, 2), (2, 1), (3, 2), (3, 0)) == (True, 3, [])
 
 
 def test_entries_that_do_not_lie_on_a_replaced_bookie_are_not_sent_again() -> None:
     of = quorum(3, 2, 2)
     for _ in range(3):
         of.add()
-    of.give_up(0)
+    of.give_up()
     assert of.restart([0]) == [(0, 0), (2, 0)]
 
 
 def test_a_place_may_be_done_without_as_long_as_an_ack_quorum_is_left() -> None:
     of = quorum()
     of.add()
-    of.give_up(1)
+    of.give_up()
     of.add()
     assert of.do_without([1])
     of.resume()
     of.add()
     assert stored(of, (0, 0), (0, 2), (1, 0), (1, 2), (2, 0), (2, 2)) == (True, 2, [0, 1, 2])
     of.add()
-    of.give_up(2)
+    of.give_up()
     assert not of.do_without([2])
     assert of.restart([2]) == [(3, 2)]
     of.check()
@@ -122,7 +150,7 @@ def test_what_is_not_trusted_does_not_confirm() -> None:
     of.add()
     of.add()
     assert stored(of, (0, 0), (0, 1), (1, 0)) == (True, 0, [])
-    of.give_up(0)
+    of.give_up()
     of.distrust([0])
     assert of.do_without([0])
     of.resume()
@@ -140,7 +168,8 @@ def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
     has: list[dict[int, None]] = []  # by entry: who stored it
     confirmed, failed = -1, set[int]()
     for _ in range(data.draw(st.integers(0, 40))):
-        step = data.draw(st.sampled_from(["add", "stored", "stored", "stored", "fail", "mend"]))
+        steps = ["add", "stored", "stored", "stored", "fail", "mend", "retry"]
+        step = data.draw(st.sampled_from(steps))
         if step == "add":
             assert of.add() == len(has)
             has.append({})
@@ -152,8 +181,7 @@ def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
                 has[entry_id][index] = None
         elif step == "fail":
             failed.add(data.draw(st.integers(0, size - 1)))
-            for index in failed:
-                of.give_up(index)
+            of.give_up()
         elif step == "mend" and failed:
             again = of.restart(failed)
             assert again == [
@@ -164,6 +192,16 @@ def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
             ]
             for entry_id, index in again:
                 has[entry_id].pop(index, None)
+            failed.clear()
+            of.resume()
+        elif step == "retry" and failed:
+            again = of.retry(failed)
+            assert [pair for pair in again if pair[0] > confirmed] == [
+                (entry_id, index)
+                for entry_id in range(confirmed + 1, len(has))
+                for index in write_set(entry_id, size, write_quorum_size)
+                if index in failed and index not in has[entry_id]
+            ]
             failed.clear()
             of.resume()
         while not failed and confirmed + 1 < len(has):

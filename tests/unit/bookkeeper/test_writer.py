@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from dataclasses import replace
 
 import pytest
 
+from pulsar_py.bookkeeper.connection import ConnectionLimits
 from pulsar_py.bookkeeper.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.ledger_metadata import LedgerStatus, encode
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
@@ -224,3 +226,121 @@ def test_a_fence_of_one_bookie_ends_the_writer() -> None:
         assert BookieOperation.ADD in {each[0] for each in cluster.bookies[2].asked}
 
     with_cluster(test)
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_what_is_held_for_a_slow_bookie_is_read_without_asking_one(size: int) -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        cluster.bookies[0].is_holding = True
+        datas = [b"%d" % number * size for number in range(3)]
+        for data in datas[:2]:
+            writer.append(data)
+        writer.append((datas[2][:5], datas[2][5:]))
+        assert writer.read_cached(0, 2, 10**6) is None, "nothing is confirmed"
+        await asyncio.sleep(0.1)
+        assert writer.read_cached(0, 9, 10**6) == datas
+        assert writer.read_cached(1, 1, 1) == datas[1:2]
+        assert writer.read_cached(0, 2, size) == datas[:1]
+        assert writer.read_cached(3, 9, 10**6) is None
+        cluster.bookies[0].release()
+        await asyncio.sleep(0.1)
+        assert writer.read_cached(0, 2, 10**6) is None
+
+    with_cluster(test)
+
+
+BIG = 300_000
+NARROW = replace(SETTINGS, connection=ConnectionLimits(max_waiting_bytes=2_500_000))
+
+
+def test_more_at_once_than_any_bookie_has_room_for_is_refused_and_none_is_replaced() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        ensemble = await cluster.ensemble(1)
+        for _ in range(NARROW.connection.max_waiting_bytes // BIG):
+            writer.append(bytes(BIG))
+        with pytest.raises(StoreBusyError, match="the others lag too"):
+            writer.append(bytes(BIG))
+        last = writer.last_add_pushed
+        await asyncio.sleep(0.1)
+        assert listener.last == last > 3
+        assert await cluster.ensemble(1) == ensemble
+
+    with_cluster(test, bookies_count=4)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+def test_confirmations_wait_for_a_slow_bookie_that_nobody_can_replace(*, has_spare: bool) -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        slow = (await cluster.ensemble(1))[0]
+        slow.is_holding = True
+        halves = NARROW.connection.max_waiting_bytes // 2 // BIG
+        for _number in range(halves + 1):
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+        assert writer.last_add_confirmed == halves
+        assert listener.last == (halves if has_spare else halves - 1)
+        slow.release()
+        await asyncio.sleep(0.1)
+        assert listener.last == halves
+
+    with_cluster(test, bookies_count=4 if has_spare else 3)
+
+
+def test_what_a_slow_bookie_held_back_is_told_before_the_end() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        (await cluster.ensemble(1))[0].is_mute = True
+        for _number in range(NARROW.connection.max_waiting_bytes // BIG):
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+        assert listener.last < writer.last_add_confirmed
+        await writer.close()
+        assert listener.last == writer.last_add_pushed
+        assert not listener.failures
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("has_spare", [True, False])
+def test_a_bookie_for_which_too_much_waits_is_replaced_or_slows_the_writer(
+    *, has_spare: bool
+) -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await cluster.connect(settings=NARROW)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        ensemble = await cluster.ensemble(1)
+        ensemble[0].is_holding = True
+        for _ in range(NARROW.connection.max_waiting_bytes // BIG):
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+        last = writer.last_add_confirmed
+        assert last == writer.last_add_pushed
+        if has_spare:
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+            assert listener.last == last + 1
+            assert ensemble[0] not in await cluster.ensemble(1)
+            assert store.figures()["pinned_bytes"] == 0
+        else:
+            with pytest.raises(StoreBusyError, match="no other one can take its place"):
+                writer.append(bytes(BIG))
+            assert store.figures()["busy_refusals_count"] == 1
+            ensemble[0].release()
+            await asyncio.sleep(0.1)
+            writer.append(bytes(BIG))
+            await asyncio.sleep(0.1)
+            assert listener.last == last + 1
+            assert await cluster.ensemble(1) == ensemble
+
+    with_cluster(test, bookies_count=4 if has_spare else 3)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pulsar_py.ledgers import labels
@@ -57,3 +59,14 @@ def test_only_what_names_the_cluster_is_ours(
     custom_metadata: dict[str, bytes], *, is_ours: bool
 ) -> None:
     assert labels.is_ours(custom_metadata, "c") is is_ours
+
+
+def test_a_bookie_affinity_is_pulsars_document() -> None:
+    (label,) = labels.bookie_affinity(["a", "b"], ["c"]).items()
+    assert label[0] == "EnsemblePlacementPolicyConfig"
+    assert json.loads(label[1]) == {
+        "policyClass": (
+            "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
+        ),
+        "properties": {"isolationBookieGroups": "a,b", "secondaryIsolationBookieGroups": "c"},
+    }

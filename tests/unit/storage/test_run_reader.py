@@ -12,13 +12,14 @@ from pulsar_py.common.errors import CorruptDataError, StorageError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.ledgers.read_ahead import PIECES_COUNT
 from pulsar_py.storage.entry_log import LOG_HEADER_BYTES, EntryLogReaders, EntryLogWriter
 from pulsar_py.storage.entry_log_format import encode_run
 from pulsar_py.storage.index import Index, write_table
 from pulsar_py.storage.index_format import run_key
 from pulsar_py.storage.index_table import IndexTable
 from pulsar_py.storage.read_cache import ReadCache
-from pulsar_py.storage.run_reader import PIECES_COUNT, READS_COUNT, RunReader
+from pulsar_py.storage.run_reader import READS_COUNT, RunReader
 from pulsar_py.storage.settings import BookieSettings
 from tests.unit.storage.support import entry
 

@@ -154,7 +154,7 @@ def test_a_subtree_goes_by_one_request_a_batch() -> None:
 def test_the_servers_limit_is_a_setting() -> None:
     async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
         assert store.limits.max_value_bytes == 3 * 1024
-        with pytest.raises(MetadataTooLargeError, match="the store takes 3072"):
+        with pytest.raises(MetadataTooLargeError, match="the store takes at most 3072"):
             await store.put("/a", bytes(3073))
         with pytest.raises(MetadataTooLargeError, match="max_request_bytes"):
             await store.put("/" + "a" * 1024, bytes(3072))

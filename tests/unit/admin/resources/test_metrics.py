@@ -30,6 +30,26 @@ async def test_the_storage_engine_has_its_figures(admin: Admin) -> None:
     assert 'pulsar_py_storage_writable{cluster="standalone"} 1' in lines
 
 
+async def test_figures_of_the_stores_parts_bear_their_labels(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        ("bookie_pending_bytes", {"bookie": "b:1"}, 7.0),
+        ("bookie_errors_count", {"bookie": "b:1", "code": "EIO"}, 3),
+        ("bookie_pending_bytes", {"bookie": "b:2"}, 8.0),
+    ]
+    store = admin.service.ledger_store
+    monkeypatch.setattr(store, "labelled_figures", lambda: found)
+    response = await admin.call("GET", "/metrics", accept="text/plain")
+    name = "pulsar_py_bookkeeper_bookie_pending_bytes"
+    lines = [line for line in response.body.decode().splitlines() if name in line]
+    assert lines == [
+        f"# TYPE {name} gauge",
+        f'{name}{{cluster="standalone",bookie="b:1"}} 7',
+        f'{name}{{cluster="standalone",bookie="b:2"}} 8',
+    ]
+
+
 OVER = "pulsar_py_cursor_ranges_over_limit"
 
 
