@@ -53,12 +53,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookKeeperClus
 
 
 @pytest.fixture
-async def broker(cluster: BookKeeperCluster, tmp_path: Path) -> AsyncIterator[OurBroker]:
+async def whole_cluster(cluster: BookKeeperCluster) -> BookKeeperCluster:
+    """All bookies take entries, whatever was done to them before."""
     for bookie in cluster.bookies:
         if not bookie.is_running:
             await asyncio.to_thread(bookie.start)
         await until(bookie.is_registered)
-    made = OurBroker(tmp_path / "broker", cluster.zookeeper.url, settings=SETTINGS)
+    return cluster
+
+
+@pytest.fixture
+async def broker(whole_cluster: BookKeeperCluster, tmp_path: Path) -> AsyncIterator[OurBroker]:
+    made = OurBroker(tmp_path / "broker", whole_cluster.zookeeper.url, settings=SETTINGS)
     await asyncio.to_thread(made.start)
     yield made
     made.kill()
@@ -280,8 +286,9 @@ async def divert(cluster: BookKeeperCluster, bookie: BookieProcess, port: int) -
 
 
 async def test_a_bookie_behind_a_bad_network_loses_nothing(
-    cluster: BookKeeperCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    whole_cluster: BookKeeperCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    cluster = whole_cluster
     distant, *others = cluster.bookies
     proxy = FaultyProxy(HOST, distant.port, random.Random(7))
     await proxy.start()
