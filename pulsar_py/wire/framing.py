@@ -226,6 +226,10 @@ def refuse_frame(total_size: int, command_size: int, max_total_size: int) -> NoR
     )
 
 
+FOREIGN: Final = ": the peer seems to speak"
+"""In the text of an error where the bytes are those of another protocol."""
+
+
 def _guess(total_size: int) -> str:
     """A guess at the protocol of a peer whose first bytes gave that size; empty without one.
 
@@ -233,8 +237,8 @@ def _guess(total_size: int) -> str:
     """
     start = SIZE.pack(total_size)
     if start[0] in _TLS_RECORD_TYPES and start[1] == _TLS_MAJOR_VERSION:
-        return ": the peer seems to speak TLS"
-    return ": the peer seems to speak HTTP" if start in _HTTP_STARTS else ""
+        return f"{FOREIGN} TLS"
+    return f"{FOREIGN} HTTP" if start in _HTTP_STARTS else ""
 
 
 def encode_command(command: BaseCommand) -> bytes:

@@ -43,7 +43,7 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
 from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
-from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, max_frame_bytes
+from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FOREIGN, max_frame_bytes
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ClientCnx(asyncio.BufferedProtocol):
                 self._keep_alive.is_waiting = False
             self._take(frames, touched)
         except ProtocolError as error:
-            if not self.protocol_version:  # no broker's first words
+            if not self.protocol_version and FOREIGN in str(error):  # no broker's first words
                 self.handshake.on_failed(NotABrokerError(f"{self.remote_address}: {error}"))
             self._close_abruptly(f"broke the protocol: {error}")
         except Exception as error:

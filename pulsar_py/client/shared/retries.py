@@ -129,6 +129,8 @@ async def repeat(
         except (ServiceError, ClientError, PulsarError) as error:
             now = clock.monotonic_seconds()
             delay = backoff.next_delay(now)
+            if isinstance(error, NotABrokerError):
+                raise NotABrokerError(f"{subject}: {error}") from error
             if not is_retriable(error):
                 raise
             if previous is not None and now >= deadline and isinstance(error, ClientTimeoutError):
