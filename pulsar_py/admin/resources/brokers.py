@@ -1,4 +1,4 @@
-"""Brokers: list, health, version.
+"""REST resource of brokers: list, health, version.
 
 Source: BrokersBase in Pulsar's broker.
 """
@@ -28,11 +28,11 @@ from pulsar_py.server.upkeep.topic_upkeep import enforce_backlog_quota
 
 BROKERS: Final = "/admin/v2/brokers"
 VERSION: Final = "4.2.4"
-"""The version of Pulsar whose behaviour this is; tools compare it."""
+"""The version of Pulsar whose behaviour this broker has; tools compare it."""
 
 
 class Brokers:
-    """The brokers of the cluster, of which this is the only one."""
+    """The brokers of the cluster: this one alone."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -56,16 +56,16 @@ class Brokers:
         )
 
     async def active(self, request: Request) -> Response:  # noqa: ARG002 - any cluster
-        """Ids of the brokers."""
+        """Return the ids of the brokers: this one's."""
         return json_response([broker_id_of(self._broker)])
 
     async def leader(self, request: Request) -> Response:  # noqa: ARG002
-        """The broker that leads."""
+        """Return the leader broker: this one."""
         broker_id = broker_id_of(self._broker)
         return json_response({"serviceUrl": f"http://{broker_id}", "brokerId": broker_id})
 
     async def health(self, request: Request) -> Response:
-        """`ok` when the broker can store a key and read it back."""
+        """Return `ok` if the broker can store a key and read it back."""
         wanted = request.query.get("brokerId")
         if wanted is not None and wanted != broker_id_of(self._broker):
             raise HttpError(
@@ -75,7 +75,7 @@ class Brokers:
         return text_response("ok")
 
     async def internal_configuration(self, request: Request) -> Response:  # noqa: ARG002
-        """The URLs of metadata and ledgers, which are inside this process."""
+        """Return the URLs of metadata and ledgers, which are inside this process."""
         return json_response(
             {
                 "zookeeperServers": "",
@@ -87,14 +87,14 @@ class Brokers:
         )
 
     async def check_backlog_quotas(self, request: Request) -> Response:  # noqa: ARG002
-        """Check all backlog quotas now rather than at the next interval."""
+        """Check all backlog quotas now, not only at the next interval."""
         for topic in list(self._broker.topics.topics.values()):
             if isinstance(topic, PersistentTopic):
                 await enforce_backlog_quota(topic)
         return NO_CONTENT
 
     async def not_yet(self, request: Request) -> Response:  # noqa: ARG002
-        """The dynamic configuration, which must not be taken for a cluster's name.
+        """Refuse a path of the dynamic configuration, which a route would take for a cluster.
 
         Raises:
             PathValueError: Always.
@@ -102,9 +102,9 @@ class Brokers:
         raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """`ok`; while the broker starts there is nobody to answer."""
+        """Return `ok`: the HTTP port accepts connections only once the broker has started."""
         return text_response("ok")
 
     async def version(self, request: Request) -> Response:  # noqa: ARG002
-        """The version as raw text."""
+        """Return the version as raw text."""
         return text_response(VERSION)

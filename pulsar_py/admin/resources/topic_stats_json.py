@@ -34,7 +34,7 @@ _NO_LEDGER: Final[Json] = {
 
 
 def iso_time(millis: int) -> str:
-    """`2026-01-31T10:15:30.123Z`."""
+    """Milliseconds since 1970 in the form `2026-01-31T10:15:30.123Z`."""
     text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -48,7 +48,7 @@ def topic_stats_json(
     with_consumers: bool = True,
     with_backlog_size: bool = True,
 ) -> Json:
-    """GET `T/stats`."""
+    """The answer to GET `{topic}/stats`."""
     subscriptions = {
         name: subscription_json(
             each,
@@ -107,7 +107,7 @@ def topic_stats_json(
 
 
 def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
-    """One of `publishers`."""
+    """One item of `publishers`."""
     return {
         "accessMode": ProducerAccessMode.Name(stats.access_mode),
         "msgRateIn": float(stats.message_in_rate),
@@ -132,7 +132,7 @@ def subscription_json(
     with_consumers: bool = True,
     with_backlog_size: bool = True,
 ) -> Json:
-    """One of `subscriptions`."""
+    """One value of `subscriptions`."""
     is_durable = is_persistent and stats.is_durable
     return {
         "msgRateOut": float(stats.message_out_rate),
@@ -194,7 +194,7 @@ def subscription_json(
 
 
 def consumer_json(stats: ConsumerStats) -> Json:
-    """One of `consumers`."""
+    """One item of `consumers`."""
     ranges = stats.key_hash_ranges
     return {
         "msgRateOut": float(stats.message_out_rate),
@@ -229,7 +229,10 @@ def consumer_json(stats: ConsumerStats) -> Json:
 
 
 def internal_stats_json(ledger: ManagedLedger[Any]) -> Json:  # Any: the topic's own context
-    """GET `T/internalStats` of a persistent topic; the open ledger shows no entries and no size."""
+    """The answer to GET `{topic}/internalStats` of a persistent topic.
+
+    The open ledger has no entries and no size in it, as in Pulsar.
+    """
     stats = ledger.internal_stats()
     failure = stats.last_ledger_creation_failure_millis
     ledgers = [
@@ -264,7 +267,7 @@ def internal_stats_json(ledger: ManagedLedger[Any]) -> Json:  # Any: the topic's
 
 def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> Json:
     ranges = stats.individually_deleted_messages
-    # Pulsar counts up to and with the read position, whether or not there is an entry yet.
+    # Pulsar includes the read position in the count, whether or not it has an entry yet.
     since_first_not_acked = ledger.count_entries_between(
         stats.mark_delete_position, stats.read_position
     ) + (stats.read_position > ledger.last_confirmed_entry)
@@ -290,7 +293,7 @@ def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> J
 
 
 def non_persistent_internal_stats_json(entries_added: int, names: list[str]) -> Json:
-    """GET `T/internalStats` of a topic that stores nothing."""
+    """The answer to GET `{topic}/internalStats` of a non-persistent topic."""
     cursor = {
         "waitingReadOp": False,
         "pendingReadOps": 0,
@@ -325,16 +328,16 @@ _SUMMED: Final = frozenset(
         "lastPublishTimestamp",
     }
 )
-"""Numbers of a topic that are not added up but taken as the largest."""
+"""Numbers of which a partitioned topic has the largest, not the sum."""
 
 _NAMED_LISTS: Final = frozenset({"publishers", "consumers"})
-"""Lists that are joined by name; of others the first counts."""
+"""Lists that are joined by name; of any other list the first partition's is taken."""
 
 
 def partitioned_stats_json(
     parts: Mapping[str, Json], *, partitions_count: int, per_partition: bool
 ) -> Json:
-    """GET `T/partitioned-stats`: the sum of its partitions, and each of them if wanted."""
+    """The answer to GET `{topic}/partitioned-stats`: the sum, and each partition if wanted."""
     total = _sum_of(list(parts.values()))
     total.pop("ownerBroker", None)
     total["metadata"] = {"partitions": partitions_count, "deleted": False}
@@ -365,7 +368,7 @@ def _merge(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one k
 
 
 def _join_named(left: list[Json], right: list[Json]) -> list[Json]:
-    """Publishers or consumers of several partitions: one item a name."""
+    """Publishers or consumers of several partitions, with one item for each name."""
     by_name: dict[object, Json] = {}
     for item in (*left, *right):
         name = item.get("producerName", item.get("consumerName"))
