@@ -1,8 +1,8 @@
 """Settings that Apache Pulsar or its bookie has and this broker does not need.
 
 They are accepted so that a `broker.conf` or `standalone.conf` of Pulsar's loads unchanged, listed
-in the generated `conf/standalone.conf`, and logged when their value is not the default. Those that
-would leave a user less safe than asked for are refused instead.
+in the generated `conf/standalone.conf`, and logged when their value is not the default. Settings
+that ask for protection which this version lacks are refused instead.
 
 The table is one text, parsed on first use: a comment says why the names below it have no effect,
 `*` marks those that Pulsar can change while it runs.
@@ -27,7 +27,7 @@ REFUSED: Final = frozenset(
         "webServicePortTls",
     }
 )
-"""Ignoring these would be unsafe: any value but `false` or an empty one is an error."""
+"""Settings that would be unsafe to ignore: any value but `false` or an empty one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class IgnoredSetting:
 
 @cache
 def ignored_settings() -> Mapping[str, IgnoredSetting]:
-    """All of them by name, those with one reason together."""
+    """All settings without effect by name, those with the same reason together."""
     settings = {}
     reason = ""
     for line in _TABLE.splitlines():

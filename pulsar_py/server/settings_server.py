@@ -15,7 +15,7 @@ MAX_PORT: Final = 65_535
 
 
 class ServerSettings(Settings):
-    """Addresses of the broker, its limits of connections, and of requests."""
+    """The settings of broker.conf for addresses, connections, lookups and HTTP."""
 
     clusterName: str = setting(
         default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."

@@ -14,7 +14,7 @@ BOOKIE: Final = "Bookie"
 
 
 class StorageSettings(Settings):
-    """Settings of ledgers, caches, cursors and the bookie."""
+    """The settings of broker.conf and bookkeeper.conf for ledgers, caches, cursors and bookie."""
 
     managedLedgerMaxEntriesPerLedger: int = setting(
         default=50_000,
