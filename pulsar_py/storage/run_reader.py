@@ -53,7 +53,7 @@ LEDGERS_COUNT = 256
 """Ledgers for which the end of the last miss, and the window, are remembered."""
 
 SMALLEST_PART = 4
-"""A read of less than one in so many parts of a piece costs more than it saves, and is not made."""
+"""Reads smaller than a piece divided by this are not made: they cost more than they save."""
 
 
 class _Piece:
