@@ -102,12 +102,17 @@ def _answers(port: int, request: bytes | None = None) -> bool:
 
 
 def start_ours(
-    directory: Path, settings: dict[str, str] | None = None, *, data_dir: Path | None = None
+    directory: Path,
+    settings: dict[str, str] | None = None,
+    *,
+    data_dir: Path | None = None,
+    tree: Path | None = None,
 ) -> Target:
     """Start `pulsar-py standalone` on free ports; returns when both answer.
 
     `data_dir` is one that was filled before; by default it is new. `Target.stop` removes it unless
-    the target's `data_dir` was set to None.
+    the target's `data_dir` was set to None. `tree` is a checkout whose package is run instead of
+    the installed one.
     """
     port, web_port = free_port(), free_port()
     data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
@@ -117,9 +122,12 @@ def start_ours(
     ]  # fmt: skip
     for name, value in (settings or {}).items():
         command += ["--set", f"{name}={value}"]
+    environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree.resolve())})
     start = time.perf_counter()
     with (directory / "broker.log").open("a") as log:
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=log, text=True, env=environment
+        )
     health = b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
     while not (_answers(port) and _answers(web_port, health)):
         if process.poll() is not None:

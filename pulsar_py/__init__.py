@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         LookupFailedError,
         MemoryBufferFullError,
         MessageTooBigError,
+        NotABrokerError,
         NotAllowedError,
         OperationNotSupportedError,
         PersistenceError,
@@ -191,6 +192,7 @@ __all__ = [
     "MultiMessageId",
     "MultiTopicsConsumer",
     "MultiplierRedeliveryBackoff",
+    "NotABrokerError",
     "NotAllowedError",
     "OperationNotSupportedError",
     "PartitionedProducer",
@@ -301,6 +303,7 @@ _HOMES = {
     "MultiMessageId": "pulsar_py.client.messages.topic_message_id",
     "MultiTopicsConsumer": "pulsar_py.client.many_topics.multi_topics_consumer",
     "MultiplierRedeliveryBackoff": "pulsar_py.client.acknowledging.redelivery_backoff",
+    "NotABrokerError": "pulsar_py.common.errors",
     "NotAllowedError": "pulsar_py.common.errors",
     "OperationNotSupportedError": "pulsar_py.common.errors",
     "PartitionedProducer": "pulsar_py.client.producing.partitioned_producer",
@@ -357,7 +360,9 @@ if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
         if name == "__version__":
             return import_module("importlib.metadata").version("pulsar_py")
         if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            words = import_module("pulsar_py.client.shared.absent_names").absent_from_package(name)
+            text = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(f"{text}: {words}" if words else text)
         return getattr(import_module(_HOMES[name]), name)
 
 

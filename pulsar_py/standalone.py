@@ -15,6 +15,7 @@ On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process own
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import math
@@ -34,7 +35,9 @@ from pulsar_py.common.errors import (
     ConfigurationError,
 )
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loop_watch import LoopWatch
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
@@ -63,7 +66,9 @@ _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Broker:
-    """One standalone broker; use it with `async with`, or call `start` and `stop`.
+    """One broker, standalone unless it is given other stores.
+
+    Use it with `async with`, or call `start` and `stop`.
 
     A broker can be started once. `data_dir` None keeps everything in memory.
     """
@@ -80,6 +85,8 @@ class Broker:
         chance: random.Random | None = None,
         metadata_store_factory: MetadataStoreFactory | None = None,
         ledger_store_factory: LedgerStoreFactory | None = None,
+        ledger_options: LedgerOptions | None = None,
+        is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
     ) -> None:
         """Note the settings; nothing is opened before `start`.
@@ -96,6 +103,9 @@ class Broker:
             chance: What everything random is drawn from; None for a generator of its own.
             metadata_store_factory: Opens the metadata stores; None for the embedded one.
             ledger_store_factory: Opens the ledger store; None for the embedded one.
+            ledger_options: Of new ledgers where no policy says otherwise; None: one copy.
+            is_of_cluster: Whether the cluster exists without this broker, which changes neither
+                its addresses nor its tenants; else the broker makes what a new cluster starts with.
             authenticators: The methods by which clients of the binary protocol prove who they
                 are; None lets everybody in.
 
@@ -110,11 +120,15 @@ class Broker:
         self._port = port
         self._web_port = web_port
         self._clock = clock or SystemClock()
+        # In virtual time nobody waits for real.
+        self._is_loop_watched = clock is None
         self._chance = chance
         self._open_metadata = metadata_store_factory or EmbeddedMetadata(self._data_dir)
         self._ledger_store_factory = ledger_store_factory or EmbeddedLedgers(
             self._data_dir, bookie_settings(self._config, is_volatile=self._data_dir is None)
         )
+        self._ledger_options = ledger_options
+        self._is_of_cluster = is_of_cluster
         self._authenticators = authenticators
         self._stack = AsyncExitStack()  # What was started, to be stopped in opposite order.
         self._is_used = False
@@ -199,12 +213,17 @@ class Broker:
             configuration_metadata=stores.configuration,
             clock=clock,
             chance=self._chance,
+            ledger_options=self._ledger_options,
+            is_of_cluster=self._is_of_cluster,
             authenticators=self._authenticators,
         )
         self._service = service
         self._stack.push_async_callback(service.close)
         await service.start()
         await self._listen(service, clock)
+        if self._is_loop_watched:
+            watch = LoopWatch(asyncio.get_running_loop(), service_url=self._service_url)
+            self._stack.callback(watch.stop)
         logger.info(
             "broker started",
             extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
@@ -222,6 +241,16 @@ class Broker:
         host = self._advertised_host()
         self._service_url = f"pulsar://{host}:{listener.port}"
         self._web_service_url = f"http://{host}:{web.port}"
+        if not self._is_of_cluster:
+            await self._initialize_cluster(service)
+        bound = BrokerAddresses(broker_url=self._service_url, http_url=self._web_service_url)
+        service.set_addresses(
+            local_addresses(self._config, bound, is_loopback=host in _LOOPBACK_HOSTS)
+        )
+        await listener.serve()
+        await web.serve()
+
+    async def _initialize_cluster(self, service: BrokerService) -> None:
         await initialize_cluster(
             service.resources,
             self._config.clusterName,
@@ -229,12 +258,6 @@ class Broker:
             broker_service_url=self._service_url,
             bundles_count=self._config.defaultNumberOfNamespaceBundles,
         )
-        bound = BrokerAddresses(broker_url=self._service_url, http_url=self._web_service_url)
-        service.set_addresses(
-            local_addresses(self._config, bound, is_loopback=host in _LOOPBACK_HOSTS)
-        )
-        await listener.serve()
-        await web.serve()
 
     def _advertised_host(self) -> str:
         if self._config.advertisedAddress:

@@ -6,7 +6,10 @@ import re
 
 import pytest
 
+from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.proto.PulsarApi_pb2 import CommandProducer, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.wire.large_commands import count_fields
 from tests.document_texts import WRITTEN, defined_anywhere, text_of, value_of
 
 KIB, MIB = 1024, 1024 * 1024
@@ -37,7 +40,7 @@ CLAIMS = (
     ("ARCHITECTURE.md", "doubling up to # s", "DispatchSettings.read_failure_backoff_max_millis", 1000),
     ("CHANGELOG.md", "JSON nested deeper than #", "MAX_JSON_DEPTH", 1),
     ("CHANGELOG.md", "JSON bodies beyond # KiB", "MAX_JSON_BODY_BYTES", KIB),
-    ("CHANGELOG.md", "at most # ids, ack sets", "MAX_UNITS", 1),
+    ("CHANGELOG.md", "at most # fields, as they stand on the wire", "MAX_UNITS", 1),
     ("CHANGELOG.md", "ack sets of more than # words", "MAX_WORDS", 1),
     ("CHANGELOG.md", "acknowledgements with more than # properties", "MAX_ACK_PROPERTIES", 1),
     ("CHANGELOG.md", "A topic has at most # partitions", "server.MAX_PARTITIONS", 1),
@@ -73,6 +76,22 @@ def test_numbers_of_the_prose_are_those_of_the_code(
     found = re.findall(pattern, one_line(text_of(document)))
     assert found, f"{document} has no longer: {words}"
     assert {number(one) * unit for one in found} == {value_of(name)}
+
+
+def test_a_command_takes_as_many_properties_and_hash_ranges_as_is_said() -> None:
+    words = f"a command takes about {NUMBER} of them"
+    (said,) = re.findall(words, one_line(text_of("CHANGELOG.md")))
+    for factor, is_taken in ((1.0, True), (1.05, False)):
+        count = int(number(said) * factor)
+        producer = CommandProducer(topic="t", producer_id=1, request_id=1)
+        subscribe = CommandSubscribe(topic="t", subscription="s", consumer_id=1, request_id=1)
+        for _ in range(count):
+            producer.metadata.add(key="k", value="v")
+            subscribe.keySharedMeta.hashRanges.add(start=1, end=2)
+        for command in (producer, subscribe):
+            data = command.SerializePartialToString()
+            fields_count = count_fields(command.DESCRIPTOR, data, 0, len(data), MAX_UNITS)
+            assert (fields_count <= MAX_UNITS) is is_taken
 
 
 def wrong_constants(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from tests.package_source import PACKAGE, ROOT, modules
 UNIT = ROOT / "tests" / "unit"
 
 COVERED_ELSEWHERE = {
+    "__main__.py": "tests/unit/cli/test_main.py runs it",
     "common/buffer.py": "the name of a type",
     "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "ledgers/ids.py": "an interface",

@@ -15,6 +15,8 @@ import time
 
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
+
 url = sys.argv[1] if len(sys.argv) > 1 else "pulsar://localhost:6650"
 admin_url = sys.argv[2] if len(sys.argv) > 2 else "http://localhost:8080"
 directory = sys.argv[3] if len(sys.argv) > 3 else "lake"

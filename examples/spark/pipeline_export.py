@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
 from pulsar_py.pipeline.export import ExportSettings, default_checkpoint, export
 from pulsar_py.pipeline.lake import LakeSettings, read_table
 from pulsar_py.pipeline.settings import Cluster, PartitionColumn, TopicRange

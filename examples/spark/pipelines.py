@@ -16,6 +16,7 @@ from tempfile import mkdtemp
 
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
 from pulsar_py.pipeline.backfill import BackfillSettings, backfill

@@ -9,6 +9,8 @@ import time
 
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
+
 url = sys.argv[1] if len(sys.argv) > 1 else "pulsar://localhost:6650"
 admin_url = sys.argv[2] if len(sys.argv) > 2 else "http://localhost:8080"
 spark = SparkSession.builder.master("local[2]").getOrCreate()

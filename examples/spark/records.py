@@ -7,6 +7,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
+
 url = sys.argv[1] if len(sys.argv) > 1 else "pulsar://localhost:6650"
 spark = SparkSession.builder.master("local[2]").getOrCreate()
 options = {"service.url": url, "topic": "spark-measurements"}

@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+import pulsar_py.spark  # noqa: F401 - Spark's workers run this Python then
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.pipeline.lag import LagSettings, measure_lag
 

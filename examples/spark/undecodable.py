@@ -9,6 +9,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import pulsar_py
+import pulsar_py.spark
 from pulsar_py.schema import StringSchema
 
 url = sys.argv[1] if len(sys.argv) > 1 else "pulsar://localhost:6650"

@@ -11,16 +11,18 @@ import logging
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
     TEXT,
     HttpError,
     PathValueError,
+    RedirectError,
     Request,
     Response,
     UnreadableBodyError,
+    encoded_in_turns,
     page_response,
     reason_response,
 )
@@ -70,14 +72,16 @@ class AdminApp:
             body=body,
             peer=peer,
         )
-        return await _call(found.route, request)
+        return await encoded_in_turns(await _call(found.route, request))
 
 
-async def _call(route: Route, request: Request) -> Response:
+async def _call(route: Route, request: Request) -> Response:  # noqa: PLR0911 - a kind of error each
     try:
         return await route.handler(request)
     except HttpError as error:
         return reason_response(error.status, error.reason)
+    except RedirectError as error:
+        return _redirect(error.url, request)
     except PathValueError:
         return page_response(HTTPStatus.NOT_FOUND)
     except UnreadableBodyError as error:
@@ -98,6 +102,13 @@ async def _call(route: Route, request: Request) -> Response:
         return reason_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error occurred in the server"
         )
+
+
+def _redirect(url: str, request: Request) -> Response:
+    """307 to the same path of another broker, which is told not to send on (`authoritative`)."""
+    query = urlencode({**request.query, "authoritative": "true"})
+    headers = (("Location", f"{url}{request.raw_path}?{query}"),)
+    return Response(HTTPStatus.TEMPORARY_REDIRECT, headers=headers)
 
 
 def _method_not_allowed(method: str, found: MethodNotAllowed) -> Response:

@@ -1,4 +1,4 @@
-"""Requests, responses and errors of the REST API (values).
+"""Requests, responses and errors of the REST API (values, and encoding large ones in turns).
 
 A resource gets a `Request` whose path parameters are decoded already, and returns a `Response` or
 raises an `HttpError`, which becomes `{"reason": ...}`. For an unknown path or method the body is
@@ -11,19 +11,24 @@ Source: RestException and ObjectMapperFactory in Pulsar.
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 
+from pulsar_py.admin.json_text import MAX_PIECE_UNITS, EncodedJson, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.work import Turns
 from pulsar_py.server.security.peer import Peer
 
 JSON = "application/json"
 HTML = "text/html;charset=iso-8859-1"
 TEXT = "text/plain"
+
+CHARACTERS_A_UNIT: Final = 20
+"""Characters of encoded JSON that stand for a unit of work."""
 
 MAX_JSON_BODY_BYTES: Final = 256 * 1024
 """The most bytes of a body that is read as JSON: it is parsed in one turn of the loop, which takes
@@ -41,12 +46,17 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole answer, in memory."""
+    """An answer, complete in memory.
+
+    `large_value` is a value that the body is yet to be encoded from, where that is too much for one
+    turn of the loop; its lists and objects must not change any more.
+    """
 
     status: int = HTTPStatus.OK
     body: bytes = b""
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    large_value: object | None = None
 
 
 NO_CONTENT = Response(HTTPStatus.NO_CONTENT)
@@ -96,23 +106,43 @@ class UnreadableBodyError(Exception):
     """A body is not JSON, or not of the required form; answered with 400 in plain text."""
 
 
+class RedirectError(Exception):
+    """Another broker serves what the request is about; `url` is that of its HTTP service."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"served by {url}")
+        self.url = url
+
+
 class PathValueError(Exception):
     """A path or query parameter has an impossible value; answered with 404 and a page."""
 
 
-def without_nulls(value: object) -> object:
-    """`value` with every None in a mapping left out, at any depth."""
-    if isinstance(value, Mapping):
-        return {key: without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list | tuple):
-        return [without_nulls(item) for item in value]
-    return value
-
-
 def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
-    """`value` as compact JSON without nulls."""
-    text = json.dumps(without_nulls(value), separators=(",", ":"), ensure_ascii=False)
-    return Response(status, text.encode(), JSON)
+    """`value` as compact JSON without nulls; a large one is encoded by `encoded_in_turns`."""
+    if units_of(value, MAX_PIECE_UNITS) > MAX_PIECE_UNITS:
+        return Response(status, content_type=JSON, large_value=value)
+    return Response(status, "".join(json_pieces(value)).encode(), JSON)
+
+
+async def encoded_in_turns(response: Response) -> Response:
+    """The same answer with its body; while a large one is encoded, others have turns."""
+    if response.large_value is None:
+        return response
+    parts: list[bytes] = []
+    for piece in json_pieces(response.large_value):
+        parts.append(piece.encode())
+        await asyncio.sleep(0)
+    return replace(response, body=b"".join(parts), large_value=None)
+
+
+async def encoded_part(value: object, turns: Turns) -> EncodedJson:
+    """A part of an answer with many parts, as text."""
+    pieces: list[str] = []
+    for piece in json_pieces(value):
+        pieces.append(piece)
+        await turns.take(min(len(piece) // CHARACTERS_A_UNIT, MAX_PIECE_UNITS))
+    return EncodedJson(pieces)
 
 
 def optional_json_response(value: object | None) -> Response:

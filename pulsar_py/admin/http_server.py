@@ -5,6 +5,8 @@ served, no more is read from the socket. There are limits for headers, bodies, t
 connections, and the time in which a peer has to send a request, read its answer, or send the next
 request. One timer closes connections that exceed a time.
 
+A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it.
+
 Invariant: at most one request of a connection is being served, and its whole answer is written.
 """
 
@@ -30,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Called with method, target, headers (names in lower case), body and peer; never raises."""
+
+PART_BYTES: Final = 256 * 1024
+"""Bytes of an answer that are written in one turn of the loop."""
 
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
@@ -132,6 +137,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
         self._is_serving = False
         self._is_write_paused = False
+        self._writable: asyncio.Future[None] | None = None  # a large answer waits for its peer
         self._is_ending = False  # the last answer is written, nothing more is read
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
 
@@ -149,6 +155,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
+        self._wake_writer()
 
     def drop(self) -> None:
         """Close the connection now, without writing the rest."""
@@ -162,6 +169,7 @@ class HttpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Go on, since the peer has read enough of its answer."""
         self._is_write_paused = False
+        self._wake_writer()
         self._advance()
 
     def eof_received(self) -> bool:
@@ -229,11 +237,37 @@ class HttpConnection(asyncio.Protocol):
             body,
             self._peer,
         )
+        if self._transport is not None:
+            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            await self._send_in_parts(response, is_head=request.method == b"HEAD")
         self._is_serving = False
-        if self._transport is None:
-            return
-        self._send(response, is_head=request.method == b"HEAD")
-        self._next_request()
+        if self._transport is not None:
+            self._next_request()
+
+    async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
+        """Write an answer, a large body part by part as its peer takes it."""
+        self._send_head(response)
+        body = b"" if is_head else response.body
+        for start in range(0, len(body), PART_BYTES):
+            if start:
+                await self._until_writable()
+            if self._transport is None:
+                return
+            self._write(h11.Data(data=body[start : start + PART_BYTES]))
+        self._write(h11.EndOfMessage())
+
+    async def _until_writable(self) -> None:
+        """Return when the peer has taken what was written, or is gone; others have a turn."""
+        await asyncio.sleep(0)
+        if self._is_write_paused and self._transport is not None:
+            self._writable = asyncio.get_running_loop().create_future()
+            await self._writable
+            self._writable = None
+            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+
+    def _wake_writer(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
 
     def _next_request(self) -> None:
         assert self._transport is not None
@@ -248,7 +282,7 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         """Answer a request that can't be read, and close the connection."""
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._send(page_response(status, (("Connection", "close"),)), is_head=False)
+            self._send(page_response(status, (("Connection", "close"),)))
         self._end()
 
     def _end(self) -> None:
@@ -258,7 +292,14 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    def _send(self, response: Response, *, is_head: bool) -> None:
+    def _send(self, response: Response) -> None:
+        """Write a small answer whole."""
+        self._send_head(response)
+        if response.body:
+            self._write(h11.Data(data=response.body))
+        self._write(h11.EndOfMessage())
+
+    def _send_head(self, response: Response) -> None:
         headers = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
         headers.extend(response.headers)
         if response.content_type is not None:
@@ -266,9 +307,6 @@ class HttpConnection(asyncio.Protocol):
         if response.status not in _BODYLESS:
             headers.append(("Content-Length", str(len(response.body))))
         self._write(h11.Response(status_code=response.status, headers=headers))
-        if response.body and not is_head:
-            self._write(h11.Data(data=response.body))
-        self._write(h11.EndOfMessage())
 
     def _write(self, event: h11.Event) -> None:
         assert self._transport is not None

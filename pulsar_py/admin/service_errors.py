@@ -29,17 +29,35 @@ _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
     (errors.AuthenticationError, HTTPStatus.UNAUTHORIZED),
     (errors.AuthorizationError, HTTPStatus.FORBIDDEN),
     (errors.IncompatibleSchemaError, HTTPStatus.CONFLICT),
-    (errors.ServiceNotReadyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.MetadataNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.MetadataExistsError, HTTPStatus.CONFLICT),
     (errors.MetadataBadVersionError, HTTPStatus.CONFLICT),
+    (errors.CursorNotFoundError, HTTPStatus.NOT_FOUND),
+    (errors.InvalidCursorPositionError, HTTPStatus.PRECONDITION_FAILED),
     (errors.DiskFullError, HTTPStatus.INSUFFICIENT_STORAGE),
+    # What passes: the same call may succeed later, here or at another broker.
+    (errors.ServiceNotReadyError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.SubscriptionUnavailableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.CursorBusyError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.CursorClosedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.ManagedLedgerClosedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.ManagedLedgerFencedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.LedgerClosedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.LedgerFencedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.StoreUnavailableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.MetadataUnavailableError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (errors.MetadataOutcomeUnknownError, HTTPStatus.SERVICE_UNAVAILABLE),
 )
 
 
-def status_of(error: errors.PulsarError) -> int:
-    """The status for an error that a resource did not catch; 500 if it is the broker's fault."""
+def status_of(error: BaseException) -> int:
+    """The status for an error that a resource did not catch; 500 if it is the broker's fault.
+
+    An error without a status of its own, such as `PersistenceError`, has that of its cause.
+    """
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return status
+    if error.__cause__ is not None:
+        return status_of(error.__cause__)
     return HTTPStatus.INTERNAL_SERVER_ERROR

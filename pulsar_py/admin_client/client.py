@@ -61,7 +61,7 @@ class AdminClient:
             loop.stop()
 
     def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
-        """Any request of the REST API; arguments and errors are those of `Requests.send`."""
+        """Send any request of the REST API; arguments and errors are those of `Requests.send`."""
         with self._lock:
             if self._loop is None:
                 self._loop = LoopThread()
@@ -69,7 +69,7 @@ class AdminClient:
         return loop.call(self._requests.send(method, path, body))
 
     def tenants(self) -> Sequence[str]:
-        """All tenants."""
+        """The names of all tenants."""
         return sorted(self._get("/admin/v2/tenants"))
 
     def namespaces(self, tenant: str) -> Sequence[str]:

@@ -18,6 +18,7 @@ from pulsar_py.bookkeeper.connection import (
     BookieRequest,
     ConnectionLimits,
 )
+from pulsar_py.bookkeeper.opening import open_connection
 from pulsar_py.bookkeeper.registry import BookieRegistry
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import MetadataError, StorageError
@@ -132,8 +133,11 @@ class BookieLink:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_seconds):
                 host, port = await self._registry.address(self.bookie_id)
-                _, connection = await asyncio.get_running_loop().create_connection(
-                    lambda: BookieConnection(self._clock, self._limits, self._on_lost), host, port
+                connection = await open_connection(
+                    lambda: BookieConnection(self._clock, self._limits, self._on_lost),
+                    host,
+                    port,
+                    self._limits.tls,
                 )
         except (OSError, TimeoutError, StorageError, MetadataError) as error:
             self._is_connecting = False

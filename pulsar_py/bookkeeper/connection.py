@@ -19,13 +19,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.frames import BookieAnswer
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.tls import TlsOptions
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,8 @@ class ConnectionLimits:
     """Of requests without an answer."""
     max_frame_bytes: int = 5_253_120
     """The largest answer; as Apache Pulsar configures its bookies and clients."""
+    tls: TlsOptions | None = None
+    """How to speak TLS (`bookkeeperTLS…` in Pulsar's settings); None: plain."""
 
 
 class AnswerSink(Protocol):
@@ -143,8 +146,7 @@ class BookieConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop: hand out every answer that is whole.

@@ -6,6 +6,11 @@ moment, and sent to its write set. A bookie that fails is given up at once; its 
 one and records it where such things are recorded, and all that is not confirmed goes there again.
 Answers of a bookie that was given up are ignored.
 
+While the metadata can't be asked nobody can be recorded in the place of a bookie. Then entries go
+on without it, if each still has its ack quorum, and the bookie is replaced later. What it has
+stored does not count from then on: a change of the record whose answer is missing may have been
+made, and put another one in its place.
+
 An error that ends it is told once. Bookies that refuse because the ledger is fenced, or its key is
 another one, end it at once; so does an entry that is not confirmed in time.
 
@@ -43,6 +48,10 @@ ENTRY_OVERHEAD_BYTES: Final = 512
 """What an entry under way holds beyond its payload, about."""
 LOOKS: Final = 4
 """For late entries within the time that they have."""
+CHANGE_SHARE: Final = 1 / 3
+"""Of that time, for a change of the ensemble, during which nothing is confirmed."""
+LATER_SECONDS: Final = 1.0
+"""After so long it is looked again whether the metadata answers."""
 
 
 class ReplicationOwner(Protocol):
@@ -247,6 +256,9 @@ class Replicator:
         self.failed_bookies[replica.link.bookie_id] = None
         self._quorum.give_up(replica.index)
         self._advance()
+        self._begin_change()
+
+    def _begin_change(self) -> None:
         if self._is_changing:
             return
         name = f"ensemble of {self._ledger.ledger_id}"
@@ -262,15 +274,16 @@ class Replicator:
         try:
             while self._failed and self.error is None:
                 failed, self._failed = self._failed, {}
-                async with asyncio.timeout(self._cluster.limits.answer_timeout_seconds):
-                    others = await self._owner.replace(failed, self.last_confirmed + 1)
+                try:
+                    others = await self._replaced(failed)
+                except NotEnoughBookiesError:
+                    raise
+                except StoreUnavailableError as error:
+                    self._go_on_without(failed, error)
+                    continue
                 if self.error is None:
                     self._do_without(failed.keys() - others.keys())
                     self._put_in_place(others)
-        except TimeoutError:
-            self.fail(StoreUnavailableError(
-                f"ledger {self._ledger.ledger_id}: no other bookie was found in time"
-            ))  # fmt: skip
         except StorageError as error:
             self.fail(error)
         finally:
@@ -278,6 +291,61 @@ class Replicator:
         if self.error is None:
             self._quorum.resume()
             self._advance()
+
+    async def _replaced(self, failed: Mapping[int, str]) -> Mapping[int, str]:
+        """Who takes the places of those that failed, as it is recorded.
+
+        Raises:
+            StoreUnavailableError: It can't be recorded now.
+            StorageError: Nothing more can be added.
+        """
+        seconds = CHANGE_SHARE * self._cluster.limits.answer_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._owner.replace(failed, self.last_confirmed + 1)
+        except TimeoutError:
+            raise StoreUnavailableError(
+                f"ledger {self._ledger.ledger_id}: no other bookie was found in {seconds:g} seconds"
+            ) from None
+
+    def _go_on_without(self, failed: Mapping[int, str], reason: StoreUnavailableError) -> None:
+        """Leave places empty for as long as the metadata can't be asked.
+
+        Raises:
+            StoreUnavailableError: Too few bookies are left for that.
+        """
+        if self.error is not None:
+            return
+        self._quorum.distrust(failed.keys())
+        if not self._quorum.do_without(failed.keys()):
+            raise reason
+        logger.warning(
+            "bookie is replaced later",
+            extra={
+                "ledger_id": self._ledger.ledger_id,
+                "bookies": list(failed.values()),
+                "reason": str(reason),
+            },
+        )
+        name = f"ensemble of {self._ledger.ledger_id}, later"
+        self._cluster.tasks.spawn(self._replace_later(failed), name)
+
+    async def _replace_later(self, failed: Mapping[int, str]) -> None:
+        """Replace bookies once the metadata answers; nothing is held back until then."""
+        while self.error is None:
+            await self._cluster.clock.sleep(LATER_SECONDS)
+            try:
+                await self._cluster.records.read(self._ledger.ledger_id, is_synced=True)
+            except StoreUnavailableError:
+                continue
+            except StorageError as error:
+                self.fail(error)
+            break
+        if self.error is None:
+            self._failed.update(failed)
+            for index in failed:
+                self._quorum.give_up(index)
+            self._begin_change()
 
     def _do_without(self, places: AbstractSet[int]) -> None:
         if places and not self._quorum.do_without(places):

@@ -127,6 +127,15 @@ class WriteQuorum:
             (mask & ~self._absent).bit_count() >= self._ack_quorum_size for mask in self._masks
         )
 
+    def distrust(self, indexes: Collection[int]) -> None:
+        """What was stored at these places counts no more, as far as it is not confirmed.
+
+        Others may stand there in the ledger's record, which nobody knows at the moment.
+        """
+        mask = ~sum(1 << index for index in indexes)
+        for entry_id in self._stored:
+            self._stored[entry_id] &= mask
+
     def restart(self, indexes: Collection[int]) -> list[tuple[int, int]]:
         """Others stand at these places now; which entries have to be sent there, in order."""
         again: list[tuple[int, int]] = []

@@ -11,8 +11,19 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.storage import storage
+
+LOG_FORMAT = click.option(
+    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+LOG_LEVEL = click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    default="INFO",
+    show_default=True,
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,14 +59,15 @@ def main() -> None:
 @click.option(
     "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
 )
+@LOG_FORMAT
+@LOG_LEVEL
 @click.option(
-    "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-@click.option(
-    "--log-level",
-    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
-    default="INFO",
+    "--ready",
+    "ready_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
     show_default=True,
+    help="Form of the line on standard output that says when both ports answer, and where.",
 )
 def standalone(
     *,
@@ -68,6 +80,7 @@ def standalone(
     overrides: tuple[str, ...],
     log_format: str,
     log_level: str,
+    ready_format: str,
 ) -> None:
     """Run a broker until it gets SIGTERM or SIGINT.
 
@@ -89,9 +102,60 @@ def standalone(
         overrides=overrides,
         log_format=log_format,
         log_level=log_level.upper(),
+        is_ready_json=ready_format == "json",
     )
     raise SystemExit(run(options))
 
 
+@main.command()
+@click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of settings in the form of broker.conf, one NAME=VALUE a line.",
+)
+@click.option(
+    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
+)
+@click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
+)
+@click.option("--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one.")
+@LOG_FORMAT
+@LOG_LEVEL
+def broker(
+    *,
+    config_file: Path | None,
+    overrides: tuple[str, ...],
+    host: str | None,
+    port: int | None,
+    web_port: int | None,
+    log_format: str,
+    log_level: str,
+) -> None:
+    """Run a broker on ZooKeeper and BookKeeper until it gets SIGTERM or SIGINT.
+
+    It keeps nothing itself. The cluster has to be initialized before (initialize-cluster-metadata).
+    A setting in an environment variable PULSAR_PREFIX_NAME overrides the one in --config, and
+    --set overrides both.
+    """
+    from pulsar_py.cli.broker import BrokerOptions, run  # noqa: PLC0415 - for --help
+
+    options = BrokerOptions(
+        config_file=config_file,
+        overrides=overrides,
+        host=host,
+        port=port,
+        web_port=web_port,
+        log_format=log_format,
+        log_level=log_level.upper(),
+    )
+    raise SystemExit(run(options))
+
+
+main.add_command(initialize_cluster_metadata)
+main.add_command(ledger)
+main.add_command(metadata)
 main.add_command(pipeline)
 main.add_command(storage)

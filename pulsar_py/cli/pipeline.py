@@ -11,6 +11,7 @@ restarts, 2 for wrong usage, which includes requests that the cluster refuses.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -202,17 +203,26 @@ def pipeline() -> None:
 
 
 def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
-    try:
-        from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
-    except ModuleNotFoundError as error:
-        if error.name not in PACKAGES:
-            raise
+    if missing := [each for each in _needed(name, options) if find_spec(each) is None]:
+        extras = ",".join(dict.fromkeys(PACKAGES[each] for each in missing))
         raise click.ClickException(
-            f"pipelines need the package {error.name}, which is not installed: "
-            f"pip install 'pulsar_py[{PACKAGES[error.name]}]'"
-        ) from None
+            f"{name} needs {' and '.join(missing)}, not installed here: "
+            f"pip install 'pulsar_py[{extras}]', in a checkout pip install '.[{extras}]'"
+        )
+    from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
+
     arguments = click.get_current_context().meta[ARGUMENTS]
     raise SystemExit(run(name, options, arguments))
+
+
+def _needed(name: str, options: Mapping[str, Any]) -> list[str]:
+    """The packages of extras that a command line needs."""
+    needed = ["pyarrow"]
+    if name != "lag" and not options["print_submit"]:
+        needed.append("pyspark")
+    if any(str(options.get(each)).startswith("delta:") for each in ("source", "target", "to")):
+        needed.append("deltalake")
+    return needed
 
 
 @pipeline.command()

@@ -1,6 +1,7 @@
 """The work of `pulsar-py standalone`: runs a broker in this process until a signal ends it (edge).
 
-When both ports answer, one line on standard output says so, with their addresses. Logs go to
+When both ports answer, one line on standard output says so, with their addresses: as text, or as
+the JSON object of `ready_line`. Logs go to
 standard error. The first SIGTERM or SIGINT stops the broker cleanly, with all data flushed; the
 same signal again kills the process. Exit codes: 0 after a clean stop, 1 if the broker could not
 start, with the reason in one line.
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,26 +55,32 @@ class StandaloneOptions:
     overrides: tuple[str, ...] = ()
     log_format: str = "text"
     log_level: str = "INFO"
+    is_ready_json: bool = False
 
 
 def run(options: StandaloneOptions) -> int:
     """Run a broker until it is stopped; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
+    return run_to_the_end(lambda: serve(options))
+
+
+def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
+    """Run what serves in a loop of its own; returns the exit code, 1 with one line on an error."""
     spare_the_loop()
     hurry_threads()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve(options))
+            runner.run(serve())
             # The process ends, so nothing has to be collected: at its exit the interpreter would
             # look for cycles, for 0.15 ms a topic.
             gc.freeze()
     except (PulsarError, OSError) as error:
-        sys.stderr.write(f"pulsar-py: {_one_line(error)}\n")
+        sys.stderr.write(f"pulsar-py: {one_line(error)}\n")
         return 1
     return 0
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """The error's text with its path; of a system error without its number."""
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
@@ -108,33 +117,60 @@ def load_config(options: StandaloneOptions) -> BrokerConfig:
     Raises:
         ConfigurationError: A name is unknown, a value is out of bounds, or the file is not UTF-8.
     """
+    return load_settings(options.config_file, options.overrides)
+
+
+def load_settings(
+    config_file: Path | None, overrides: tuple[str, ...], *, is_of_cluster: bool = False
+) -> BrokerConfig:
+    """The settings from a file, the environment and the command line.
+
+    Raises:
+        ConfigurationError: A name is unknown, a value is out of bounds, or the file is not UTF-8.
+    """
     try:
-        text = "" if options.config_file is None else options.config_file.read_text("utf-8")
+        text = "" if config_file is None else config_file.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(
-            f"{options.config_file}: expected text in UTF-8: {error}"
-        ) from error
+        raise ConfigurationError(f"{config_file}: expected text in UTF-8: {error}") from error
     return BrokerConfig.load(
         properties_text=text,
-        properties_place=str(options.config_file or ""),
+        properties_place=str(config_file or ""),
         environment=os.environ,
-        overrides=options.overrides,
+        overrides=overrides,
+        is_of_cluster=is_of_cluster,
     )
 
 
 async def serve(options: StandaloneOptions) -> None:
     """Start a broker, print its addresses, and stop it after a signal."""
-    stopping = _signals_to_event()
+    stopping = signals_to_event()
     broker = broker_of(options, load_config(options))
     async with broker:
-        data = (
-            "in memory" if options.data_dir is None else f"directory {options.data_dir.absolute()}"
-        )
-        sys.stdout.write(
-            f"pulsar-py ready: {broker.service_url} {broker.web_service_url} data {data}\n"
-        )
+        sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
         sys.stdout.flush()
         await stopping.wait()
+
+
+def ready_line(options: StandaloneOptions, service_url: str, web_service_url: str) -> str:
+    """What is said when both ports answer; in JSON the members keep names and meaning.
+
+    `event` is "ready", `service_url` for clients, `web_service_url` for HTTP, `data_dir` the
+    directory, null in memory, and `pid` the process to send SIGTERM to.
+    """
+    directory = None if options.data_dir is None else str(options.data_dir.absolute())
+    if options.is_ready_json:
+        return json.dumps(
+            {
+                "event": "ready",
+                "service_url": service_url,
+                "web_service_url": web_service_url,
+                "data_dir": directory,
+                "pid": os.getpid(),
+            },
+            ensure_ascii=False,
+        )
+    data = "in memory" if directory is None else f"directory {directory}"
+    return f"pulsar-py ready: {service_url} {web_service_url} data {data}"
 
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
@@ -143,17 +179,17 @@ def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
         data_dir=options.data_dir,
         config=config,
         host=options.host or config.bindAddress,
-        port=_port(options.port, config.brokerServicePort),
-        web_port=_port(options.web_port, config.webServicePort),
+        port=port_of(options.port, config.brokerServicePort),
+        web_port=port_of(options.web_port, config.webServicePort),
     )
 
 
-def _port(wanted: int | None, configured: int | None) -> int:
-    """The port of the command line, else that of the settings; 0, a free one, if that is empty."""
+def port_of(wanted: int | None, configured: int | None) -> int:
+    """The port of the command line, else that of the settings; 0 (a free port) if both are None."""
     return (configured or 0) if wanted is None else wanted
 
 
-def _signals_to_event() -> asyncio.Event:
+def signals_to_event() -> asyncio.Event:
     """An event that SIGTERM and SIGINT set; the same signal again has its default effect.
 
     The other signal after the first one sets the event again, without effect: supervisors send both

@@ -101,6 +101,7 @@ if TYPE_CHECKING:
         LookupFailedError,
         MemoryBufferFullError,
         MessageTooBigError,
+        NotABrokerError,
         NotAllowedError,
         OperationNotSupportedError,
         PersistenceError,
@@ -191,6 +192,7 @@ __all__ = [
     "MultiMessageId",
     "MultiTopicsConsumer",
     "MultiplierRedeliveryBackoff",
+    "NotABrokerError",
     "NotAllowedError",
     "OperationNotSupportedError",
     "PartitionedProducer",
@@ -240,7 +242,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module it lives in; the package around has the table."""

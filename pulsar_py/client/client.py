@@ -40,6 +40,8 @@ from pulsar_py.client.options import (
     check_names,
 )
 from pulsar_py.client.security.authentication import Authentication
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.fork_safety import watch
 from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
@@ -59,6 +61,8 @@ __all__ = ["Client"]
 logger = logging.getLogger(__name__)
 
 
+@blocks
+@lacks(absent_names.CLIENT)
 class Client:
     """A client of one cluster; use it with `async with`, or call `close`."""
 
@@ -71,12 +75,12 @@ class Client:
         chance: Random | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        """Take in what is wanted; nothing is connected yet, and no event loop is needed.
+        """Make a client; nothing is connected yet, and no event loop is needed.
 
         Args:
             service_url: `pulsar://host:port,host:port`, `pulsar+ssl://…`, `http://…`, `https://…`,
-                or what chooses among clusters, such as `AutoClusterFailover`.
-            authentication: Who the client is.
+                or a provider that chooses among clusters, such as `AutoClusterFailover`.
+            authentication: The client's credentials; None sends none.
             clock: For tests in virtual time; the machine's if not given.
             chance: For tests that have to repeat; a new one if not given.
             **options: See `ClientOptions`.
@@ -100,7 +104,7 @@ class Client:
             chance=chance or Random(),  # noqa: S311 - spreads load, keeps no secret
         )
         self._is_provider_started = False
-        # Set when `close` began; who calls it meanwhile waits for the same end.
+        # Set when `close` began; further callers of `close` wait for the same end.
         self._closing: asyncio.Future[None] | None = None
         watch(self._context)
 
@@ -129,11 +133,11 @@ class Client:
             await self._provider.start(self, self._context)
 
     async def create_producer(self, topic: str, **options: Unpack[ProducerOptions]) -> Producer:
-        """A producer, open; of all partitions if the topic has several.
+        """Create a producer of a topic, of all its partitions if it has several.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
-            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+            InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
+            ServiceError, ClientError: It could not be opened within the operation timeout.
         """
         from pulsar_py.client.producing.create_producer import create_producer  # noqa: PLC0415 - late
 
@@ -172,14 +176,14 @@ class Client:
         subscription_name: str,
         **options: Unpack[ConsumerOptions],
     ) -> AnyConsumer:
-        """A consumer, open: of a topic, of all its partitions, of several topics, or of a pattern.
+        """Subscribe a consumer to a topic with all its partitions, to several, or to a pattern.
 
-        A pattern gets a `PatternConsumer`, a list a `MultiTopicsConsumer`, and one topic either of
-        `AnyConsumer`, as it has partitions or not.
+        A pattern gets a `PatternConsumer`, a list a `MultiTopicsConsumer`, and one topic a
+        `MultiTopicsConsumer` if it has partitions or `retry_enable` is set, else a `Consumer`.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
-            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+            InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
+            ServiceError, ClientError: It could not be opened within the operation timeout.
         """
         from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - late
 
@@ -195,14 +199,14 @@ class Client:
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
         **options: Unpack[ReaderOptions],
     ) -> Reader:
-        """A reader, open, that begins after `start_message_id` (or at it, if inclusive).
+        """Create a reader that begins after `start_message_id` (or at it, if inclusive).
 
-        Of a partitioned topic it may be an id of each partition by its full name. None: a time
-        among the options says where, or it begins with what is published from now on.
+        For a partitioned topic it may map each partition's full name to an id. With None the
+        reader begins at the time among the options, or with what is published from now on.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
-            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+            InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
+            ServiceError, ClientError: It could not be opened within the operation timeout.
         """
         from pulsar_py.client.reading.reader import create_reader  # noqa: PLC0415 - late
 
@@ -218,11 +222,11 @@ class Client:
         subscription_name: str | None = None,
         **options: Unpack[TableViewOptions],
     ) -> TableView:
-        """The newest value of each key, kept up to date; returns when it has caught up.
+        """Create a view of each key's newest value; returns when it has caught up.
 
         Raises:
-            InvalidConfigurationError, InvalidTopicNameError: Something was asked for wrongly.
-            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+            InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
+            ServiceError, ClientError: It could not be opened within the operation timeout.
         """
         from pulsar_py.client.reading.table_view import create_table_view  # noqa: PLC0415 - late
 
@@ -236,7 +240,7 @@ class Client:
 
         Raises:
             InvalidConfigurationError, InvalidTopicNameError: It is not a topic name.
-            ServiceError, ClientError: No answer within the operation timeout, and why.
+            ServiceError, ClientError: No answer within the operation timeout.
         """
         check_text("topic", topic)
         await self._start()
@@ -256,12 +260,12 @@ class Client:
         """Use another cluster: connections close, producers and consumers come back there.
 
         Args:
-            service_url: As in `Client`, but no provider.
+            service_url: As in `Client`, but not a provider.
             authentication: Instead of the one so far; None keeps that.
-            tls_trust_certs_file_path: Instead of that in the client's options, which None takes.
+            tls_trust_certs_file_path: None takes the one in the client's options.
 
         Raises:
-            InvalidServiceUrlError: That is no URL; nothing changed.
+            InvalidServiceUrlError: It is not a service URL; nothing changed.
         """
         self._context.check_usable()
         await self._context.update_service_url(
@@ -301,7 +305,7 @@ class Client:
             await self._context.config.authentication.close()
 
     def shutdown(self) -> None:
-        """Drop everything at once, without a word to brokers; for use where nothing can be awaited.
+        """Close all connections at once, without CLOSE commands, where nothing can be awaited.
 
         Sends that wait for receipts fail with ConnectionClosedError or AlreadyClosedError.
         """

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from pulsar_py.client.shared.absent_names import ABSENT_OPTIONS
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ __all__ = [
 
 
 class ClientOptions(TypedDict, total=False):
-    """Of `Client`: `ClientConfig`, without the authentication."""
+    """The options of `Client`: the fields of `ClientConfig` but `authentication`."""
 
     operation_timeout_seconds: float
     connection_timeout_ms: int
@@ -59,7 +60,7 @@ class ClientOptions(TypedDict, total=False):
     keep_alive_interval_seconds: float
     connection_max_idle_seconds: float
     initial_backoff_interval_ms: int
-    max_backoff_interval_ms: int
+    max_backoff_interval_ms: int | None
     memory_limit_bytes: int
     stats_interval_in_seconds: float
     listener_name: str | None
@@ -73,7 +74,7 @@ class ClientOptions(TypedDict, total=False):
 
 
 class ProducerOptions(TypedDict, total=False):
-    """Of `Client.create_producer`: `ProducerConfig`."""
+    """The options of `Client.create_producer`: the fields of `ProducerConfig`."""
 
     producer_name: str | None
     schema: Schema[Any] | None  # Any: of whatever values
@@ -109,7 +110,7 @@ class ProducerOptions(TypedDict, total=False):
 
 
 class ConsumerOptions(TypedDict, total=False):
-    """Of `Client.subscribe`: `ConsumerConfig`."""
+    """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
 
     consumer_type: ConsumerType
     schema: Schema[Any] | None  # Any: of whatever values
@@ -158,7 +159,7 @@ class ConsumerOptions(TypedDict, total=False):
 
 
 class ReaderOptions(TypedDict, total=False):
-    """Of `Client.create_reader`: `ReaderConfig`."""
+    """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
 
     schema: Schema[Any] | None  # Any: of whatever values
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None
@@ -184,7 +185,7 @@ class ReaderOptions(TypedDict, total=False):
 
 
 class TableViewOptions(TypedDict, total=False):
-    """Of `Client.create_table_view`: what a table view leaves to decide of its reader."""
+    """The options of `Client.create_table_view`: those of its reader that may be chosen."""
 
     schema: Schema[Any] | None  # Any: of whatever values
     receiver_queue_size: int
@@ -208,4 +209,6 @@ def check_names(options: Iterable[str], kind: type, method: str) -> None:
 
             near = get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else ""
+            if name in ABSENT_OPTIONS:
+                hint = f": {ABSENT_OPTIONS[name]}"
             raise InvalidConfigurationError(f"{method} has no option {name}{hint}")

@@ -29,7 +29,7 @@ from pulsar_py.common.names import TopicName
 __all__ = ["AnyConsumer", "subscribe"]
 
 AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
-"""The results of `Client.subscribe`, for annotations of code that takes any of them."""
+"""The type of consumers that `Client.subscribe` returns."""
 
 
 async def subscribe(
@@ -38,7 +38,7 @@ async def subscribe(
     subscription_name: str,
     **options: Any,  # Any: the fields of ConsumerConfig
 ) -> AnyConsumer:
-    """An open consumer; see `Client.subscribe`.
+    """Create a consumer, and open it; see `Client.subscribe`.
 
     Raises:
         InvalidConfigurationError: An option is out of bounds, or there is no topic.
@@ -68,7 +68,10 @@ async def subscribe(
 
 
 def _check_key_shared(config: ConsumerConfig) -> None:
-    """Here and not with the other options: a reader of key ranges is Exclusive, with a policy."""
+    """Check that a Key_Shared policy comes with the KeyShared type.
+
+    ConsumerConfig can't check it: a reader of key ranges is Exclusive, and has a policy.
+    """
     if config.key_shared_policy is not None and config.consumer_type is not ConsumerType.KeyShared:
         raise InvalidConfigurationError(
             f"key_shared_policy needs consumer_type KeyShared, not {config.consumer_type.name}"
@@ -78,7 +81,7 @@ def _check_key_shared(config: ConsumerConfig) -> None:
 def _names(topics: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(str(TopicName.parse(topic)) for topic in topics))
     if not names:
-        raise InvalidConfigurationError("topic: the list is empty")
+        raise InvalidConfigurationError("topic: the list is empty, expected at least one name")
     return names
 
 

@@ -6,6 +6,7 @@
     │   └── RemoteProtocolError      the peer broke it
     │       └── PayloadError             within one message only
     ├── ConfigurationError       a setting that is unknown or out of bounds
+    ├── UnsupportedClusterError  a cluster that this broker can't join
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
     │   │   EntryTooBigError, DirectoryLockedError, InstanceMismatchError
@@ -26,6 +27,7 @@
     └── ClientError              errors of the client itself, without a broker's answer
         ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
         ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
+        │   └── NotABrokerError              a ConnectError that waiting does not mend
         ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
         ├── CryptoError, SchemaSerializationError, InvalidMessageError, SinkReplayError
         └── InvalidConfigurationError    a ConfigurationError, too
@@ -68,6 +70,10 @@ class PayloadError(RemoteProtocolError):
 
 class ConfigurationError(PulsarError):
     """A setting is unknown, unreadable or out of bounds; the message names it and the value."""
+
+
+class UnsupportedClusterError(PulsarError):
+    """A cluster is in a state that this broker does not take part in; nothing was written."""
 
 
 class StorageError(PulsarError):
@@ -233,6 +239,10 @@ class UnknownServiceError(ServiceError):
     """Something failed that has no code of its own."""
 
     code = ServerError.UnknownError
+
+
+class SubscriptionUnavailableError(UnknownServiceError):
+    """The subscription is being reset or deleted, or is closed; what was asked for may be later."""
 
 
 class ServiceMetadataError(ServiceError):
@@ -435,6 +445,13 @@ class OperationNotSupportedError(ClientError):
 
 class ConnectError(ClientError):
     """No connection could be made: nobody listens, no such host, or the handshake failed."""
+
+
+class NotABrokerError(ConnectError):
+    """There is no such host, or what listens there does not speak Pulsar's protocol, or no TLS.
+
+    Waiting does not mend it: who opens something fails at once. What was open before tries on.
+    """
 
 
 class ConnectionClosedError(ClientError):

@@ -40,3 +40,23 @@ async def in_turns(items: Sequence[T], size: int = MAX_UNITS // 2) -> AsyncItera
         if start:
             await asyncio.sleep(0)
         yield items[start : start + size]
+
+
+class Turns:
+    """Lets others have a turn whenever enough units of one piece of work have been processed.
+
+    For work that is nested, or whose items cost unlike much; `in_turns` is for plain sequences.
+    """
+
+    def __init__(self, size: int = MAX_UNITS // 2) -> None:
+        check_units(size)
+        self._size = size
+        self._count = 0  # since the last turn of others
+
+    async def take(self, units: int = 1) -> None:
+        """To be awaited before so many units are processed in one go."""
+        check_units(units)
+        if self._count and self._count + units > self._size:
+            self._count = 0
+            await asyncio.sleep(0)
+        self._count += units

@@ -288,6 +288,13 @@ class LedgerStore(ABC):
             LedgerNotFoundError: There is none.
         """
 
+    async def check_takes(self, options: LedgerOptions) -> None:  # noqa: B027 - a default
+        """Return if a ledger with these options could be created now; by default it can.
+
+        Raises:
+            StoreUnavailableError: None could, for example of too few bookies.
+        """
+
     def figures(self) -> Mapping[str, float]:
         """The store's counts and sizes now, under names of its own; empty by default."""
         return {}

@@ -18,7 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -31,6 +31,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.position import Position
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.work import Turns
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
@@ -63,6 +64,9 @@ logger = logging.getLogger(__name__)
 
 C = TypeVar("C")
 
+CURSOR_UNITS: Final = 20
+"""Units of work that the statistics of a cursor are."""
+
 _MARK_BITS = 64  # no two owners of a topic draw the same
 
 
@@ -78,6 +82,7 @@ class SharedParts(Protocol):
     cache_manager: EntryCacheManager
     owns: Callable[[str], Awaitable[bool]]
     check_owner: Callable[[str], None]
+    may_change: Callable[[], bool]
 
     def on_ledger_closed(self, ledger: ManagedLedger[Any]) -> None:  # Any: whatever its contexts
         """Called when a managed ledger is closed or deleted, and may be opened again."""
@@ -293,11 +298,14 @@ class ManagedLedger(Generic[C]):
     # The list of ledgers
 
     def fence(self, error: Exception) -> None:
-        """Fail pending appends and call the listener, soon and once: another owner has it."""
+        """Fail pending appends and call the listener, soon and once: another owner has it.
+
+        If it is being closed, the close changes no metadata after this.
+        """
+        self._is_lost = True
         if self._ledgers.state in (State.FENCED, State.CLOSED):
             return
         logger.warning("managed ledger fenced", extra={"topic": self.name, "error": str(error)})
-        self._is_lost = True
         self._ledgers.move_to(State.FENCED)
         self._appender.release()
         asyncio.get_running_loop().call_soon(self._tell_fenced, error)
@@ -318,6 +326,10 @@ class ManagedLedger(Generic[C]):
             self.fence(error)
             raise error
         await self.ledger_list.confirm()
+
+    def may_roll(self) -> bool:
+        """Whether the metadata can be changed now, as far as is known; else ledgers grow on."""
+        return not self._is_lost and self._shared.may_change()
 
     def check_owner(self) -> None:
         """Return if it is certainly ours at this moment; called before metadata is written.
@@ -387,7 +399,9 @@ class ManagedLedger(Generic[C]):
 
     async def roll_if_due(self) -> None:
         """Roll a ledger that is too old, or has been idle for long; for periodic calls."""
-        if self._ledgers.is_rollover_due_by_time(self.config, self.clock.wall_time_millis()):
+        if self.may_roll() and self._ledgers.is_rollover_due_by_time(
+            self.config, self.clock.wall_time_millis()
+        ):
             await self.roll_ledger()
 
     async def trim(self) -> None:
@@ -532,8 +546,19 @@ class ManagedLedger(Generic[C]):
             for record in self._ledgers.ledgers.values()
         ]
 
+    async def internal_stats_in_turns(self, turns: Turns) -> ManagedLedgerStats:
+        """As `internal_stats`; others have turns, so that cursors may be of different moments."""
+        cursors: dict[str, CursorStats] = {}
+        for name, cursor in list(self.cursors.items()):
+            await turns.take(CURSOR_UNITS)
+            cursors[name] = cursor.stats()
+        return self._internal_stats(cursors)
+
     def internal_stats(self) -> ManagedLedgerStats:
-        """A snapshot of all ledgers and cursors."""
+        """A snapshot of all ledgers and cursors, in one go."""
+        return self._internal_stats({name: cursor.stats() for name, cursor in self.cursors.items()})
+
+    def _internal_stats(self, cursors: Mapping[str, CursorStats]) -> ManagedLedgerStats:
         ledgers = self._ledgers
         last = ledgers.last_ledger
         is_open = not last.is_closed
@@ -550,7 +575,7 @@ class ManagedLedger(Generic[C]):
             last_confirmed_entry=ledgers.last_confirmed_entry,
             state=ledgers.state.value,
             ledgers=self.ledgers_info(),
-            cursors={name: cursor.stats() for name, cursor in self.cursors.items()},
+            cursors=cursors,
             properties=dict(ledgers.properties),
         )
 

@@ -83,6 +83,7 @@ class ManagedLedgerOpener:
         cursor_memory_bytes: int = DEFAULT_LIMIT_BYTES,
         owns: Callable[[str], Awaitable[bool]] | None = None,
         check_owner: Callable[[str], None] | None = None,
+        may_change: Callable[[], bool] | None = None,
     ) -> None:
         """`cache_size_bytes` bounds all entry caches together; 0 switches them off.
 
@@ -96,6 +97,9 @@ class ManagedLedgerOpener:
 
         `check_owner` is called before each change of the metadata, and raises
         MetadataUnavailableError while another process may own the managed ledger.
+
+        `may_change` returns whether the metadata can be changed now, as far as is known; while it
+        can't, full ledgers grow on. None: it always can.
         """
         self.ledger_store = ledger_store
         self.metadata = metadata
@@ -103,6 +107,7 @@ class ManagedLedgerOpener:
         self.chance = chance
         self.owns = owns or _owns_everything
         self.check_owner = check_owner or _is_never_in_doubt
+        self.may_change = may_change or _is_always_there
         self.deletions = CutShortDeletions(metadata)
         self.flusher = CursorFlusher(clock)
         self.cursor_memory = CursorMemory(cursor_memory_bytes)
@@ -325,6 +330,10 @@ async def _check(ledger: Ledger) -> None:
 
 
 async def _owns_everything(_: str) -> bool:
+    return True
+
+
+def _is_always_there() -> bool:
     return True
 
 

@@ -27,9 +27,11 @@ async def initialize_cluster(
     bundles_count: int,
     admin_roles: Sequence[str] = (),
 ) -> None:
-    """Create the objects that are missing, at once; store the cluster's addresses if they changed.
+    """Create the objects that are missing; store the cluster's addresses if they changed.
 
-    Tenants and namespaces that exist stay as they are, also if somebody changed them.
+    Tenants are created before their namespaces: a store may create an empty parent for the first
+    key below it, and the tenant would then exist without a value. Tenants and namespaces that exist
+    stay as they are, also if somebody changed them.
     """
     addresses = ClusterData(service_url=service_url, broker_service_url=broker_service_url)
     tenant = TenantInfo(admin_roles=tuple(admin_roles), allowed_clusters=(cluster,))
@@ -40,6 +42,8 @@ async def initialize_cluster(
             _unless_it_exists(resources.tenants.create(name, tenant))
             for name in (PUBLIC_NAMESPACE.tenant, SYSTEM_NAMESPACE.tenant)
         ),
+    )
+    await asyncio.gather(
         *(
             _unless_it_exists(
                 resources.namespaces.create_with_bundles(name, policies, bundles_count)

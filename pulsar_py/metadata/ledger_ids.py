@@ -40,8 +40,10 @@ DELETE_AFTER_SECONDS: Final = 0.05
 class MetadataLedgerIds:
     """Gives ids for new ledgers; one a process, closed before the store."""
 
-    def __init__(self, metadata: MetadataStore) -> None:
+    def __init__(self, metadata: MetadataStore, prefix: str = paths.LEDGER_ID_PREFIX) -> None:
+        """`prefix` is what the children's paths begin with."""
         self._metadata = metadata
+        self._prefix = prefix
         self._tasks = TaskOwner("ledger ids")
         self._session: Session | None = None  # None before the first id
         self._taken: list[str] = []  # children to be deleted
@@ -67,7 +69,7 @@ class MetadataLedgerIds:
     async def _take(self) -> int:
         if self._session is None:
             self._session = await self._metadata.open_session()
-        path = await self._metadata.create_sequential(paths.LEDGER_ID_PREFIX, b"", self._session)
+        path = await self._metadata.create_sequential(self._prefix, b"", self._session)
         self._taken.append(path)
         if not self._is_deleting and not self._is_closed:
             self._is_deleting = True

@@ -21,6 +21,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
 )
 from pulsar_py.common.names import DOMAINS, NamespaceName, TopicName
+from pulsar_py.common.work import in_turns
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.documents import (
@@ -202,8 +203,10 @@ class NamespaceResources(Resource[NamespaceName, NamespacePolicies]):
 
     async def list(self, tenant: str) -> list[NamespaceName]:
         """A tenant's namespaces, sorted; none if there is no such tenant."""
-        names = await self._store.children(paths.tenant(tenant))
-        return [NamespaceName(tenant, name) for name in names]
+        namespaces: list[NamespaceName] = []
+        async for names in in_turns(await self._store.children(paths.tenant(tenant))):
+            namespaces += [NamespaceName(tenant, name) for name in names]
+        return namespaces
 
     async def create_with_bundles(
         self, namespace: NamespaceName, policies: NamespacePolicies, bundles_count: int
@@ -277,10 +280,11 @@ class PartitionedTopicResources(Resource[TopicName, PartitionedTopicMetadata]):
         topics: list[TopicName] = []
         for domain in domains:
             prefix = paths.partitioned_topics(namespace, domain)
-            topics += [
-                TopicName.from_managed_ledger_name(f"{namespace}/{domain}/{name}")
-                for name in await self._store.children(prefix)
-            ]
+            async for names in in_turns(await self._store.children(prefix)):
+                topics += [
+                    TopicName.from_managed_ledger_name(f"{namespace}/{domain}/{name}")
+                    for name in names
+                ]
         return topics
 
 

@@ -33,7 +33,7 @@ Source: MetadataStoreExtended, SessionEvent in Pulsar's pulsar-metadata; ZooKeep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -116,6 +116,16 @@ class Session(ABC):
 
         Never waits. It turns False as time passes, before `IN_DOUBT` is reported.
         """
+
+    @property
+    def has_overslept(self) -> bool:
+        """Whether its whole time-out passed before the doubt could be told.
+
+        The process stood still: others may have had its keys for a while, and nothing here knew.
+        Never waits; it turns True by the clock, in the first moment after the process woke. False
+        again with good news.
+        """
+        return False
 
     @abstractmethod
     def listen(self, listener: SessionListener) -> Callable[[], None]:
@@ -289,6 +299,10 @@ class MetadataStore(ABC):
         Changes may be reported together as `ANYTHING` at `prefix`. Calling the returned function
         ends the watch.
         """
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """What operators should see of it: a name of its own, labels, and the value now."""
+        return ()
 
     @abstractmethod
     async def open_session(self) -> Session:

@@ -85,7 +85,8 @@ def aggregate(
     assert settings.topic is not None, "one of the two is set, checked above"
     windows = windows_of(_rows(session, settings), settings)
     messages = windows.selectExpr(*json_message([alias for _, alias in aliased(settings.keys)]))
-    # After a shuffle rows come in any order; window and key identify a row in each attempt.
+    # After a shuffle rows come in another order at each attempt, but window and key identify a
+    # row: so the writer can sort by them.
     target = replace(settings.topic, sequence_order=f"columns:__eventTime,{JSON_KEY},value")
     if settings.streaming is None:
         run_job(session, lambda: write_batch(messages, target), watch)
@@ -159,7 +160,7 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
         settings.time_column, interval(settings.watermark_seconds)
     ).groupBy(window.alias("window"), *(functions.expr(sql).alias(name) for sql, name in keys))
     return grouped.agg(*(functions.expr(sql).alias(name) for sql, name in made)).selectExpr(
-        # Quoted, because a session may enforce the reserved words of ANSI SQL, such as `end`.
+        # Quoted, because with ANSI SQL's reserved words enforced, `end` could not be a name.
         "window.`start` as window_start",
         "window.`end` as window_end",
         *(quoted(name) for _, name in (*keys, *made)),
@@ -167,14 +168,14 @@ def windows_of(rows: DataFrame, settings: AggregateSettings) -> DataFrame:
 
 
 def counted(expression: str) -> str:
-    """The expression, with `count` alone replaced by SQL that counts rows."""
+    """The expression; `count` without parentheses becomes SQL that counts rows."""
     return "count(1) as count" if expression.lower() == "count" else expression
 
 
 def aliased(expressions: Sequence[str]) -> list[tuple[str, str]]:
     """Pairs of an SQL expression and the name of its column.
 
-    The name is the one after `as`, otherwise it is made of the words: `sum_x` for `sum(x)`.
+    The name is the one after `as`, otherwise the words of the expression: `sum_x` for `sum(x)`.
 
     Raises:
         ConfigurationError: Two columns have the same name.

@@ -184,7 +184,7 @@ def throttled(session: SparkSession, rows: DataFrame, rows_per_second: float) ->
     from pyspark.sql import functions  # noqa: PLC0415 - loads pyspark
 
     share = rows_per_second / session.sparkContext.defaultParallelism
-    # Without Arrow, which would need pandas; its speed is not wanted here.
+    # Without Arrow: it would need pandas, and only to be fast, while this function is to delay.
     pace = functions.udf(pace_of(share), "boolean", useArrow=False).asNondeterministic()
     return rows.where(pace())
 

@@ -73,7 +73,8 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
     if (settings.lake is None) == (settings.topic is None):
         raise ConfigurationError("compact: give either a table or a topic to write to")
     writer = None if settings.lake is None else LakeWriter(settings.lake, watch)
-    # Taken before anything is read: a compaction with a later transaction has no older messages.
+    # Taken before anything is read, so that of two compactions the one with the later transaction
+    # has read at least as new messages.
     transaction = None if writer is None else writer.next_transaction(APPLICATION)
     sent = COPIED if writer is None else ()
     source = with_columns(settings.source, *DECIDING, *sent)
@@ -83,7 +84,8 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
         run_job(session, lambda: writer.replace(rows, transaction), watch)
         return
     assert settings.topic is not None, "one of the two is set, checked above"
-    # After a shuffle rows come in any order; a key comes once, so it identifies its row.
+    # After a shuffle rows come in another order at each attempt, but each key has one row: so the
+    # writer can sort by it.
     target = like(settings.source, replace(settings.topic, sequence_order=f"columns:{KEY}"))
     if target.idempotency_key is not None:
         extent = topic_extents(settings.source.connector_options(is_streaming=False))

@@ -6,8 +6,8 @@ deduplication on the target. A batch of the same topics, range and selection rep
 of the same name. A stream may change its selection, but not between attempts at one micro-batch.
 
 A named batch that is sent exactly once can be repeated while its topics grow, because one task with
-producers of its own copies each topic partition: a row's number is its place in the partition, and
-new messages come behind.
+producers of its own copies each topic partition: a row is numbered by its position in the
+partition, and new messages come after it.
 
 A copy keeps all that a producer can set on a message: key (text or bytes), ordering key,
 properties, event time, and a missing value. Values are decoded by the topic's schema and encoded
@@ -65,7 +65,7 @@ class CopySettings:
 
     source: TopicRange
     target: TopicTarget
-    # None for a batch.
+    # The checkpoint and pace of a stream; None for a batch.
     streaming: Streaming | None = None
     where: str | None = None
     """An SQL condition for rows; None for all."""
@@ -99,7 +99,7 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
 
 
 def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
-    """The settings on which the numbers of a micro-batch's rows depend; none at least once."""
+    """The settings that the numbers of a micro-batch's rows depend on; none with at-least-once."""
     if settings.target.guarantee is not Guarantee.EXACTLY_ONCE:
         return {}
     own: dict[str, Setting] = {
@@ -135,5 +135,5 @@ def _copy_partition(session: SparkSession, settings: CopySettings, partition: st
     source = settings.source.of_partition(partition)
     rows = select(read_batch(session, source), where=settings.where, select=settings.select)
     key = source.key(settings.target.idempotency_key, settings.where, settings.select)
-    # `coalesce` without a shuffle reads the pieces of the partition one after another, in order.
+    # `coalesce(1)` does not shuffle: one task reads the pieces of the partition in their order.
     write_batch(rows.coalesce(1), replace(settings.target, idempotency_key=key))

@@ -214,8 +214,8 @@ def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming
         writer.append(batch, Transaction(query_id_of(batch), batch_id))
 
     check_table(streaming.checkpoint, open_table(writer.settings.target))
-    # An error that is raised here is one sentence; from a batch it comes within a traceback of
-    # Java's.
+    # Checked before the query starts: an error raised here is one sentence, one raised in a
+    # micro-batch is wrapped in a traceback of Java's.
     with_partition_columns(rows, writer.settings.partition_by)
     return triggered(rows.writeStream.foreachBatch(write), streaming).start()
 
@@ -287,7 +287,7 @@ def read_snapshot(session: SparkSession, snapshot: Snapshot) -> DataFrame:
     from pyspark.sql.types import StructType  # noqa: PLC0415 - loads pyspark
 
     table = snapshot.target.path
-    # Spark would take signs such as `*` and `[` in a path for a pattern.
+    # Spark takes characters such as `*` and `[` in a path as a pattern, so they are escaped.
     reader = session.read.option("basePath", spark_path(table)).option("__globPaths__", "false")
     if snapshot.schema is None:
         reader = reader.option("mergeSchema", "true")

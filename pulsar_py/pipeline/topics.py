@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 FORMAT: Final = "pulsar"
 KEY: Final = "__key"
 TOMBSTONE: Final = "__isTombstone"
-"""The column that tells a message without a value from one whose fields are all null."""
+"""The column that is true for a message without a value, whose fields are all null then."""
 BINARY_KEY: Final = "__hasBinaryKey"
-"""The column that tells keys of bytes from keys of text."""
+"""The column that is true for keys of bytes, and false for keys of text."""
 COPIED: Final = (TOMBSTONE, "__orderingKey", BINARY_KEY)
 """Columns that a copy needs, beside the connector's default ones, to keep all of a message."""
 

@@ -2,7 +2,7 @@
 
 In: values of the application, payloads, and definitions that a broker stored. Out: payloads,
 values, and definitions to register; errors are `SchemaSerializationError`s. Pure: no topics, no
-clock, no sockets. Modules are loaded on first use, so that a program pays for what it uses.
+clock, no sockets. Modules are loaded on first use, so that a program loads only what it uses.
 Third-party packages it may import: protobuf, and when a record has to be coded fastavro.
 """
 
@@ -119,7 +119,7 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker that sees it takes any name for one of ours
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module that has it."""

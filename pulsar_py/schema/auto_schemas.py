@@ -1,8 +1,8 @@
 """`AutoConsumeSchema` and its like: schemas that take the topic's own definition (pure).
 
-`schema_of` makes a schema of a definition that a broker stored: AVRO and JSON with GenericRecords,
-PROTOBUF_NATIVE with messages of a class made at run time, key-value pairs, and the primitive ones.
-PROTOBUF comes as bytes, since its definition doesn't have the numbers of fields.
+`schema_of` makes a schema from a definition that a broker stored: AVRO and JSON with
+GenericRecords, PROTOBUF_NATIVE with messages of a class made at run time, key-value pairs, and the
+primitive ones. PROTOBUF values come as bytes, because the definition lacks the field numbers.
 
 Source: AutoConsumeSchema and AutoProduceBytesSchema in Pulsar's Java client.
 """
@@ -55,10 +55,10 @@ _SIMPLE: Final[Mapping[SchemaType, type[AnySchema]]] = {
 
 
 def schema_of(info: SchemaInfo) -> AnySchema:
-    """A schema that decodes what the definition describes.
+    """The schema that a stored definition describes.
 
     Raises:
-        SchemaSerializationError: It makes no sense, or is of a type that isn't decoded here.
+        SchemaSerializationError: The definition is not valid, or its type can't be decoded.
     """
     simple = _SIMPLE.get(info.type)
     if simple is not None:
@@ -83,7 +83,7 @@ def schema_of(info: SchemaInfo) -> AnySchema:
 
 
 class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
-    """Values of whatever schema they were written with; only consumers can have it.
+    """Decodes values by the schema that they were written with; for consumers only.
 
     Messages that name no version of the topic's schema were written without one: they are bytes.
     """
@@ -98,7 +98,7 @@ class AutoConsumeSchema(Schema[Any]):  # Any: whatever was written
         return True
 
     def encode(self, value: Any) -> bytes:
-        """Never: use AutoProduceBytesSchema."""
+        """Always raises SchemaSerializationError: producers use AutoProduceBytesSchema."""
         raise SchemaSerializationError(
             f"AUTO_CONSUME is for consumers and can't encode {value!r:.100}"
         )
@@ -120,7 +120,7 @@ class AutoProduceBytesSchema(Schema[bytes]):
     """
 
     def __init__(self, schema: AnySchema | None = None) -> None:
-        # What bytes are checked against; None until a topic is known.
+        # The schema that bytes are checked against; None until the topic is known.
         self._schema = schema
         self._needs_topic_schema = schema is None
 
@@ -144,7 +144,7 @@ class AutoProduceBytesSchema(Schema[bytes]):
         return AutoProduceBytesSchema(_Stored(topic_schema))
 
     def encode(self, value: bytes) -> bytes:
-        """See `Schema`; the bytes as they are, after they were decoded once to see."""
+        """See `Schema`; the bytes unchanged, after decoding them once as a check."""
         if not isinstance(value, bytes):
             raise primitives.misfit(SchemaType.AUTO_PUBLISH, value, "bytes")
         if self._schema is None:

@@ -2,15 +2,16 @@
 
 fastavro is imported when the first codec is made. Payloads may come from anybody:
 
-- An array of values without bytes (`null`, a record without fields) may claim any count of them, so
-  definitions that have one are not read.
-- A record that contains itself may be as deep as the payload has bytes. The compiled reader would
-  end the process there; such records are read by fastavro's reader in Python, which raises.
-- A decimal may have a megabyte of digits, which take minutes, and more of them than its definition
-  says, which fastavro rounds away. Decimals are read here, under a logical type of our own.
+- An array whose values take no bytes (`null`, a record without fields) may claim any number of
+  them, so definitions with such an array are refused.
+- A record that contains itself may be nested as deep as the payload has bytes. fastavro's compiled
+  reader would crash the process then; its reader in Python, used for such records, raises.
+- A decimal may have a megabyte of digits, which would take minutes to convert, or more digits than
+  its definition says, which fastavro rounds off. So decimals get a logical type of our own, which
+  is read here.
 
-Names of the two outermost records may differ, as Java's Avro has it: what they are called there
-depends on packages.
+The names of the writer's and reader's outermost records may differ, as in Java's Avro, where they
+depend on packages.
 
 Source: the Avro 1.11 specification, schema resolution; DatumReader in Avro's Java.
 """
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
 from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro_mismatch import mismatch
 from pulsar_py.schema.avro_nodes import AvroNode, avro_node, has_uncountable_arrays, is_recursive
 from pulsar_py.schema.logical_types import decimal_of
 from pulsar_py.schema.value_types import AvroJson
@@ -32,7 +34,7 @@ __all__ = ["AvroReader", "AvroWriter", "reader_of"]
 
 _DECIMAL: Final = "pulsar-py-decimal"
 
-# What fastavro raises where values or bytes don't fit, beside errors of its own that are these.
+# The errors that fastavro raises if values or bytes don't fit; its own classes derive from these.
 _ERRORS: Final = (
     ValueError,
     TypeError,
@@ -50,17 +52,17 @@ class AvroWriter:
     """Writes plain values as one definition says."""
 
     def __init__(self, definition: AvroJson) -> None:
-        """Raises InvalidConfigurationError where fastavro can't use the definition."""
+        """Raises InvalidConfigurationError if fastavro can't use the definition."""
         from fastavro import schemaless_writer  # noqa: PLC0415 - only those who use it pay for it
 
         self._schema = _compiled(definition)
         self._write = schemaless_writer
 
     def write(self, plain: Any) -> bytes:  # Any: what the definition says
-        """The bytes of a value that `ValueType.to_avro` made.
+        """The bytes of a value, in the form that `ValueType.to_avro` returns.
 
         Raises:
-            SchemaSerializationError: fastavro finds it doesn't fit.
+            SchemaSerializationError: The value doesn't fit the definition.
         """
         buffer = io.BytesIO()
         try:
@@ -72,10 +74,10 @@ class AvroWriter:
 
 
 class AvroReader:
-    """Reads what one definition wrote as another one says."""
+    """Reads values that one definition wrote, resolved into another one."""
 
     def __init__(self, writer: AvroJson, reader: AvroJson | None = None) -> None:
-        """Without `reader`, values come as they were written.
+        """Without `reader`, values are not resolved.
 
         Raises:
             InvalidConfigurationError: A definition can't be used.
@@ -89,27 +91,39 @@ class AvroReader:
                 "an array of values that take no bytes: a payload could claim any count of them"
             )
         self._name = node.name or node.kind
+        # Both trees, to tell which field does not fit.
+        self._nodes = None if reader is None else (node, avro_node(reader))
         self._writer = _compiled(_with_own_decimals(writer))
         if reader is not None:
             reader = _compiled(_with_own_decimals(_with_alias(reader, node)))
         self._reader = reader
-        self._errors = (*_ERRORS, SchemaResolutionError)
+        self._resolution_error = SchemaResolutionError
         self._read = _reading(may_be_deep=is_recursive(node))
 
     def read(self, data: bytes) -> Any:  # Any: what the definitions say
-        """The plain value of bytes; named types of unions come as pairs with their name.
+        """The value as fastavro reads it; values of named types in unions are (name, value) pairs.
 
         Raises:
-            SchemaSerializationError: The bytes don't fit, or the definitions don't go together.
+            SchemaSerializationError: The bytes don't fit, or the definitions can't be resolved.
         """
         buffer = io.BytesIO(data)
         try:
             return self._read(buffer, self._writer, self._reader, return_named_type=True)
-        except self._errors as error:
+        except self._resolution_error as error:
+            raise SchemaSerializationError(self._unlike(error)) from error
+        except _ERRORS as error:
             text = str(error) or type(error).__name__
             raise SchemaSerializationError(
                 f"{self._name}: {len(data)} bytes do not fit their schema: {text:.300}"
             ) from error
+
+    def _unlike(self, error: Exception) -> str:
+        """Which definition can't read which, and where."""
+        assert self._nodes is not None, "only two definitions can fail to go together"
+        writer, reader = self._nodes
+        name = reader.name or reader.kind
+        text = mismatch(writer, reader) or f"{error!s:.300}"
+        return f"{name} can't read what {self._name} wrote: {text}"
 
 
 def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has no types
@@ -121,7 +135,7 @@ def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has n
 
 
 def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
-    # Only those who use it pay for it.
+    # Late: importing fastavro takes time that programs without Avro need not spend.
     from fastavro import parse_schema  # noqa: PLC0415
     from fastavro.schema import SchemaParseException  # noqa: PLC0415
 
@@ -132,7 +146,7 @@ def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
 
 
 def _supported(definition: AvroJson) -> AvroJson:
-    """Without logical types that values here don't have: those of `fixed`."""
+    """The definition without the logical types that values here don't support: those of `fixed`."""
     if isinstance(definition, list):
         return [_supported(each) for each in definition]
     if not isinstance(definition, Mapping):
@@ -146,7 +160,7 @@ def _supported(definition: AvroJson) -> AvroJson:
 
 
 def _with_own_decimals(definition: AvroJson) -> AvroJson:
-    """With our logical type for decimals; fastavro refuses values that are not decimals."""
+    """The definition with our logical type for decimals, which `_read_decimal` reads."""
     if isinstance(definition, list):
         return [_with_own_decimals(each) for each in definition]
     if not isinstance(definition, Mapping):
@@ -165,14 +179,14 @@ def _with_own_decimals(definition: AvroJson) -> AvroJson:
 def _read_decimal(
     data: bytes, writer: Mapping[str, Any] | None = None, reader: AvroJson = None
 ) -> Decimal:
-    """A logical reader of fastavro's, which hands over both definitions."""
+    """Reads a decimal; called by fastavro with both definitions (a logical reader)."""
     del reader
     assert writer is not None, "fastavro's readers have one"
     return decimal_of(data, writer.get("scale", 0))
 
 
 def _with_alias(reader: AvroJson, writer: AvroNode) -> AvroJson:
-    """The reader's definition, so that its outermost record may have another name."""
+    """The reader's definition, with the name of the writer's outermost record as an alias."""
     is_record = isinstance(reader, Mapping) and reader.get("type") == "record"
     if not is_record or writer.kind != "record":
         return reader
@@ -180,10 +194,10 @@ def _with_alias(reader: AvroJson, writer: AvroNode) -> AvroJson:
 
 
 def reader_of(data: bytes, reader: AvroJson) -> AvroReader:
-    """For values of a schema that the broker stored.
+    """The reader for values that were written with a definition the broker stored.
 
     Raises:
-        SchemaSerializationError: They can't be read.
+        SchemaSerializationError: The definition can't be used.
     """
     try:
         return AvroReader(parse_definition(data), reader)

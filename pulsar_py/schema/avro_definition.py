@@ -63,7 +63,7 @@ def parse_definition(text: str | bytes | Mapping[str, Any]) -> AvroJson:
     """The JSON of a definition that a user or broker gave.
 
     Raises:
-        InvalidConfigurationError: It is no JSON.
+        InvalidConfigurationError: It is not JSON.
     """
     if isinstance(text, Mapping):
         return dict(text)
@@ -79,17 +79,17 @@ def types_of(
     """The types that a definition describes.
 
     Args:
-        definition: As `parse_definition` gives it.
-        make: What records are made with of a dict of their values; None leaves the dict.
+        definition: The result of `parse_definition`.
+        make: Makes a record from the dict of its values; None leaves the dict.
 
     Raises:
-        InvalidConfigurationError: Avro has no such definition.
+        InvalidConfigurationError: It is not a valid Avro definition.
     """
     return value_types(avro_node(definition), make)
 
 
 def value_types(node: AvroNode, make: Callable[[dict[str, Any]], Any] | None = None) -> ValueType:
-    """The same of a definition's tree."""
+    """As `types_of`, for the tree of a definition."""
     return _Types(make).of(node)
 
 
@@ -98,7 +98,7 @@ class _Types:
 
     def __init__(self, make: Callable[[dict[str, Any]], Any] | None) -> None:
         self._make = make
-        # By identity of the node: a named type is one node, and becomes one type.
+        # id(node) -> value type: a named type is one node wherever it is used, so it is made once.
         self._known: dict[int, ValueType] = {}
 
     def of(self, node: AvroNode) -> ValueType:
@@ -128,7 +128,7 @@ class _Types:
 
     def _record(self, node: AvroNode) -> ValueType:
         record = MappingType(*_names_of(node), self._make)
-        # Known before its fields are: one of them may be of this very type.
+        # Registered before its fields are made: a field may be of this very type.
         self._known[id(node)] = record
         record.fields = tuple(
             RecordField(text["name"], self.of(child), text.get("default", NO_DEFAULT))
@@ -138,6 +138,6 @@ class _Types:
 
 
 def _names_of(node: AvroNode) -> tuple[str, str | None]:
-    """The name as the definition has it, and the namespace that it does not say itself."""
+    """The name as the definition has it, and its namespace; None for a dotted name, or for none."""
     name: str = node.text["name"]
     return name, None if "." in name else node.name.rpartition(".")[0] or None

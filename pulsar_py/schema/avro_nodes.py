@@ -40,7 +40,7 @@ class AvroNode:
     kind: str
     """The name of a primitive type, or `record`, `enum`, `fixed`, `array`, `map`, `union`."""
     text: Mapping[str, Any] = field(default_factory=dict)
-    """What else its definition says; for a record its fields."""
+    """The attributes of its definition; for a record these include its fields."""
     name: str = ""
     """The full name; empty for a type that has none."""
     children: Sequence[AvroNode] = ()
@@ -48,12 +48,12 @@ class AvroNode:
 
     @property
     def is_named(self) -> bool:
-        """Whether a union tells it from other branches by its name."""
+        """Whether branches of a union are told apart by its name: record, enum or fixed."""
         return self.kind in _NAMED
 
     @property
     def others(self) -> Sequence[AvroNode]:
-        """The branches of a union beside null."""
+        """The branches of a union except null."""
         return [each for each in self.children if each.kind != "null"]
 
     @property
@@ -67,19 +67,19 @@ def avro_node(definition: AvroJson) -> AvroNode:
     """The tree of a definition.
 
     Args:
-        definition: The JSON of it, as `avro_definition.parse_definition` gives it.
+        definition: Its JSON, the result of `avro_definition.parse_definition`.
 
     Raises:
-        InvalidConfigurationError: Avro has no such definition, or it is nested too deep.
+        InvalidConfigurationError: It is not a valid Avro definition, or nested too deep.
     """
     try:
         return _DefinitionReader().read(definition, None, 0)
     except _BadDefinitionError as error:
-        raise InvalidConfigurationError(f"no Avro definition: {error}") from None
+        raise InvalidConfigurationError(f"not a valid Avro definition: {error}") from None
 
 
 class _BadDefinitionError(Exception):
-    """What is wrong."""
+    """A definition is not valid; becomes an InvalidConfigurationError in `avro_node`."""
 
 
 class _DefinitionReader:
@@ -98,14 +98,14 @@ class _DefinitionReader:
             return AvroNode("union", children=branches)
         if isinstance(text, Mapping):
             return self._of_object(text, namespace, depth)
-        raise _BadDefinitionError(f"{text!r:.100} is no type")
+        raise _BadDefinitionError(f"{text!r:.100} is not a type")
 
     def _by_name(self, name: str, namespace: str | None) -> AvroNode:
         if name in _PRIMITIVES:
             return AvroNode(name)
         found = self._named.get(full_name(name, namespace)) or self._named.get(name)
         if found is None:
-            raise _BadDefinitionError(f"no type {name!r:.100} stands before its use")
+            raise _BadDefinitionError(f"the type {name!r:.100} is not defined before its use")
         return found
 
     def _of_object(self, text: Mapping[str, Any], namespace: str | None, depth: int) -> AvroNode:
@@ -129,7 +129,7 @@ class _DefinitionReader:
                 return _annotated(text, self.read(kind, namespace, depth + 1))
 
     def _record(self, text: Mapping[str, Any], namespace: str | None, depth: int) -> AvroNode:
-        # Its name is known to its fields: a record may contain itself.
+        # Registered before its fields are read: a record may contain itself.
         node = self._define("record", text, namespace)
         fields = text.get("fields")
         if not isinstance(fields, list):
@@ -142,30 +142,38 @@ class _DefinitionReader:
 
     def _field(self, text: AvroJson, record: str, namespace: str | None, depth: int) -> AvroNode:
         if not isinstance(text, Mapping) or not isinstance(text.get("name"), str):
-            raise _BadDefinitionError(f"record {record}: {text!r:.100} is no field")
+            raise _BadDefinitionError(
+                f"record {record}: {text!r:.100} is not a field, expected an object with a name"
+            )
         return self.read(text.get("type"), namespace, depth + 1)
 
     def _enum(self, text: Mapping[str, Any], namespace: str | None) -> AvroNode:
         name = _name_of(text)
         symbols = text.get("symbols")
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-            raise _BadDefinitionError(f"enum {name} has no symbols")
+            raise _BadDefinitionError(f"enum {name} has no symbols: expected a list of texts")
         default = text.get("default")
         if default is not None and default not in symbols:
-            raise _BadDefinitionError(f"enum {name}: default {default!r:.100} is no symbol")
+            raise _BadDefinitionError(
+                f"enum {name}: default {default!r:.100} is not one of its symbols"
+            )
         return self._define("enum", text, namespace)
 
     def _fixed(self, text: Mapping[str, Any], namespace: str | None) -> AvroNode:
         name = _name_of(text)
         size = text.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-            raise _BadDefinitionError(f"fixed {name} of size {size!r:.100}")
+            raise _BadDefinitionError(
+                f"fixed {name} has size {size!r:.100}, expected an integer of at least 0"
+            )
         return self._define("fixed", text, namespace)
 
     def _define(self, kind: str, text: Mapping[str, Any], namespace: str | None) -> AvroNode:
         own = text.get("namespace", namespace)
         if not isinstance(own, str | None):
-            raise _BadDefinitionError(f"{kind} {_name_of(text)} in the namespace {own!r:.100}")
+            raise _BadDefinitionError(
+                f"{kind} {_name_of(text)} has the namespace {own!r:.100}, expected a text"
+            )
         name = full_name(_name_of(text), own)
         if name in self._named or name in _PRIMITIVES:
             raise _BadDefinitionError(f"{name} is defined twice")
@@ -176,7 +184,7 @@ class _DefinitionReader:
 def _name_of(text: Mapping[str, Any]) -> str:
     name = text.get("name")
     if not isinstance(name, str) or not name:
-        raise _BadDefinitionError(f"a {text['type']} named {name!r:.100}")
+        raise _BadDefinitionError(f"a {text['type']} has the name {name!r:.100}, expected a text")
     return name
 
 
@@ -192,7 +200,8 @@ def _annotated(text: Mapping[str, Any], node: AvroNode) -> AvroNode:
 def _check_decimal(precision: object, scale: object) -> None:
     if not isinstance(precision, int) or not isinstance(scale, int):
         return  # plain bytes: Avro has logical types ignored that are not whole
-    # Avro has these ignored, too. But who says a precision wants decimals, and would get bytes.
+    # Avro ignores invalid logical types. A definition with a precision wants decimals, though, and
+    # would silently get bytes.
     if precision < 1 or not 0 <= scale <= precision:
         raise _BadDefinitionError(
             f"decimal of precision {precision} and scale {scale}: the precision has to be at least"
@@ -217,14 +226,14 @@ def _reaches_itself(node: AvroNode, above: frozenset[int], done: set[int]) -> bo
 
 
 def has_uncountable_arrays(node: AvroNode) -> bool:
-    """Whether there is an array whose items may take no byte."""
+    """Whether there is an array whose items may take no bytes."""
     return any(each.kind == "array" and _is_sizeless(each.children[0]) for each in _nodes(node))
 
 
 def _is_sizeless(node: AvroNode) -> bool:
-    """Whether values may take no byte at all, so that a payload says nothing of their count.
+    """Whether values may take no bytes, so that the payload's size does not bound their count.
 
-    A record that contains itself through nothing but records takes none either: it has no values.
+    A record that contains itself through records alone has no values, so it counts as such, too.
     """
     return all(
         each.kind in {"record", "null"} or (each.kind == "fixed" and each.text["size"] == 0)
@@ -233,8 +242,8 @@ def _is_sizeless(node: AvroNode) -> bool:
 
 
 def _nodes(root: AvroNode, *, within: str = "") -> Iterator[AvroNode]:
-    """A type and all that it is made of, each once; `within` types of one kind, if it is given."""
-    # Once: a definition of n types can use each of them twice in the next, on 2**n ways in all.
+    """A type and all types that it contains, each once; with `within` only through that kind."""
+    # Each once: if each of n types uses the next one twice, there are 2**n paths.
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -27,7 +27,7 @@ Definition = str | bytes | Mapping[str, Any]
 """An Avro definition, as text or as the JSON of it."""
 
 RecordMaker = Callable[[dict[str, Any]], Any]
-"""Makes a record of a dict of its values."""
+"""Makes a record from the dict of its values."""
 
 
 class AvroDefined(Schema[T]):
@@ -72,12 +72,12 @@ class AvroDefined(Schema[T]):
 
         Args:
             record_cls: A dataclass or `Record` class; None for dicts.
-            schema_definition: An Avro definition, where there is no class.
-            properties: What the broker stores with the schema.
-            records_as: What records become that have no class; None leaves them dicts.
+            schema_definition: An Avro definition, if there is no class.
+            properties: Properties that the broker stores with the schema.
+            records_as: Makes records of dicts if there is no class; None leaves dicts.
 
         Raises:
-            InvalidConfigurationError: Neither or both are given, or they make no Avro schema.
+            InvalidConfigurationError: Neither or both are given, or they are no valid schema.
         """
         if (record_cls is None) == (schema_definition is None):
             raise InvalidConfigurationError("give a class or an Avro definition, and not both")
@@ -109,7 +109,7 @@ class AvroDefined(Schema[T]):
 
 
 def _text_of(given: Definition, definition: AvroJson) -> bytes:
-    """A text is left as it is: brokers compare them."""
+    """The definition's text; one given as text stays as it is, because brokers compare texts."""
     if isinstance(given, str):
         return given.encode()
     return given if isinstance(given, bytes) else definition_text(definition)
@@ -123,7 +123,7 @@ class AvroSchema(AvroDefined[T]):
     def prepare(self) -> None:
         """See `AvroDefined`."""
         self._writer = AvroWriter(self.definition)
-        # Reads what this schema wrote; made when it is needed.
+        # The reader for this schema's own version; made when it is first needed.
         self._own_reader: AvroReader | None = None
 
     def encode(self, value: T) -> bytes:

@@ -16,7 +16,7 @@ class ArrayType(ValueType):
     branch = "array"
 
     def __init__(self, items: ValueType, make: Callable[[list[Any]], Any] | None = None) -> None:
-        """`make` makes another sequence or set of the list."""
+        """`make` converts the list to another sequence or a set; None leaves the list."""
         self._items = items
         self._make = make
 
@@ -71,7 +71,7 @@ def _each(values: Iterable[Any], convert: Callable[[Any], Any]) -> list[Any]:
 
 
 class MapType(ValueType):
-    """Values of one type by texts."""
+    """A dict from text to values of one type."""
 
     branch = "map"
 

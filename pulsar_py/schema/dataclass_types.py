@@ -66,7 +66,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class AvroType:
-    """In `Annotated`: the Avro type of a field, where that of its Python type doesn't do."""
+    """For `Annotated`: the Avro type of a field, instead of that of its Python type."""
 
     definition: Any  # Any: text or object, as Avro definitions have it
 
@@ -76,7 +76,7 @@ class AvroType:
 
 
 def decimal_of(precision: int, scale: int = 0) -> AvroType:
-    """In `Annotated`: decimals of `precision` digits, `scale` of them after the point."""
+    """For `Annotated`: decimals of `precision` digits, `scale` of them after the point."""
     return AvroType(
         {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
     )
@@ -93,7 +93,7 @@ LocalTimestamp = Annotated[
 ]
 """Date and time without a time zone, in microseconds."""
 TimeMillis = Annotated[time, AvroType({"type": "int", "logicalType": "time-millis"})]
-"""A time of day in milliseconds, as Java has `LocalTime` in records."""
+"""A time of day in milliseconds, as Java's client writes `LocalTime` in records."""
 
 _SIMPLE: Final[dict[object, Any]] = {  # Any: makes a ValueType
     bool: BooleanType,
@@ -123,7 +123,7 @@ def record_of(owner: type) -> RecordType:
     """The type of a dataclass or of a `Record` class.
 
     Raises:
-        InvalidConfigurationError: It is neither, or a field's annotation says nothing to Avro; the
+        InvalidConfigurationError: It is neither, or a field's annotation has no Avro type; the
             message names class and field.
     """
     if not (isinstance(owner, type) and (is_dataclass(owner) or issubclass(owner, Record))):
@@ -228,7 +228,7 @@ def _default_of(field: dataclasses.Field[Any]) -> tuple[Any, bool]:
 
 
 def _default_first(node: ValueType, value: Any) -> ValueType:
-    """A union with the default's branch in front."""
+    """The union with the default's branch first, as Avro requires."""
     if not isinstance(node, UnionType):
         return node
     first = next((each for each in node.branches if each.accepts(value)), None)

@@ -12,7 +12,7 @@ __all__ = ["GenericRecord"]
 
 
 class GenericRecord(Mapping[str, Any]):  # Any: the writer's schema decides
-    """A record by its writer's schema: a mapping of names to values.
+    """A record, decoded by its writer's schema: a mapping from field names to values.
 
     Values are plain: numbers, text, bytes, times, lists, dicts, symbols of enumerations as text,
     and records as GenericRecord again. Equal to a mapping of the same items.

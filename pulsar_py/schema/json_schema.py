@@ -1,10 +1,10 @@
 """`JsonSchema`: records in JSON, with an Avro definition (pure).
 
 Values are dataclasses, `Record` classes, or dicts by a definition. JSON names its fields, so all
-versions are read alike: unknown fields are ignored, and missing ones get their default. Written are
-the names of enumerations' members, bytes in Base64, times as ISO 8601, decimals and what is not
-finite as text: what Jackson reads into Java's classes. The forms that Jackson and the official
-Python client write are read, too.
+versions are decoded alike: unknown fields are ignored, and missing ones get their default. The
+forms written are those that Jackson reads into Java's classes: enumerations by their members'
+names, bytes in Base64, times in ISO 8601, decimals and numbers that are not finite as text. The
+forms that Jackson and the official Python client write are read, too.
 
 Source: JSONSchema in Pulsar's Java client, `JsonSchema` in the official Python client.
 """
@@ -42,10 +42,10 @@ class JsonSchema(AvroDefined[T]):
 
 
 def json_payload(types: ValueType, value: Any) -> bytes:  # Any: what the types say
-    """The payload of a value of some types.
+    """The JSON payload of a value.
 
     Raises:
-        SchemaSerializationError: It does not fit them; the text says where.
+        SchemaSerializationError: The value does not fit `types`; the message says where.
     """
     try:
         plain = types.to_json(value)

@@ -42,7 +42,7 @@ _ENCODING: Final = "kv.encoding.type"
 
 
 class KeyValueEncodingType(Enum):
-    """Where the key goes."""
+    """Whether the key is in the payload, or is the message's key."""
 
     INLINE = "INLINE"
     """Into the payload, before the value."""
@@ -59,7 +59,7 @@ class KeyValue(Generic[K, V]):
 
 
 class KeyValueSchema(Schema[KeyValue[K, V]]):
-    """Pairs."""
+    """Encodes pairs of a key and a value, each by its own schema."""
 
     def __init__(
         self,
@@ -80,17 +80,17 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
 
     @property
     def key_schema(self) -> Schema[K]:
-        """Of the keys."""
+        """The schema of the keys."""
         return self._key_schema
 
     @property
     def value_schema(self) -> Schema[V]:
-        """Of the values."""
+        """The schema of the values."""
         return self._value_schema
 
     @property
     def encoding(self) -> KeyValueEncodingType:
-        """Where the key goes."""
+        """Whether the key is in the payload, or is the message's key."""
         return self._encoding
 
     def schema_info(self) -> SchemaInfo:
@@ -224,10 +224,10 @@ def _part(info: SchemaInfo, name: str, data: bytes | None) -> SchemaInfo:
 
 
 def key_value_encoding_of(info: SchemaInfo) -> KeyValueEncodingType:
-    """Where a stored key-value schema has its keys; INLINE where it doesn't say.
+    """The encoding of a stored key-value schema; INLINE if it names none.
 
     Raises:
-        SchemaSerializationError: It says something else.
+        SchemaSerializationError: It names an unknown one.
     """
     text = info.properties.get(_ENCODING, "INLINE")
     try:

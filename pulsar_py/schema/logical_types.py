@@ -7,10 +7,10 @@
     decimal                  bytes          Decimal of a fixed scale
     uuid                     string         UUID
 
-Avro's are converted by fastavro; here they are checked, since fastavro takes a datetime without a
-time zone for one in UTC. In JSON all are text, ISO 8601 for times, which Jackson reads into the
-classes of `java.time` without losing anything; what Jackson itself writes (seconds with a fraction,
-arrays of numbers) and the plain numbers of Avro are read as well.
+For AVRO, fastavro converts them; here they are only checked, since fastavro takes a datetime
+without a time zone as one in UTC. In JSON all are text, ISO 8601 for times, which Jackson reads
+into the classes of `java.time` without losing anything; what Jackson itself writes (seconds with a
+fraction, arrays of numbers) and the plain numbers of Avro are read as well.
 
 Source: the Avro 1.11 specification, logical types; the jackson-datatype-jsr310 module.
 """
@@ -45,7 +45,7 @@ _SECONDS_A_DAY: Final = 86_400
 
 
 class LogicalType(ValueType):
-    """One of the times: a whole number of some unit."""
+    """A date or time: a whole number of some unit."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -103,30 +103,30 @@ class LogicalType(ValueType):
 
 
 class _Kind:
-    """How one of the times is checked and counted."""
+    """How one kind of date or time is checked, and converted to its number."""
 
     underlying = "long"
     divisor = 1  # counted units in one of Avro's
     of_seconds: Callable[[float], Any] | None = None
 
     def check(self, value: Any) -> None:
-        """Return if it fits."""
+        """Raise MisfitError if the value is not of this kind."""
         raise NotImplementedError
 
     def number_of(self, value: Any) -> int:
-        """Days or microseconds."""
+        """The value as days or microseconds."""
         raise NotImplementedError
 
     def of_number(self, number: int) -> Any:
-        """The inverse."""
+        """The value of a number of days or microseconds."""
         raise NotImplementedError
 
     def of_text(self, text: str) -> Any:
-        """Of ISO 8601."""
+        """The value of a text in ISO 8601."""
         raise NotImplementedError
 
     def of_list(self, numbers: list[Any]) -> Any:
-        """Of what Jackson writes."""
+        """The value of an array of numbers, as Jackson writes it."""
         raise NotImplementedError
 
 
@@ -219,7 +219,7 @@ class _LocalTimestamp(_Timestamp):
 
 
 def _with_nanos(numbers: list[Any], index: int) -> list[Any]:
-    """Jackson leaves trailing zeros out, and counts nanoseconds where we count microseconds."""
+    """Jackson's numbers with the nanoseconds at `index`, if it wrote any, as microseconds."""
     if len(numbers) > index:
         numbers = [*numbers[:index], numbers[index] // 1000, *numbers[index + 1 :]]
     return numbers
@@ -238,14 +238,14 @@ _KINDS: Final[Mapping[str, _Kind]] = {
 
 _MAX_DECIMAL_BYTES: Final = 4096
 _DECIMALS: Final = Context(prec=10_000)
-"""More digits than that many bytes have."""
+"""A precision above the digits of the largest accepted decimal, so that nothing is rounded."""
 
 
 def decimal_of(data: bytes, scale: int) -> Decimal:
-    """The decimal that these bytes are, exactly.
+    """The decimal with these bytes as its unscaled number, exactly.
 
     Raises:
-        ValueError: They are too many.
+        ValueError: There are too many bytes.
     """
     if len(data) > _MAX_DECIMAL_BYTES:
         raise ValueError(f"a decimal of {len(data)} bytes, more than {_MAX_DECIMAL_BYTES}")
@@ -283,7 +283,7 @@ class DecimalType(ValueType):
         if not isinstance(value, Decimal):
             raise takes("decimals", value)
         if not value.is_finite():
-            raise MisfitError(f"{value} can't be a decimal in Avro")
+            raise MisfitError(f"{value} can't be a decimal in Avro: expected a finite number")
         _sign, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)  # it is finite
         if -exponent > self._scale:
@@ -360,7 +360,7 @@ _UNDERLYING: Final = (BytesType, IntegerType, StringType)
 
 
 def logical_type(text: Mapping[str, Any], underlying: ValueType) -> ValueType | None:
-    """The node of a definition with `logicalType`; None where it means nothing (see Avro)."""
+    """The type of a definition with `logicalType`; None if Avro ignores that logical type here."""
     name = text.get("logicalType")
     if not isinstance(name, str) or not isinstance(underlying, _UNDERLYING):
         return None

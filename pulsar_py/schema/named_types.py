@@ -25,22 +25,22 @@ __all__ = ["EnumType", "FixedType", "NamedType", "full_name"]
 
 
 def full_name(name: str, namespace: str | None) -> str:
-    """A name with its namespace, which a dotted name brings along."""
+    """A name with its namespace; a dotted name has one already."""
     return name if "." in name or not namespace else f"{namespace}.{name}"
 
 
 class NamedType(ValueType):
-    """A type with a name, whose definition stands once in a text."""
+    """A type with a name, which a definition contains once and then refers to by name."""
 
     kind: str
 
     def __init__(self, name: str, namespace: str | None, identity: object) -> None:
         self.name = name
-        # None: that of what is around it.
+        # The namespace; None: that of the enclosing type.
         self.namespace = namespace
-        # What two nodes of the same type have in common.
+        # Equal for two nodes of the same type, by which a clash of names is found.
         self.identity = identity
-        # Once it is defined within another namespace, that one's is in front.
+        # The full name; it gets the enclosing namespace when the definition is written.
         self._full_name = full_name(name, namespace)
 
     @property
@@ -75,7 +75,7 @@ class NamedType(ValueType):
 
 
 class FixedType(NamedType):
-    """A certain count of bytes."""
+    """A fixed number of bytes."""
 
     kind = "fixed"
 
@@ -114,7 +114,7 @@ class FixedType(NamedType):
 
 
 class EnumType(NamedType):
-    """A Python enumeration by its members' names, or just symbols."""
+    """A Python enumeration by its members' names, or symbols as text."""
 
     kind = "enum"
 
@@ -138,7 +138,7 @@ class EnumType(NamedType):
         return text if self._default is None else text | {"default": self._default}
 
     def to_avro(self, value: Any) -> Any:
-        """See `ValueType`; a symbol's text is fine, too."""
+        """See `ValueType`; a symbol's text is accepted, too."""
         if isinstance(value, Enum) and (self._members is None or isinstance(value, self._members)):
             value = value.name
         if isinstance(value, str) and value in self.symbols:
@@ -154,7 +154,7 @@ class EnumType(NamedType):
         if isinstance(plain, str) and plain in self.symbols:
             return self.from_avro(plain)
         if self._members is None:
-            # Only the writer knows what its values mean.
+            # Without a class, a member's value can't be mapped to its symbol: it is returned.
             if isinstance(plain, str | int):
                 return plain
         elif plain in [each.value for each in self._members]:

@@ -13,7 +13,7 @@ client.
 from __future__ import annotations
 
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - that is what it is
+from struct import error as StructError  # noqa: N812 - it is a class
 from typing import ClassVar
 
 from pulsar_py.common.errors import SchemaSerializationError
@@ -50,7 +50,7 @@ def wrong_size(schema_type: SchemaType, data: bytes, size: int) -> SchemaSeriali
 
 
 class BytesSchema(Schema[bytes]):
-    """Payloads as they are; the broker gets no schema."""
+    """Payloads are the values, unchanged; no schema is registered."""
 
     def schema_info(self) -> SchemaInfo:
         """See `Schema`."""
@@ -203,14 +203,14 @@ class _FloatingSchema(Schema[float]):
 
 
 class FloatSchema(_FloatingSchema):
-    """Four bytes: what a Python float loses of its 53 bits is gone."""
+    """Four bytes: a Python float is rounded from 53 to 24 significant bits."""
 
     schema_type = SchemaType.FLOAT
     layout = Struct(">f")
 
 
 class DoubleSchema(_FloatingSchema):
-    """Eight bytes, all of a Python float."""
+    """Eight bytes: a Python float without rounding."""
 
     schema_type = SchemaType.DOUBLE
     layout = Struct(">d")

@@ -1,12 +1,12 @@
 """Converts descriptors of Protobuf messages to the definitions that brokers store (pure).
 
-    PROTOBUF         the Avro schema that Java's avro-protobuf derives of the message's class
+    PROTOBUF         the Avro schema that Java's avro-protobuf derives from the message's class
     PROTOBUF_NATIVE  {"fileDescriptorSet": "<Base64>", "rootMessageTypeName": "package.Message",
                       "rootFileDescriptorName": "path/file.proto"}
 
-Both carry `__PARSING_INFO__`, a JSON list of the fields, among their properties, as Java's have
-it. A name in Avro is Java's of the class: its package, the outer class unless
-`java_multiple_files`, and the messages around it, joined with `$`.
+Both have the property `__PARSING_INFO__`, a JSON list of the fields, as in Java's client. A name in
+Avro is that of the Java class: its package, the outer class unless `java_multiple_files`, and the
+enclosing messages, joined with `$`.
 
 Source: ProtobufSchema and ProtobufNativeSchemaUtils in Pulsar's Java client; what Apache Pulsar
 4.2.4 and Avro 1.12 make of the messages in google.protobuf.
@@ -61,7 +61,7 @@ def avro_definition(descriptor: Descriptor) -> bytes:
 
 
 class _AvroNames:
-    """Derives one definition; each message and enumeration is defined where it stands first."""
+    """Derives one definition; each message and enumeration is defined at its first use."""
 
     def __init__(self) -> None:
         self._defined: set[str] = set()
@@ -136,7 +136,7 @@ def _default(field: FieldDescriptor) -> AvroJson:
 
 
 def _namespace(descriptor: Descriptor | EnumDescriptor) -> str:
-    """Java's package, outer class and classes around a message."""
+    """The Java package, outer class and enclosing classes of a message."""
     file = descriptor.file
     options = file.GetOptions()
     package = options.java_package or file.package
@@ -209,7 +209,7 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
     """The message class of a PROTOBUF_NATIVE definition, in a pool of its own.
 
     Raises:
-        SchemaSerializationError: The definition makes no sense.
+        SchemaSerializationError: The definition is not valid.
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - as needed
     from google.protobuf.descriptor_pool import DescriptorPool  # noqa: PLC0415
@@ -230,7 +230,7 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
 
 
 def _add(pool: Any, name: str, files: Mapping[str, Any], done: set[str]) -> None:
-    """Add a file after those it imports."""
+    """Add a file to the pool, after those that it imports."""
     if name in done:
         return
     done.add(name)

@@ -1,8 +1,8 @@
 """The two schemas of Protobuf messages, PROTOBUF and PROTOBUF_NATIVE (pure).
 
 Payloads are Protobuf's binary encoding. The schemas differ in what the broker stores: PROTOBUF has
-an Avro definition derived of the message, PROTOBUF_NATIVE the message's own descriptor, which a
-program that doesn't know the message can decode by. Protobuf resolves versions by itself.
+an Avro definition derived from the message, PROTOBUF_NATIVE the message's own descriptor, by which
+a program that doesn't know the message can decode it. Protobuf resolves versions by itself.
 
 Source: ProtobufSchema and ProtobufNativeSchema in Pulsar's Java client; `ProtobufNativeSchema` in
 the official Python client.
@@ -46,7 +46,9 @@ class ProtobufSchema(Schema[M]):
         from google.protobuf.message import Message  # noqa: PLC0415 - only who uses it pays
 
         if not isinstance(message_class, type) or not issubclass(message_class, Message):
-            raise InvalidConfigurationError(f"{message_class!r} is no Protobuf message class")
+            raise InvalidConfigurationError(
+                f"{message_class!r} is not a generated Protobuf message class"
+            )
         self._message_class = message_class
         descriptor: Any = message_class.DESCRIPTOR  # Any: one of two classes that are alike
         is_native = self.schema_type is SchemaType.PROTOBUF_NATIVE

@@ -59,4 +59,4 @@ MODULES: Final[Mapping[str, str]] = {
     "decimal_of": "dataclass_types",
     "schema_of": "auto_schemas",
 }
-"""Module by name."""
+"""Public name -> the module that has it."""

@@ -1,11 +1,11 @@
 """Types of unions and records; see `value_types` (pure).
 
-A value of a union goes to the first branch that accepts it, and is handed to fastavro with that
-branch's name, so that it need not try them all; what comes back is a pair of name and value for
-named types, or just a value. JSON says nothing of branches: the first that can read it does.
+A value of a union goes to the first branch that accepts it. fastavro gets it with that branch's
+name, so that it need not try them all; it returns a pair of name and value for named types, else
+just the value. JSON does not name branches: the first one that can read a value does.
 
-Subclasses take a record's Python values apart and put them together. A field that JSON leaves out
-gets its default, or None where None fits.
+Subclasses of `RecordType` take records apart into values, and put them together. A field that JSON
+lacks gets its default, or None if it may be None.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class UnionType(ValueType):
         self.branches = tuple(branches)
         others = [each for each in branches if not isinstance(each, NullType)]
         self.takes_none = len(others) < len(branches)
-        # The one type beside None, where there is just one.
+        # The only branch besides null; None if there are several.
         self._only = others[0] if self.takes_none and len(others) == 1 else None
 
     def definition(self, names: Names) -> AvroJson:
@@ -91,7 +91,7 @@ class UnionType(ValueType):
         raise takes(" or ".join(each.branch for each in self.branches), plain)
 
     def to_default(self, value: Any) -> AvroJson:
-        """See `ValueType`; Avro wants defaults to be of the first branch."""
+        """See `ValueType`; in Avro a default has to be of the first branch."""
         return None if value is None else self._branch_of(value).to_default(value)
 
     def accepts(self, value: Any) -> bool:
@@ -100,7 +100,7 @@ class UnionType(ValueType):
 
 
 def _looks_like(branch: ValueType, plain: Any) -> bool:
-    """Whether fastavro may have read this for that branch, where it says no name."""
+    """Whether fastavro may have read this value, which has no name, for that branch."""
     if isinstance(plain, dict):
         return isinstance(branch, RecordType) or branch.branch == "map"
     if isinstance(plain, list):
@@ -123,7 +123,7 @@ NO_DEFAULT: Final = _NoDefault()
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """One field."""
+    """One field of a record."""
 
     name: str
     type: ValueType
@@ -132,7 +132,7 @@ class RecordField:
     may_be_absent: bool = False
     """Whether a record can be made without it: its class has a default."""
     default_stands_first: bool = False
-    """Where the default stands in the text: before the type, as the official Python client has it.
+    """Whether the default comes before the type in the text, as the official Python client does.
     """
 
     def definition(self, names: Names) -> dict[str, AvroJson]:
@@ -153,7 +153,7 @@ class RecordType(NamedType):
 
     def __init__(self, name: str, namespace: str | None, identity: object) -> None:
         super().__init__(name, namespace, identity)
-        # Set once all are known: a record may contain itself.
+        # Set after the record was registered, because a field may be of this very type.
         self.fields: tuple[RecordField, ...] = ()
 
     @abstractmethod
@@ -162,7 +162,7 @@ class RecordType(NamedType):
 
     @abstractmethod
     def put_together(self, values: dict[str, Any]) -> Any:
-        """The record of these values; those that may be absent may be; raises MisfitError."""
+        """The record of these values, without some that `may_be_absent`; raises MisfitError."""
 
     def details(self, names: Names) -> dict[str, AvroJson]:
         """See `NamedType`."""
@@ -184,7 +184,7 @@ class RecordType(NamedType):
         return plain
 
     def from_avro(self, plain: Any) -> Any:
-        """See `ValueType`; also a default, which may leave out fields that have one."""
+        """See `ValueType`; a default may lack fields that have defaults of their own."""
         if not isinstance(plain, dict):
             raise takes("objects", plain)
         values = {}
@@ -209,7 +209,7 @@ class RecordType(NamedType):
         return plain
 
     def from_json(self, plain: Any) -> Any:
-        """See `ValueType`; what there is beyond the fields is left out."""
+        """See `ValueType`; unknown fields are ignored."""
         if not isinstance(plain, dict):
             raise takes("objects", plain)
         values = {}

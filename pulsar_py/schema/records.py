@@ -16,8 +16,8 @@ Different on purpose: fields of a base class are inherited (the official client 
 array of `CustomEnum` is defined (there it is broken), and a record within a record is its own
 (there all share one).
 
-Values are checked when they are set, and raise TypeError, as there. What fields need of each other
-has names with an underscore, because other names may be fields of users.
+Values are checked when they are set, and raise TypeError, as in the official client. Methods that
+fields call on each other begin with an underscore, because all other names may be users' fields.
 
 Source: `pulsar.schema` of the official Python client, by what its classes do.
 """
@@ -79,17 +79,17 @@ class Field:
         required: bool = False,  # noqa: FBT001, FBT002 - the official client's order
         required_default: bool = False,  # noqa: FBT001, FBT002 - as above
     ) -> None:
-        """As in the official client.
+        """Declare a field, with the arguments of the official client.
 
         Args:
-            default: What a new record holds where nothing is given.
-            required: Never None: the Avro type is not a union with null.
-            required_default: The default, None too, is part of the Avro definition.
+            default: The value in a new record if none is given.
+            required: Whether None is refused: the Avro type is not a union with null then.
+            required_default: Whether the default, even None, is in the Avro definition.
         """
         self._default = default
         self._required = required
         self._required_default = required_default
-        # Made when the first value is checked.
+        # The node that checks values; made when the first value is checked.
         self._node: ValueType | None = None
 
     def default(self) -> Any:
@@ -105,7 +105,7 @@ class Field:
         return self._required_default
 
     def _value_type(self) -> ValueType:
-        """A new node for its values."""
+        """A new node of the type tree, for its values."""
         raise NotImplementedError
 
     def _checker(self) -> ValueType:
@@ -202,7 +202,7 @@ class String(Field):
 
 
 class CustomEnum(Field):
-    """A member of an enumeration; texts and values of members are taken for them."""
+    """A member of an enumeration; a member's name or value may be given for it."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class Array(Field):
 
 
 class Map(Field):
-    """Values of one type by texts."""
+    """A dict from text to values of one type."""
 
     def __init__(
         self,
@@ -311,13 +311,13 @@ class Record(Field):
         required: bool = False,  # noqa: FBT001, FBT002 - as above
         **values: Any,
     ) -> None:
-        """A record of these values; what it has no field for is left out, as there.
+        """A record of these values; names without a field are ignored, as in the official client.
 
         Args:
-            default: As a field: its default.
-            required_default: As a field: whether the definition has the default.
-            required: As a field: whether it can't be None.
-            values: Of the fields; the others get their defaults.
+            default: For a field of another record: its default.
+            required_default: For a field: whether the definition has the default.
+            required: For a field: whether None is refused.
+            values: Values of fields; the others get their defaults.
 
         Raises:
             TypeError: A value is of another type than its field.
@@ -369,12 +369,12 @@ def _initial(field: Field) -> Any:
         default = field._default
         return default if isinstance(default, Record) else field._fresh()
     default = field._default
-    # Lists and dicts would be shared by all records.
+    # Copied: lists and dicts would be shared by all records.
     return default.copy() if isinstance(default, list | dict) else default
 
 
 _BARE = {"_default": None, "_required": False, "_required_default": False, "_node": None}
-"""Set what `Field.__init__` sets, in a record that is only a value."""
+"""The attributes that `Field.__init__` sets, for a record that is only a value."""
 
 
 class _RecordClassType(RecordType):
@@ -391,7 +391,7 @@ class _RecordClassType(RecordType):
         return [getattr(value, each.name) for each in self.fields]
 
     def put_together(self, values: dict[str, Any]) -> Any:
-        """See `RecordType`; the values were checked already, so the constructor need not."""
+        """See `RecordType`; skips the constructor, since the values were checked already."""
         owner = self._owner
         if owner.__init__ is not Record.__init__:
             try:
@@ -411,7 +411,11 @@ class _RecordClassType(RecordType):
 
 
 def record_type(owner: type[Record]) -> RecordType:
-    """The types of a `Record` class."""
+    """The value type of a `Record` class.
+
+    Raises:
+        InvalidConfigurationError: A field has a default of another type; the message names it.
+    """
     node = _RecordClassType(owner)
     names = owner._fields
     order = sorted(names) if owner._sorted_fields else names

@@ -1,10 +1,11 @@
 """`Schema`: the interface of everything that encodes values as payloads and decodes them.
 
-A `Schema` is given to a producer, consumer or reader. Producers call `encode` (and `encode_key` of
-key-value schemas whose key goes apart); consumers call what `decoder_for` makes of the definition
-that a message was written with, as far as `reads_versions` asks for it. Nothing here does I/O: the
-client's `schema_reader` fetches versions before a message is handed out, and `with_topic_schema`
-gives the topic's schema to one that depends on it (auto-consume, auto-produce).
+A `Schema` is given to a producer, consumer or reader. Producers call `encode` (and `encode_key` if
+the key of a pair travels separately). Consumers call the function that `decoder_for` returns for
+the definition that a message was written with; schemas without `reads_versions` need no definition.
+Nothing here does I/O: the client's `schema_reader` fetches versions before a message is handed out,
+and `with_topic_schema` passes the topic's schema to schemas that depend on it (auto-consume,
+auto-produce).
 
 Schemas hold no state of a topic and are safe to share between producers and consumers.
 
@@ -24,7 +25,7 @@ __all__ = ["Decoder", "Schema", "SchemaInfo", "T"]
 T = TypeVar("T")
 
 Decoder = Callable[[bytes | None, bytes | None], T | None]
-"""Makes a value of payload and key."""
+"""Makes a value from payload and key; None for a null payload or key."""
 
 
 class Schema(ABC, Generic[T]):
@@ -44,7 +45,7 @@ class Schema(ABC, Generic[T]):
 
     @abstractmethod
     def decode(self, data: bytes) -> T:
-        """The value of a payload that was written with this very schema.
+        """The value of a payload that was written with this same schema.
 
         Raises:
             SchemaSerializationError: The bytes don't fit.
@@ -54,15 +55,15 @@ class Schema(ABC, Generic[T]):
         """Decodes the messages of one version: made once a version, called once a message.
 
         Args:
-            writer: The definition they were written with; None where they name no version, or it
-                is not known, or the schema doesn't ask for it.
+            writer: The definition they were written with; None if they name no version, if it is
+                not known, or if `reads_versions` is false.
 
         Returns:
             A function of payload (None for a null value) and key (for `has_separate_key`; None for
-            a null key). It raises SchemaSerializationError where the bytes don't fit.
+            a null key). It raises SchemaSerializationError if the bytes don't fit.
 
         Raises:
-            SchemaSerializationError: This schema can't read what that one wrote.
+            SchemaSerializationError: This schema can't read values of that definition.
         """
         del writer
         decode = self.decode
@@ -76,12 +77,12 @@ class Schema(ABC, Generic[T]):
 
     @property
     def reads_versions(self) -> bool:
-        """Whether `decoder_for` wants the definition of each version that it meets."""
+        """Whether `decoder_for` needs the definition of each version."""
         return False
 
     @property
     def has_separate_key(self) -> bool:
-        """Whether part of the value travels as the message's key: `encode_key` makes it."""
+        """Whether part of the value travels as the message's key, which `encode_key` makes."""
         return False
 
     @property
@@ -100,5 +101,5 @@ class Schema(ABC, Generic[T]):
         return None
 
     def is_null(self, value: T | None) -> bool:
-        """Whether a value goes out as a null value (a tombstone), without `encode`."""
+        """Whether a value is sent as a null payload (a tombstone), without `encode`."""
         return value is None

@@ -5,7 +5,7 @@
      0  NONE           no schema at all    the same, as stored definitions call it
      1..20             the same number     STRING to PROTOBUF_NATIVE
     21  EXTERNAL       22                  of an external registry
-    -3  AUTO_CONSUME   21, to brokers      whatever the topic's schema is; a client's matter
+    -3  AUTO_CONSUME   21, to brokers      whatever the topic's schema is; for consumers
                        that know it
     -4  AUTO_PUBLISH   no schema at all    the same for producers
 
@@ -73,7 +73,7 @@ class SchemaType(IntEnum):
 
     @property
     def is_struct(self) -> bool:
-        """Whether values have fields, so that versions differ in what they hold."""
+        """Whether values have fields, which may differ between versions."""
         return self.has_definition_in_avro or self is SchemaType.PROTOBUF_NATIVE
 
 

@@ -10,10 +10,10 @@ All big endian and signed:
     LOCAL_TIME       nanos:i64                   since midnight      time
     LOCAL_DATE_TIME  days:i64 nanos:i64          both of them        datetime without a time zone
 
-What a point in time is encoded from must have a time zone; decoded ones are in UTC. Python counts
-microseconds: decoding cuts nanoseconds off, and encoding to milliseconds rounds towards the past,
-as Java's `Instant.toEpochMilli` does. `java.util.Date` is a point in time, too; a `date` is taken
-as its midnight in UTC. `java.sql.Time` may hold a day, which a `time` does not keep.
+A datetime to be encoded as a point in time must have a time zone; decoded ones are in UTC. Python
+counts microseconds: decoding cuts nanoseconds off, and encoding to milliseconds rounds towards the
+past, as Java's `Instant.toEpochMilli` does. `java.util.Date` is a point in time, too; a `date` is
+taken as its midnight in UTC. `java.sql.Time` may hold a day, which a `time` does not keep.
 
 Source: DateSchema, TimeSchema, TimestampSchema, InstantSchema, LocalDateSchema, LocalTimeSchema,
 LocalDateTimeSchema in Pulsar's Java client.
@@ -149,7 +149,7 @@ class TimeSchema(_TimeSchema[time]):
         return _I64.pack(_micros_of_day(self.schema_type, value) // 1000)
 
     def decode(self, data: bytes) -> time:
-        """See `Schema`; the day, where there is one, is left out."""
+        """See `Schema`; a day in the value, which `java.sql.Time` may hold, is dropped."""
         return _time_of_day(self._numbers(data)[0] % _DAY_MILLIS * 1000)
 
 
@@ -195,7 +195,7 @@ class LocalDateSchema(_TimeSchema[date]):
 
 
 class LocalDateTimeSchema(_TimeSchema[datetime]):
-    """`java.time.LocalDateTime`: no point in time before somebody says where."""
+    """`java.time.LocalDateTime`: date and time without a time zone, so not a point in time."""
 
     schema_type = SchemaType.LOCAL_DATE_TIME
     layout = _DAYS_NANOS

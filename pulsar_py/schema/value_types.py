@@ -1,15 +1,15 @@
 """The tree of types that dataclasses, `Record` classes and Avro definitions become (pure).
 
-A node knows its Avro definition, and turns Python values into what fastavro writes and what JSON
-holds, and back. It checks on the way out, because fastavro takes numbers that no Avro reader could
-take back; what comes in may have been written by anybody.
+A node knows its Avro definition, and converts Python values to the forms of fastavro and of JSON,
+and back. It checks values that are encoded, because fastavro accepts numbers that no Avro reader
+could read back; and values that are decoded, because anybody may have written them.
 
     Python value  --to_avro-->  what fastavro writes    --from_avro-->  Python value
     Python value  --to_json-->  what json.dumps writes  --from_json-->  Python value
 
-What doesn't fit raises `MisfitError`, to which each record, array and map around adds where; the
-schema makes a SchemaSerializationError of it. Nodes belong to one schema: `definition` tells them
-their full names.
+A value that doesn't fit raises `MisfitError`, to which each enclosing record, array and map adds a
+step of the path; the schema converts it to a SchemaSerializationError. Nodes belong to one schema:
+`definition` sets their full names.
 
 This module has primitive types; `named_types` has enumerations and fixed sizes, `collection_types`
 arrays and maps, `logical_types` times, decimals and UUIDs, `record_types` unions and records.
@@ -45,7 +45,7 @@ AvroJson = Any  # Any: what JSON can hold
 
 
 class MisfitError(Exception):
-    """A value doesn't fit its type; never leaves this package."""
+    """A value doesn't fit its type; schemas convert it to SchemaSerializationError."""
 
     def __init__(self, text: str, where: str = "") -> None:
         super().__init__(text)
@@ -53,7 +53,7 @@ class MisfitError(Exception):
         self.where = where
 
     def inside(self, step: str) -> MisfitError:
-        """The same, seen from one level further out."""
+        """The same error with `step` before its path, for the enclosing type to raise."""
         separator = "." if self.where and not self.where.startswith("[") else ""
         return MisfitError(self.text, f"{step}{separator}{self.where}")
 
@@ -80,21 +80,21 @@ class Names:
 
 
 class ValueType(ABC):
-    """One type. The defaults suit those whose Python values are what Avro and JSON hold, too."""
+    """One type. The default methods suit values that are the same in Python, Avro and JSON."""
 
     branch: str
-    """Its name in fastavro among the branches of a union."""
+    """The name by which fastavro knows it among the branches of a union."""
 
     @abstractmethod
     def definition(self, names: Names) -> AvroJson:
-        """The Avro definition, at its place in the text that `names` follows."""
+        """The Avro definition, after those that `names` has collected so far."""
 
     @abstractmethod
     def to_avro(self, value: Any) -> Any:
         """The value for fastavro; raises MisfitError."""
 
     def from_avro(self, plain: Any) -> Any:
-        """The value of what fastavro read, or of a default."""
+        """The Python value of what fastavro read, or of a definition's default."""
         return plain
 
     def to_json(self, value: Any) -> Any:
@@ -102,7 +102,7 @@ class ValueType(ABC):
         return self.to_avro(value)
 
     def from_json(self, plain: Any) -> Any:
-        """The value of what JSON holds; raises MisfitError."""
+        """The Python value of a JSON value; raises MisfitError."""
         return self.to_avro(plain)
 
     def to_default(self, value: Any) -> AvroJson:
@@ -110,7 +110,7 @@ class ValueType(ABC):
         return self.to_json(value)
 
     def accepts(self, value: Any) -> bool:
-        """Whether a value is of this branch of a union."""
+        """Whether a Python value belongs to this branch of a union."""
         try:
             self.to_avro(value)
         except MisfitError:
@@ -119,7 +119,7 @@ class ValueType(ABC):
 
     @property
     def children(self) -> Iterable[ValueType]:
-        """The types that it is made of."""
+        """The types that it contains."""
         return ()
 
 
@@ -174,7 +174,9 @@ class IntegerType(ValueType):
             raise takes("integers", value)
         if -self._limit <= value < self._limit:
             return value
-        raise MisfitError(f"{value} is no {self.branch}: below {self._limit}")
+        raise MisfitError(
+            f"{value} is not an Avro {self.branch}: expected {-self._limit} to {self._limit - 1}"
+        )
 
     def from_json(self, plain: Any) -> Any:
         """See `ValueType`; 7.0 is 7, as some write it."""
@@ -184,7 +186,7 @@ class IntegerType(ValueType):
 
 
 _FLOAT_MAX: Final = 3.4028235677973366e38
-"""Where rounding to 32 bits gives infinity: half a step above the largest float."""
+"""The least number that rounds to infinity in 32 bits: half a step above the largest float."""
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -206,7 +208,7 @@ class FloatingType(ValueType):
         try:
             number = float(value)
         except OverflowError:
-            raise MisfitError(f"{value!r:.100} is no {self.branch}: too large") from None
+            raise MisfitError(f"{value!r:.100} is too large for a {self.branch}") from None
         if self.branch == "float" and math.isfinite(number) and abs(number) >= _FLOAT_MAX:
             raise MisfitError(f"{value!r} is too large for a float of 32 bits")
         return number

@@ -18,6 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
@@ -29,7 +30,7 @@ from pulsar_py.common.policies import (
     RetentionPolicy,
 )
 from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
@@ -56,6 +57,7 @@ from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
 from pulsar_py.server.topics.topic import Topic, TopicContext
@@ -84,16 +86,22 @@ class BrokerService:
         configuration_metadata: MetadataStore,
         clock: Clock,
         chance: random.Random | None = None,
+        ledger_options: LedgerOptions | None = None,
+        is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one that clusters share.
 
-        Without `authenticators` every client is accepted.
+        `ledger_options` are for new ledgers of topics without a policy about it; None: one copy. If
+        `is_of_cluster`, the broker refuses topics whose stored state another one left and this one
+        can't continue. Without `authenticators` every client is accepted.
         """
         self.config = config
         self.clock = clock
+        self._ledger_options = ledger_options or LedgerOptions()
+        self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
-        self._metadata = metadata
+        self.metadata = metadata
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
@@ -111,8 +119,15 @@ class BrokerService:
             cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
             owns=self.namespaces.still_owns,
             check_owner=self.namespaces.check_owner,
+            may_change=self.namespaces.may_change,
         )
-        self.schemas = SchemaRegistry(metadata, ledger_store, clock, cluster=config.clusterName)
+        self.schemas = SchemaRegistry(
+            metadata,
+            ledger_store,
+            clock,
+            cluster=config.clusterName,
+            ledger_options=replace(self._ledger_options, password=b""),
+        )
         self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
@@ -128,7 +143,7 @@ class BrokerService:
             ownership=self.namespaces,
             schemas=self.schemas,
             context=self._topic_context(config),
-            settings=registry_settings(config),
+            settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
         self.connections = Connections(
@@ -149,6 +164,7 @@ class BrokerService:
             new_producer_name=self._producer_names.new_name,
             on_topic_lost=self._on_topic_lost,
             receipts=SendReceiptEncoder(),
+            refused=self.refused_topics,
             unacked_limit=BrokerUnackedLimit(
                 max_unacked_messages=config.maxUnackedMessagesPerBroker,
                 blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
@@ -186,7 +202,7 @@ class BrokerService:
             return
         if config != self.config:
             self.config = config
-            self.topics.apply_settings(registry_settings(config))
+            self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             self._resize_cache(config)
             self.maintenance.replace_chores(self._chores(config))
@@ -208,10 +224,20 @@ class BrokerService:
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
         path = f"{HEALTH_PATH}/{url.partition('://')[2] or 'not-listening'}"
-        await self._metadata.put(path, value)
-        stored = await self._metadata.get(path)
+        await self.metadata.put(path, value)
+        stored = await self.metadata.get(path)
         if stored is None:
             raise ServiceMetadataError("the metadata store lost a key")
+
+    async def check_ready(self) -> None:
+        """Return if topics can be looked up and written; nothing is changed.
+
+        Raises:
+            ServiceNotReadyError: The session with the metadata store is in doubt.
+            StoreUnavailableError: No ledger could be created now.
+        """
+        self.namespaces.check_session()
+        await self.ledger_store.check_takes(self._ledger_options)
 
     async def close(self) -> None:
         """Unload every topic with everything written, give up ownership, stop the timers."""
@@ -323,10 +349,12 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
     )
 
 
-def registry_settings(config: BrokerConfig) -> RegistrySettings:
+def registry_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> RegistrySettings:
     """Settings of the registry, with those of a topic without any policy."""
     return RegistrySettings(
-        topic=topic_settings(config),
+        topic=topic_settings(config, ledger_options),
         auto_creation=AutoTopicCreation(
             is_allowed=config.allowAutoTopicCreation,
             topic_type=config.allowAutoTopicCreationType,
@@ -342,7 +370,9 @@ def registry_settings(config: BrokerConfig) -> RegistrySettings:
     )
 
 
-def topic_settings(config: BrokerConfig) -> TopicSettings:
+def topic_settings(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> TopicSettings:
     """Settings of a topic without any policy."""
     max_inactive = config.brokerDeleteInactiveTopicsMaxInactiveDurationSeconds
     inactive = InactiveTopicPolicy(
@@ -381,7 +411,7 @@ def topic_settings(config: BrokerConfig) -> TopicSettings:
         ),
         entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
         dispatch=dispatch_settings(config),
-        managed_ledger=managed_ledger_config(config),
+        managed_ledger=managed_ledger_config(config, ledger_options),
     )
 
 
@@ -431,7 +461,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
     )
 
 
-def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
+def managed_ledger_config(
+    config: BrokerConfig, ledger_options: LedgerOptions | None = None
+) -> ManagedLedgerConfig:
     """Storage settings of a topic without any policy."""
     retention = RetentionPolicy(
         config.defaultRetentionTimeInMinutes, config.defaultRetentionSizeInMB
@@ -460,5 +492,6 @@ def managed_ledger_config(config: BrokerConfig) -> ManagedLedgerConfig:
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
+        ledger_options=ledger_options or LedgerOptions(),
         cluster=config.clusterName,
     )

@@ -6,7 +6,8 @@ Pulsar's:
 
 - one that has an effect here is a typed field of `BrokerConfig`, declared in a `settings_*` module;
 - one that Pulsar or its bookie knows and this broker does not need is accepted, with a line in the
-  log (`ignored_settings`);
+  log (`ignored_settings`); a broker of a cluster refuses those of Pulsar's clients of ZooKeeper and
+  BookKeeper;
 - one that Pulsar has renamed counts as the new one, which wins if both are present;
 - any other is an error that proposes the most similar names.
 
@@ -25,8 +26,9 @@ from typing import Any, Final, Self
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
+from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_server import ServerSettings
-from pulsar_py.server.settings_storage import StorageSettings
+from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
 
 logger = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ logger = logging.getLogger(__name__)
 ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
 _SECRET_WORDS: Final = ("password", "secret", "parameters")
 _GIBIBYTE: Final = 1024**3
+_EMBEDDED: Final = "Metadata and ledgers are kept by this process: it is no broker of a cluster."
+_APART: Final = "Ledgers are on bookies, which have settings of their own."
 _LEAST_LIKENESS: Final = 0.7  # the least similarity, from 0 to 1, of a name that is proposed
 _PREFERENCE: Final = 0.1  # added to the similarity of names that have an effect
 
@@ -83,7 +87,7 @@ UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 """The value of an old name in Pulsar's own files that means "not set"."""
 
 
-class BrokerConfig(StorageSettings, BrokerTopicSettings, ServerSettings):
+class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, ServerSettings):
     """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.
 
     Each keyword is a setting's name; see `declared()` for defaults, bounds and what they do.
@@ -97,6 +101,7 @@ class BrokerConfig(StorageSettings, BrokerTopicSettings, ServerSettings):
         properties_place: str = "",
         environment: Mapping[str, str] | None = None,
         overrides: Iterable[str] = (),
+        is_of_cluster: bool = False,
     ) -> Self:
         """The settings that a file, the environment and the command line give together.
 
@@ -106,6 +111,7 @@ class BrokerConfig(StorageSettings, BrokerTopicSettings, ServerSettings):
             environment: Variables; `PULSAR_PREFIX_<name>` always counts, `<name>` alone only for
                 names that stand in the properties, commented out or not.
             overrides: `NAME=VALUE` each.
+            is_of_cluster: Whether the broker's stores are ZooKeeper and BookKeeper.
 
         Raises:
             ConfigurationError: A name is unknown, or a value not allowed; the message says which.
@@ -114,32 +120,32 @@ class BrokerConfig(StorageSettings, BrokerTopicSettings, ServerSettings):
         places = texts.keys() | commented_names(properties_text)
         texts.update(environment_texts(environment or {}, places))
         texts.update(_split_override(override) for override in overrides)
-        return cls.from_texts(texts)
+        return cls.from_texts(texts, is_of_cluster=is_of_cluster)
 
     @classmethod
-    def from_texts(cls, texts: Mapping[str, str]) -> Self:
+    def from_texts(cls, texts: Mapping[str, str], *, is_of_cluster: bool = False) -> Self:
         """The settings that names and texts give; logs a notice for those without effect.
 
         Raises:
             ConfigurationError: A name is unknown, or a value not allowed.
         """
         values: dict[str, Any] = {}  # Any: each text is parsed by its setting
-        without_effect = []
+        without_effect = {}
         for name, text in _renamed(texts).items():
             if (declaration := cls._declared.get(name)) is not None:
-                values[name] = declaration.parse(text)
+                value = values[name] = declaration.parse(text)
+                reason = _no_part_of(declaration.category, is_of_cluster=is_of_cluster)
+                if reason and value != declaration.default:
+                    without_effect[name] = reason
             elif (ignored := ignored_settings().get(name)) is not None:
-                if ignored.is_refused(text):
+                if ignored.is_refused(text, is_of_cluster=is_of_cluster):
                     raise ConfigurationError(f"{name}={text}: {ignored.reason}")
-                if text.strip() not in {"", ignored.default}:
-                    without_effect.append(name)
+                if not ignored.is_default(text):
+                    without_effect[name] = ignored.reason
             else:
                 raise ConfigurationError(unknown_name_message(name))
-        for name in sorted(without_effect):
-            logger.info(
-                "setting without effect",
-                extra={"setting": name, "reason": ignored_settings()[name].reason},
-            )
+        for name, reason in sorted(without_effect.items()):
+            logger.info("setting without effect", extra={"setting": name, "reason": reason})
         config = cls(**values)
         config.check_offered()
         return config
@@ -213,6 +219,13 @@ class BrokerConfig(StorageSettings, BrokerTopicSettings, ServerSettings):
     def texts(self) -> dict[str, str]:
         """Every setting with an effect as text; `from_texts` reads it back."""
         return {name: each.render(getattr(self, name)) for name, each in self._declared.items()}
+
+
+def _no_part_of(category: str, *, is_of_cluster: bool) -> str:
+    """Why settings of a category have no effect in such a broker; empty if they have."""
+    if is_of_cluster:
+        return _APART if category == BOOKIE else ""
+    return _EMBEDDED if category in CLUSTER_CATEGORIES else ""
 
 
 def is_secret(name: str) -> bool:

@@ -1,13 +1,16 @@
-"""Generates the sample file and the reference page of all settings from their declarations.
+"""Generates the sample files and the reference page of all settings from their declarations.
 
-`python -m pulsar_py.server.config_reference` writes both below the working directory; `make docs`
+`conf/standalone.conf` is for a broker that keeps everything itself, `conf/broker.conf` for one on
+ZooKeeper and BookKeeper; each leaves out what only the other has.
+
+`python -m pulsar_py.server.config_reference` writes all below the working directory; `make docs`
 calls it, and a test fails when they are stale.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -15,17 +18,37 @@ from typing import Final
 from pulsar_py.server.config import RENAMED, BrokerConfig
 from pulsar_py.server.ignored_settings import REFUSED, IgnoredSetting
 from pulsar_py.server.settings import Setting
+from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES
+from pulsar_py.server.settings_storage import BOOKIE
 
 CONF_PATH: Final = Path("conf/standalone.conf")
+CLUSTER_CONF_PATH: Final = Path("conf/broker.conf")
 REFERENCE_PATH: Final = Path("docs/SETTINGS.md")
 _LINE_LENGTH: Final = 100
 
 
 def render_conf() -> str:
-    """The text of `conf/standalone.conf`: every setting at its default."""
+    """The text of `conf/standalone.conf`: every setting at its default, but those of clusters."""
+    return _render_conf("a broker", left_out=CLUSTER_CATEGORIES, given={})
+
+
+def render_cluster_conf() -> str:
+    """The text of `conf/broker.conf`: every setting but those of the bookie within a broker.
+
+    All are at their defaults but the name of the cluster, which has none there.
+    """
+    return _render_conf(
+        "a broker on ZooKeeper and BookKeeper",
+        left_out=frozenset({BOOKIE}),
+        given={"clusterName": ""},
+    )
+
+
+def _render_conf(of_what: str, *, left_out: frozenset[str], given: Mapping[str, str]) -> str:
+    is_of_cluster = not left_out & CLUSTER_CATEGORIES
     lines = [
         *_comment(
-            "Settings of a broker at their defaults, named as in Apache Pulsar's broker.conf. "
+            f"Settings of {of_what} at their defaults, named as in Apache Pulsar's broker.conf. "
             "Made from the declarations in pulsar_py/server/settings_*.py by `make docs`."
         ),
         *_comment(
@@ -34,15 +57,30 @@ def render_conf() -> str:
         ),
     ]
     for category, settings in _by_category():
+        if category in left_out:
+            continue
         lines += ["", f"### {category}"]
         for setting in settings:
             lines += ["", *_comment(_description(setting))]
-            lines.append(f"{setting.name}={setting.render(setting.default)}")
+            lines.append(
+                f"{setting.name}={given.get(setting.name, setting.render(setting.default))}"
+            )
+    if is_of_cluster:
+        lines += ["", "### Fixed", "", *_comment("Any other value is refused, with the reason.")]
+        lines += _commented_out(is_of_cluster=True)
     lines += ["", "### Without effect", ""]
     lines += _comment("Taken so that a file of Apache Pulsar's loads; none changes anything here.")
-    for reason, ignored in _by_reason():
-        lines += ["", *_comment(reason), *(f"#{each.name}={each.default}" for each in ignored)]
+    if not is_of_cluster:
+        lines += _commented_out(is_of_cluster=True)
+    lines += _commented_out(is_of_cluster=False)
     return "\n".join(lines) + "\n"
+
+
+def _commented_out(*, is_of_cluster: bool) -> Iterator[str]:
+    for reason, ignored in _by_reason(is_of_cluster=is_of_cluster):
+        yield ""
+        yield from _comment(reason)
+        yield from (f"#{each.name}={each.default}" for each in ignored)
 
 
 def render_reference() -> str:
@@ -76,15 +114,27 @@ def render_reference() -> str:
     lines.append(
         f"Refused unless `false` or empty: {', '.join(f'`{n}`' for n in sorted(REFUSED))}."
     )
-    for reason, ignored in _by_reason():
-        names = ", ".join(f"`{each.name}`" for each in ignored)
-        lines += ["", f"**{reason}** {names}"]
+    lines += _named(is_of_cluster=False)
+    lines += ["", "## Fixed in a cluster", ""]
+    lines.append("A standalone broker takes them, too, and none changes anything there.")
+    lines.append("`pulsar-py broker` refuses any value but the default or an empty one.")
+    lines += _named(is_of_cluster=True)
     return "\n".join(lines) + "\n"
 
 
+def _named(*, is_of_cluster: bool) -> Iterator[str]:
+    for reason, ignored in _by_reason(is_of_cluster=is_of_cluster):
+        yield ""
+        yield f"**{reason}** " + ", ".join(f"`{each.name}`" for each in ignored)
+
+
 def main() -> None:
-    """Write both files."""
-    for path, text in ((CONF_PATH, render_conf()), (REFERENCE_PATH, render_reference())):
+    """Write all files."""
+    for path, text in (
+        (CONF_PATH, render_conf()),
+        (CLUSTER_CONF_PATH, render_cluster_conf()),
+        (REFERENCE_PATH, render_reference()),
+    ):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
@@ -97,8 +147,12 @@ def _by_category() -> Iterator[tuple[str, list[Setting]]]:
     yield from categories.items()
 
 
-def _by_reason() -> Iterator[tuple[str, Iterable[IgnoredSetting]]]:
-    ignored = BrokerConfig.settings_without_effect().values()
+def _by_reason(*, is_of_cluster: bool) -> Iterator[tuple[str, Iterable[IgnoredSetting]]]:
+    ignored = [
+        each
+        for each in BrokerConfig.settings_without_effect().values()
+        if each.is_of_cluster == is_of_cluster
+    ]
     yield from groupby(ignored, key=lambda each: each.reason)
 
 

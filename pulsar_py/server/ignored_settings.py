@@ -1,11 +1,13 @@
 """Settings that Apache Pulsar or its bookie has and this broker does not need.
 
 They are accepted so that a `broker.conf` or `standalone.conf` of Pulsar's loads unchanged, listed
-in the generated `conf/standalone.conf`, and logged when their value is not the default. Settings
-that ask for protection which this version lacks are refused instead.
+in the generated files of `conf`, and logged when their value is not the default. Settings that ask
+for protection which this version lacks are refused instead. So are, by a broker of a cluster, those
+of Pulsar's clients of ZooKeeper and BookKeeper: a user who changed one relies on its effect.
 
 The table is one text, parsed on first use: a comment says why the names below it have no effect,
-`*` marks those that Pulsar can change while it runs.
+with `#!` where a broker of a cluster refuses any value but the default or an empty one. `*` marks
+those that Pulsar can change while it runs.
 
 Source: ServiceConfiguration of Apache Pulsar 4.2.4, ServerConfiguration and DbLedgerStorage of its
 BookKeeper (names and defaults, by reflection).
@@ -38,9 +40,17 @@ class IgnoredSetting:
     default: str
     reason: str
     is_dynamic: bool
+    is_of_cluster: bool
+    """A broker of a cluster refuses any other value; alone it is one without effect."""
 
-    def is_refused(self, text: str) -> bool:
-        """Whether this value asks for protection that this version can't give."""
+    def is_default(self, text: str) -> bool:
+        """Whether this value changes nothing."""
+        return text.strip() in {"", self.default} or text.strip().lower() == self.default
+
+    def is_refused(self, text: str, *, is_of_cluster: bool = False) -> bool:
+        """Whether this value asks for protection, or of a cluster's client, what is not there."""
+        if is_of_cluster and self.is_of_cluster:
+            return not self.is_default(text)
         return self.name in REFUSED and text.strip().lower() not in {"", "false"}
 
 
@@ -49,22 +59,21 @@ def ignored_settings() -> Mapping[str, IgnoredSetting]:
     """All settings without effect by name, those with the same reason together."""
     settings = {}
     reason = ""
+    is_of_cluster = False
     for line in _TABLE.splitlines():
         if line.startswith("#"):
-            reason = line[1:].strip()
+            is_of_cluster = line.startswith("#!")
+            reason = line.lstrip("#!").strip()
         elif line:
             name, _, default = line.partition("=")
             is_dynamic = name.startswith("*")
             name = name.removeprefix("*")
-            settings[name] = IgnoredSetting(name, default, reason, is_dynamic)
+            settings[name] = IgnoredSetting(name, default, reason, is_dynamic, is_of_cluster)
     return settings
 
 
 _TABLE: Final = """\
 # The broker is one event loop: there are no such threads and queues.
-bookkeeperClientNumIoThreads=4
-bookkeeperClientNumWorkerThreads=2
-bookkeeperClientSeparatedIoThreadsEnabled=false
 *dispatcherDispatchMessagesInSubscriptionThread=true
 enableBusyWait=false
 httpServerAcceptQueueSize=8192
@@ -74,7 +83,6 @@ managedLedgerOffloadMaxThreads=2
 managedLedgerOffloadReadThreads=2
 maxPendingAddRequestsPerThread=
 maxPendingReadRequestsPerThread=
-metadataStoreSerDesThreads=1
 numAcceptorThreads=1
 numAddWorkerThreads=1
 numCacheExecutorThreadPoolSize=10
@@ -107,7 +115,6 @@ isDelayedDeliveryDeliverAtTimeStrict=false
 additionalServletDirectory=./brokerAdditionalServlet
 allowShadedLedgerManagerFactoryClass=
 bookieAuthProviderFactoryClass=
-bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
 brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
 brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
@@ -118,7 +125,6 @@ dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.
 journalDirectory=
 jvmGCMetricsLoggerClassName=
 ledgerManagerFactoryClass=
-*loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl
 loadManagerServiceUnitStateTableViewClassName=org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl
 managedLedgerStorageClassName=org.apache.pulsar.broker.ManagedLedgerClientFactory
 narExtractionDirectory=/tmp
@@ -138,66 +144,94 @@ transactionBufferProviderClassName=org.apache.pulsar.broker.transaction.buffer.i
 transactionMetadataStoreProviderClassName=org.apache.pulsar.transaction.coordinator.impl.MLTransactionMetadataStoreProvider
 transactionPendingAckStoreProviderClassName=org.apache.pulsar.broker.transaction.pendingack.impl.MLPendingAckStoreProvider
 
-# Metadata is one SQLite file, or memory, in this process.
-configurationMetadataStoreUrl=
+#! Regions of the configuration store are not kept in step by messages.
 *configurationMetadataSyncEventTopic=
+*metadataSyncEventTopic=
+
+#! ZooKeeper is spoken to without TLS and SASL, which these files would set up.
 configurationStoreConfigPath=
+metadataStoreConfigPath=
+
+#! A broker without a quorum of ZooKeeper's servers behind it serves nothing from metadata.
 metadataStoreAllowReadOnlyOperations=false
+
+#! Requests to ZooKeeper are sent as they come, many at a time, and never gathered into one.
 metadataStoreBatchingEnabled=true
 metadataStoreBatchingMaxDelayMillis=5
 metadataStoreBatchingMaxOperations=1000
 metadataStoreBatchingMaxSizeKb=128
-metadataStoreCacheExpirySeconds=300
-metadataStoreConfigPath=
-metadataStoreOperationTimeoutSeconds=30
-metadataStoreSessionTimeoutMillis=30000
-metadataStoreUrl=
-*metadataSyncEventTopic=
-zookeeperSessionExpiredPolicy=reconnect
 
-# Ledgers are stored in this process, not on BookKeeper over the network.
+#! What is cached of the metadata is watched, and never thrown away by age.
+metadataStoreCacheExpirySeconds=300
+
+#! The broker is one event loop: its clients of ZooKeeper and BookKeeper have no threads.
+bookkeeperClientNumIoThreads=4
+bookkeeperClientNumWorkerThreads=2
+bookkeeperClientSeparatedIoThreadsEnabled=false
+metadataStoreSerDesThreads=1
+
+#! There is one connection to a bookie, over which all requests go.
+bookkeeperNumberOfChannelsPerBookie=16
+
+#! Bookies are chosen without regard to racks and regions.
 bookkeeperClientEnforceMinNumRacksPerWriteQuorum=false
-bookkeeperClientExposeStatsToPrometheus=false
-bookkeeperClientGetBookieInfoIntervalSeconds=86400
-bookkeeperClientGetBookieInfoRetryIntervalSeconds=60
+bookkeeperClientMinNumRacksPerWriteQuorum=2
+bookkeeperClientRackawarePolicyEnabled=true
+bookkeeperClientRegionawarePolicyEnabled=false
+
+#! Bookies are not divided into isolation groups.
+bookkeeperClientIsolationGroups=
+bookkeeperClientMinAvailableBookiesInIsolationGroups=
+bookkeeperClientSecondaryIsolationGroups=
+strictBookieAffinityEnabled=false
+
+#! A bookie that failed is avoided until it answers again, and not put into quarantine.
 bookkeeperClientHealthCheckEnabled=true
 bookkeeperClientHealthCheckErrorThresholdPerInterval=5
 bookkeeperClientHealthCheckIntervalSeconds=60
 bookkeeperClientHealthCheckQuarantineTimeInSeconds=1800
-bookkeeperClientIsolationGroups=
-bookkeeperClientLimitStatsLogging=true
-bookkeeperClientMinAvailableBookiesInIsolationGroups=
-bookkeeperClientMinNumRacksPerWriteQuorum=2
 bookkeeperClientQuarantineRatio=1.0
-bookkeeperClientRackawarePolicyEnabled=true
-bookkeeperClientRegionawarePolicyEnabled=false
-bookkeeperClientReorderReadSequenceEnabled=true
-bookkeeperClientSecondaryIsolationGroups=
-bookkeeperClientSpeculativeReadTimeoutInMillis=0
-bookkeeperClientThrottleValue=0
-bookkeeperClientTimeoutInSeconds=30
+
+#! Bookies are not asked for their free space, which only protocol 3 can tell.
+bookkeeperClientGetBookieInfoIntervalSeconds=86400
+bookkeeperClientGetBookieInfoRetryIntervalSeconds=60
 bookkeeperDiskWeightBasedPlacementEnabled=false
-bookkeeperEnableStickyReads=true
+
+#! Bookies are spoken to by protocol 2, which has no last add confirmed of its own.
 bookkeeperExplicitLacIntervalInMills=0
-bookkeeperMetadataServiceUri=
-bookkeeperNumberOfChannelsPerBookie=16
+*bookkeeperUseV2WireProtocol=true
+
+#! Who owns what is kept as ModularLoadManagerImpl keeps it; another load manager would not see it.
+*loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl
+
+#! Which replica is asked first, and when the next one is, can't be set.
+bookkeeperClientReorderReadSequenceEnabled=true
+bookkeeperClientSpeculativeReadTimeoutInMillis=0
+bookkeeperEnableStickyReads=true
+
+#! What is under way to bookies is bounded in bytes, not in requests.
+bookkeeperClientThrottleValue=0
+
+#! The client of BookKeeper has no statistics of its own to be exposed or logged.
+bookkeeperClientExposeStatsToPrometheus=false
+bookkeeperClientLimitStatsLogging=true
+
+#! Bookies are spoken to without TLS.
 bookkeeperTLSCertificateFilePath=
+bookkeeperTLSClientAuthentication=false
 bookkeeperTLSKeyFilePath=
 bookkeeperTLSKeyFileType=PEM
 bookkeeperTLSKeyStorePasswordPath=
+bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
 bookkeeperTLSTrustCertTypes=PEM
 bookkeeperTLSTrustCertsFilePath=
 bookkeeperTLSTrustStorePasswordPath=
-*bookkeeperUseV2WireProtocol=true
-managedLedgerDefaultAckQuorum=2
-managedLedgerDefaultEnsembleSize=2
-managedLedgerDefaultWriteQuorum=2
-managedLedgerDigestType=CRC32C
-managedLedgerMaxAckQuorum=5
-managedLedgerMaxEnsembleSize=5
-managedLedgerMaxWriteQuorum=5
-managedLedgerPassword=
-strictBookieAffinityEnabled=false
+bookkeeperTlsCertFilesRefreshDurationSeconds=300
+
+#! Bookies are spoken to without authentication.
+bookkeeperClientAuthenticationParameters=
+bookkeeperClientAuthenticationParametersName=
+bookkeeperClientAuthenticationPlugin=
 
 # Belongs to parts of a bookie that are built differently here.
 allocatorExitOnOutOfMemory=
@@ -487,11 +521,6 @@ authorizationAllowWildcardsMatching=false
 authorizationEnabled=false
 authorizationProvider=org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider
 basicAuthConf=
-bookkeeperClientAuthenticationParameters=
-bookkeeperClientAuthenticationParametersName=
-bookkeeperClientAuthenticationPlugin=
-bookkeeperTLSClientAuthentication=false
-bookkeeperTlsCertFilesRefreshDurationSeconds=300
 *brokerClientAuthenticationParameters=
 *brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationDisabled
 brokerClientCertificateFilePath=

@@ -268,6 +268,10 @@ class Settings:
         """Every setting with an effect, by name."""
         return cls._declared
 
+    def is_given(self, name: str) -> bool:
+        """Whether a value was given, be it the default or another."""
+        return name in self.__dict__
+
     def replace(self, **changes: Any) -> Self:  # Any: each is checked by its setting
         """The same settings but for `changes`.
 

@@ -1,8 +1,8 @@
 """Checks reads and writes against the cluster, without Spark and before it is started (edge).
 
-Starting Java takes seconds, and the error of a task comes behind its traceback. So what options and
-the cluster alone can tell is checked here: whether options are known, whether the topics exist,
-whether the broker lets us in, and whether it drops messages that are sent twice.
+Starting Java takes seconds, and Spark shows the error of a task below a long traceback. So all that
+can be checked without Spark is checked here: whether options are known, whether the topics exist,
+whether the broker accepts our credentials, and whether it drops messages that are sent twice.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pulsar_py.spark.shared.worker_python import naming_the_interpreter
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -44,22 +46,26 @@ def read_topic(
     client: Mapping[str, Option] | None = None,
     **options: Option,
 ) -> DataFrame:
-    """A topic, or several with commas between them, as a DataFrame.
+    """Read a topic, or several separated by commas, as a DataFrame.
 
     Args:
         spark: The session.
-        service_url: The broker's, `pulsar://host:6650`.
-        topic: The topic's name, or several names with commas between them.
+        service_url: The broker's URL, `pulsar://host:6650`.
+        topic: The topic's name, or several names separated by commas.
         is_streaming: Whether to read it as a stream.
         schema: The columns to read, as DDL; all by default.
         client: Settings of clients, as `pulsar.client.*` has them.
         options: All other options, under Python's names.
+
+    Raises:
+        ConfigurationError: Spark does not find the connector; the text says what to do.
     """
     reader: Any = spark.readStream if is_streaming else spark.read  # Any: two classes, one shape
     if schema is not None:
         reader = reader.schema(schema)
     named = spark_options(service_url, options, client) | {"topics": topic}
-    frame: DataFrame = reader.format(FORMAT).options(**named).load()
+    with naming_the_interpreter():
+        frame: DataFrame = reader.format(FORMAT).options(**named).load()
     return frame
 
 
@@ -71,9 +77,16 @@ def write_topic(
     client: Mapping[str, Option] | None = None,
     **options: Option,
 ) -> None:
-    """Append the rows of a batch to a topic; returns when the broker has confirmed them."""
+    """Append the rows of a batch to a topic; returns when the broker has confirmed them.
+
+    Arguments are those of `read_topic`; Spark raises the errors of the write.
+
+    Raises:
+        ConfigurationError: Spark does not find the connector; the text says what to do.
+    """
     named = spark_options(service_url, options, client) | {"topic": topic}
-    frame.write.format(FORMAT).mode("append").options(**named).save()
+    with naming_the_interpreter():
+        frame.write.format(FORMAT).mode("append").options(**named).save()
 
 
 def write_stream(

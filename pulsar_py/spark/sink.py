@@ -1,10 +1,10 @@
 """The writers of `format("pulsar")`, which Spark calls on the driver and in tasks (edge).
 
 `make_batch_writer` and `make_stream_writer` run in a planner on the driver: they check the options
-and the columns of the rows, and ask the cluster, all before a row is sent. What they find goes to
-the tasks as one `WritePlan`. A task sends its rows and reports counts. A commit has nothing left to
-do, and an abort undoes nothing: at least once, rows that were sent stay; exactly once, a repeated
-attempt leaves them out.
+and the columns of the rows, and ask the cluster, all before a row is sent. The results go to the
+tasks as one `WritePlan`. A task sends its rows and reports counts. A commit has nothing left to do,
+and an abort undoes nothing: with at-least-once the sent rows stay in the topic; with exactly-once a
+repeated attempt skips them.
 
 Source: pyspark.sql.datasource.
 """
@@ -69,7 +69,8 @@ class WritePlan:
     options: WriteOptions
     schema: pa.Schema
     columns: SinkColumns
-    # Those of the option `topic`, asked once: all attempts of a job route by the same ones.
+    # The partitions of the option `topic`, asked for once: all attempts of a job route rows by
+    # the same ones.
     partitions: Sequence[str]
     # Unique for this job; names the producers of a batch job without `idempotencyKey`.
     job_id: str
@@ -115,7 +116,7 @@ class PulsarBatchWriter(SentToWorkers, DataSourceArrowWriter):
     """Writes the rows of a batch job."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Take the plan, which is pickled with the writer."""
+        """`plan` is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -135,7 +136,7 @@ class PulsarStreamWriter(SentToWorkers, DataSourceStreamArrowWriter):
     """Writes the rows of one micro-batch."""
 
     def __init__(self, plan: WritePlan) -> None:
-        """Take the plan, which is pickled with the writer."""
+        """`plan` is pickled with the writer."""
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -213,7 +214,8 @@ async def _ask_cluster(
         return ()
     partitions = await client.get_topic_partitions(options.topic)
     settings = ProducerSettings.of(options.client, values.schema_info, None)
-    # Creates the topic if it does not exist; fails if we or our schema are refused.
+    # Registering a producer creates the topic if it does not exist, and fails if the broker refuses
+    # our credentials or our schema.
     await (await client.create_producer(partitions[0], **settings.arguments)).close()
     if options.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
         check_deduplication(await deduplication_of(client, options, partitions))

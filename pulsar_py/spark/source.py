@@ -50,7 +50,7 @@ from pulsar_py.spark.values.topic_schemas import check_projection, value_columns
 from pulsar_py.spark.values.value_columns import ValueColumns
 
 _PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
-"""Loaded in the planner that asks for push-down, and nowhere else."""
+"""The module that only the planner for push-down has loaded, by which it is recognized."""
 
 
 class PulsarDataSource(DataSource):
@@ -218,7 +218,7 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
         return ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802 - Spark's
-        """The end of the next micro-batch."""
+        """The end of the next micro-batch; `start` if there are no new messages."""
         options = self._task.options
         is_limited = not isinstance(limit, ReadAllAvailable)
         end: StreamOffset = self._opened().call(
@@ -251,7 +251,7 @@ class PulsarStreamReader(SentToWorkers, DataSourceStreamReader, SupportsTriggerA
             yield from self._task.read(partition.planned)
 
     def commit(self, end: dict[str, str]) -> None:
-        """Take note that everything before `end` was processed."""
+        """Move the user's subscription, if there is one, behind the entries before `end`."""
         self._opened().call("commit", StreamOffset.from_json(end))
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
 """Virtual time, simulated disks and networks, and fixtures: shipped, imported by tests only.
 
-`BrokerThread` is loaded when it is asked for: every pytest of the environment imports this package
-for its plugin.
+What is exported is loaded when it is asked for: every pytest of the environment imports this
+package for its plugin.
 
 Third-party packages it may import: pytest, pytest-asyncio, hypothesis, _typeshed.
 """
@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pulsar_py.testing.broker_thread import BrokerThread
+    from pulsar_py.testing.restartable_broker import BrokerOptions, RestartableBroker
 
-__all__ = ["BrokerThread"]
+__all__ = ["BrokerOptions", "BrokerThread", "RestartableBroker"]
 
 
 def __getattr__(name: str) -> Any:  # Any: whatever is exported
-    if name == "BrokerThread":
-        from pulsar_py.testing.broker_thread import BrokerThread  # noqa: PLC0415 - see above
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - see above
 
-        return BrokerThread
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = "broker_thread" if name == "BrokerThread" else "restartable_broker"
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -1,4 +1,4 @@
-"""BrokerThread: a broker in a thread with a loop of its own, for tests that block or have no loop.
+"""`BrokerThread`: a broker in a thread with its own loop, for tests that block or have no loop.
 
 with BrokerThread() as broker:
     client = pulsar.Client(broker.service_url)
@@ -9,31 +9,58 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from itertools import count
 from types import TracebackType
-from typing import Any, Self
+from typing import Final, Self, Unpack
 
-from pulsar_py.standalone import Broker
+from pulsar_py.testing.restartable_broker import BrokerOptions, RestartableBroker
+
+_NUMBERS: Final = count(1)
 
 
 class BrokerThread:
     """Runs a `Broker` made of the same keyword arguments from `start` to `stop`."""
 
-    def __init__(self, **arguments: Any) -> None:  # Any: each argument of Broker has its own type
-        self._arguments = arguments
-        self._started: Future[tuple[str, str]] = Future()
+    def __init__(self, **options: Unpack[BrokerOptions]) -> None:
+        """Take the options of `Broker`; nothing is opened before `start`.
+
+        Raises:
+            TypeError: One is unknown.
+            ConfigurationError: A setting is unknown or out of bounds.
+        """
+        self._broker = RestartableBroker(**options)
+        self._started: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None  # the thread's, while it runs
         self._stopping: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._run, name="pulsar_py broker", daemon=True)
+        # Tells the records of its log from those of others.
+        self.thread_name = f"pulsar_py broker {next(_NUMBERS)}"
+        self._thread = threading.Thread(target=self._run, name=self.thread_name, daemon=True)
         self.service_url = ""
         self.web_service_url = ""
 
     def start(self) -> None:
-        """Return when the broker answers; raises the error that kept it from starting."""
+        """Start the broker, and return when it answers; raises the error if it can't start."""
         self._thread.start()
-        self.service_url, self.web_service_url = self._started.result()
+        self._started.result()
+        self._take_urls()
+
+    def restart(self) -> None:
+        """Stop it and start it again, on the same ports and with its data.
+
+        Clients lose their connections, as with a broker that is rolled. What was confirmed is there
+        again, also without a `data_dir`.
+
+        Raises:
+            RuntimeError: It does not run.
+            OSError: Somebody else has taken a port meanwhile.
+        """
+        if self._loop is None or not self._thread.is_alive():
+            raise RuntimeError("the broker is not running: call start(), or use `with`")
+        asyncio.run_coroutine_threadsafe(self._broker.restart(), self._loop).result()
+        self._take_urls()
 
     def stop(self) -> None:
-        """Stop it and wait until everything is written."""
+        """Stop the broker, and wait until all its data is written."""
         if self._loop is not None and self._stopping is not None:
             self._loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join()
@@ -50,6 +77,10 @@ class BrokerThread:
     ) -> None:
         self.stop()
 
+    def _take_urls(self) -> None:
+        self.service_url = self._broker.service_url
+        self.web_service_url = self._broker.web_service_url
+
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
             runner.run(self._serve())
@@ -57,15 +88,14 @@ class BrokerThread:
     async def _serve(self) -> None:
         stopping = asyncio.Event()
         try:
-            broker = Broker(**self._arguments)
-            await broker.start()
+            await self._broker.start()
         except BaseException as error:  # noqa: BLE001 - whatever it is, `start` raises it
             self._started.set_exception(error)
             return
         self._loop = asyncio.get_running_loop()
         self._stopping = stopping
-        self._started.set_result((broker.service_url, broker.web_service_url))
+        self._started.set_result(None)
         try:
             await stopping.wait()
         finally:
-            await broker.stop()
+            await self._broker.stop()

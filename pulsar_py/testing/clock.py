@@ -39,17 +39,17 @@ Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]  # Any: as in asynci
 START_WALL_MILLIS = 1_700_000_000_000
 STUCK_AFTER_REAL_SECONDS = 10.0
 COLLECT_EVERY_SECONDS = 60.0
-"""Virtual seconds between two looks for cyclic garbage, where those are set times."""
+"""Virtual seconds between two garbage collections, in worlds where their times are fixed."""
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Passes everything on, but never waits for a timer: it moves the loop's time instead."""
+    """Wraps a real selector, but never waits for a timer: it moves the loop's time instead."""
 
     def __init__(self, *, is_alone: bool) -> None:
         self._real = selectors.DefaultSelector()
         self._is_alone = is_alone
         self._collect_at = COLLECT_EVERY_SECONDS
-        self.collects = False  # cyclic garbage goes here, and at no other moment
+        self.collects = False  # whether cyclic garbage is collected here, at fixed virtual times
         self.now_seconds = 0.0
 
     def register(
@@ -87,14 +87,14 @@ class _JumpingSelector(selectors.BaseSelector):
         return self._real.get_map()
 
 
-class _NumberedFuture(asyncio.Future[Any]):  # Any: results are whoever's
+class _NumberedFuture(asyncio.Future[Any]):  # Any: results of any type
     number: int
 
     def __hash__(self) -> int:
         return self.number
 
 
-class _NumberedTask(asyncio.Task[Any]):  # Any: results are whoever's
+class _NumberedTask(asyncio.Task[Any]):  # Any: results of any type
     def __init__(
         self,
         work: Work,
@@ -122,7 +122,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A loop that starts at time 0 and jumps to the next timer when idle."""
 
     def __init__(self, *, is_alone: bool = False) -> None:
-        """`is_alone` where no thread and no socket ever has news for it: it does not look."""
+        """With `is_alone` no thread or socket may wake it, so it does not poll the selector."""
         self._jumping = _JumpingSelector(is_alone=is_alone)
         self._numbers = itertools.count()
         super().__init__(self._jumping)
@@ -133,7 +133,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now_seconds
 
     def next_number(self) -> int:
-        """The next task's or future's, counted from 0."""
+        """The number of the next task or future, counted from 0."""
         return next(self._numbers)
 
     def create_future(self) -> asyncio.Future[Any]:  # Any: as in asyncio
@@ -144,7 +144,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualClock(Clock):
-    """Reads the running loop's virtual time; outside of one, only what `jump` added.
+    """Reads the running loop's virtual time; outside of a loop, only the sum of all jumps.
 
     On a loop in real time it stands still unless it is moved with `jump`.
     """

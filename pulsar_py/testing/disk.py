@@ -1,18 +1,19 @@
-"""SimulatedDisk: a Disk with crashes and faults of real ones, replayed exactly from a seed.
+"""`SimulatedDisk`: a `Disk` with the crashes and faults of real ones, replayed from a seed.
 
-What was written is there for its readers at once, and durable only after its sync: a crash leaves
-of each unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names the
-older ones at most. Writes of one file survive independently of one another, so they are reordered,
-too. A write that fails leaves a beginning of itself; a sync that fails loses what it had to save,
-and a later sync does not bring that back.
+Written data is there for readers at once, and durable only after its sync. A crash leaves of each
+unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names at most the
+older ones. Writes of one file survive independently of each other, which amounts to reordering
+them. A failed write leaves a beginning of its data; a failed sync loses some of the data it had to
+save, and a later sync does not bring that back.
 
 Each step at which a crash makes a difference is counted, so that a test can crash at each of them.
-Syncs can be left out by name, to show that a test would notice; reads and writes can be made to
-fail, reads to come back short, stored bits be flipped, room be limited, and syncs take time.
+Syncs can be skipped by name, to show that a test would notice; reads and writes can be made to
+fail, reads to come back short, stored bits to be flipped, room to be limited, and syncs to take
+time.
 
-A crash ends the life of the process in front: calls never return and callbacks never come. Then
-`after_crash` is the disk that the next process finds. Call `bury` first, when the first process's
-tasks get cancelled: from then on its calls raise.
+A crash ends the process that uses the disk: its calls never return and its callbacks never come.
+Then `after_crash` is the disk that the next process finds. Call `bury` before the first process's
+tasks are cancelled: from then on its calls raise instead of waiting for ever.
 
 Names of syncs: `data:<directory>` for file contents, `names:<directory>` for directories (the root
 is ``), `replace-data:<path>` and `replace-name:<path>` for the two inside `replace`.
@@ -61,11 +62,11 @@ class SimulatedDisk(Disk):
         self.sync_seconds = sync_seconds
         self.write_points_count = 0
         self.syncs_seen: set[str] = set()
-        # Asked before each write with its path; an error to raise, or None.
+        # Called before each write with its path; returns an error to raise, or None.
         self.fault: Callable[[str, str], BaseException | None] | None = None
-        # Asked before each read with its path and length; how many bytes it gets at most.
+        # Called before each read with its path and length; returns the most bytes it gets.
         self.shorten: Callable[[str, int], int] | None = None
-        # Asked before each sync of a file with its path; the seconds that it takes beyond
+        # Called before each sync of a file with its path; returns the seconds that it takes beyond
         # `sync_seconds`, on the running loop.
         self.slow: Callable[[str], float] | None = None
         # Called once, when the crash happens.
@@ -193,12 +194,16 @@ class SimulatedDisk(Disk):
             self._sync_names(path)
 
     async def free_bytes(self) -> int:
-        """Room left."""
+        """The bytes of room left."""
         await self.alive()
         return (1 << 40) if self.capacity_bytes is None else self.capacity_bytes - self._used()
 
     async def lock(self) -> None:
-        """Take the tree."""
+        """Lock the directory tree.
+
+        Raises:
+            DirectoryLockedError: It is locked already.
+        """
         await self.alive()
         if self._is_locked:
             raise DirectoryLockedError("the simulated disk is in use")
@@ -213,7 +218,7 @@ class SimulatedDisk(Disk):
         """Wait a moment, or for ever once the process is dead.
 
         Raises:
-            StorageError: It was buried.
+            StorageError: The process is dead, and `bury` was called.
         """
         if self._is_buried:
             raise StorageError("the simulated machine has crashed")
@@ -247,19 +252,19 @@ class SimulatedDisk(Disk):
         return self.sync_seconds + (0.0 if self.slow is None else self.slow(path))
 
     def part(self, buffers: Sequence[Buffer]) -> bytes:
-        """The part that a failed write leaves: any beginning of it that has room."""
+        """The part that a failed write leaves: a random beginning that fits the room left."""
         data = b"".join(buffers)
         if self.capacity_bytes is not None:
             data = data[: max(self.capacity_bytes - self._used(), 0)]
         return data[: self._chance.randint(0, len(data))]
 
     def lose_unsynced(self, inode: _Inode) -> None:
-        """Keep the part that a failed sync makes durable; no later sync saves the rest."""
+        """Make a random part of the unsynced data durable; no later sync saves the rest."""
         inode.durable[:] = inode.after_crash(self._chance).data
         inode.unsynced.clear()
 
     def takes_sync(self, name: str) -> bool:
-        """Whether the sync of that name is to be done."""
+        """Whether the sync of that name is done, not ignored."""
         self.syncs_seen.add(name)
         return name not in self.ignored_syncs
 
@@ -288,10 +293,10 @@ class SimulatedDisk(Disk):
         return sum(len(inode.data) for inode in self._names.values())
 
     def claim(self, size_bytes: int) -> None:
-        """Refuse what there is no room for.
+        """Check that there is room for `size_bytes` more.
 
         Raises:
-            DiskFullError: There is none.
+            DiskFullError: There is not.
         """
         if self.capacity_bytes is not None and self._used() + size_bytes > self.capacity_bytes:
             raise DiskFullError(f"{self._used()} of {self.capacity_bytes} bytes are used")
@@ -312,7 +317,7 @@ class _Inode:
         self.end += len(data)
 
     def put(self, data: bytes) -> None:
-        """Write at the end without moving it."""
+        """Write at the end without moving it: the next write begins at the same offset."""
         self.unsynced.append((self.end, data))
         self.data[self.end : self.end + len(data)] = data
 
@@ -322,7 +327,7 @@ class _Inode:
         self.unsynced.clear()
 
     def cut(self, length: int) -> None:
-        """Keep a beginning, durably."""
+        """Truncate to `length`, durably."""
         self.sync()
         del self.data[length:]
         del self.durable[length:]
@@ -441,7 +446,7 @@ class _SimulatedReadFile(ReadFile):
 
 
 def _place(content: bytearray, offset: int, data: bytes) -> None:
-    """Put bytes there; what was not written before them reads as zeros."""
+    """Write bytes at an offset; a gap before them reads as zeros."""
     if len(content) < offset:
         content.extend(bytes(offset - len(content)))
     content[offset : offset + len(data)] = data
@@ -450,7 +455,7 @@ def _place(content: bytearray, offset: int, data: bytes) -> None:
 def _prefix(
     chance: random.Random, pending: list[tuple[str, str, _Inode | None]]
 ) -> list[tuple[str, str, _Inode | None]]:
-    """The changes of names that survive a crash: a beginning of them, often none."""
+    """The changes of names that survive a crash: a random beginning of them, often none."""
     kept = chance.choice((0, 0, len(pending), chance.randint(0, len(pending))))
     return pending[:kept]
 

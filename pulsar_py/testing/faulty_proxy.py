@@ -1,20 +1,20 @@
-"""FaultyProxy: a proxy that delays, splits, stalls and cuts connections, from a seed.
+"""`FaultyProxy`: a TCP proxy that delays, splits, stalls and cuts connections, from a seed.
 
     proxy = FaultyProxy("broker", 6650, random.Random(7), faults=Faults(cut_every_seconds=60))
     await proxy.start("proxy", 6650)
 
-It is made of `create_server` and `create_connection` of the running loop, so it works in memory
-(`testing.network`) and on real sockets alike. What it forwards is forwarded whole and in order up
-to the moment when a connection is cut; what it does to each connection, and when, is drawn from the
-generator it is given and nothing else, so that in virtual time a seed replays exactly. `seen`
-counts what was done.
+It uses only `create_server` and `create_connection` of the running loop, so it works in memory
+(`testing.network`) and on real sockets alike. Bytes are forwarded whole and in order up to the
+moment when a connection is cut. The faults of each connection and their times are drawn from the
+given generator and nothing else, so in virtual time a seed replays exactly. `seen` counts the
+faults by kind.
 
 Kinds of faults, each after a time of its own, exponentially distributed around a mean:
 
     cut      both ends are reset at once
     torn     one more piece is forwarded in part, then both ends are reset
     stall    nothing is forwarded for a while in either direction, then everything that came
-    drop     nothing is forwarded any more in one direction or both, and nobody is told
+    drop     nothing is forwarded any more in one direction or both; neither end is notified
     outage   all connections are reset, and new ones too, for a while
 """
 
@@ -30,7 +30,7 @@ from typing import cast
 from pulsar_py.common.tasks import TaskOwner
 
 PIECES_BEFORE_PAUSE_COUNT = 256
-"""Bytes that a direction keeps for its reader before it stops reading from its writer."""
+"""Pieces that a direction keeps for its reader before it stops reading from its writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Faults:
     """The rates of the network's faults; a mean of 0 is never."""
 
     delay_seconds: tuple[float, float] = (0.0, 0.0)
-    """Least and most that a piece is late; pieces of one direction never overtake another."""
+    """Least and most delay of a piece; pieces of one direction never overtake each other."""
     piece_bytes: int = 0
     """Pieces are cut to a random size of at most this; 0 forwards what came as it came."""
     cut_every_seconds: float = 0.0
@@ -59,10 +59,10 @@ class FaultyProxy:
         """Nothing is opened before `start`.
 
         Args:
-            target_host: Where connections are forwarded to.
+            target_host: The host to which connections are forwarded.
             target_port: Its port.
-            chance: Decides everything; owned by the proxy.
-            faults: What happens by itself; None for nothing.
+            chance: All random decisions are drawn from it; owned by the proxy.
+            faults: The rates of faults; None for no faults but those that a test calls for.
         """
         self.faults = faults or Faults()
         self.chance = chance
@@ -217,7 +217,7 @@ class _Link:
         self.far.forward()
 
     def calm(self) -> None:
-        """No more faults on this connection; one that lost bytes can only be cut."""
+        """Stop faults on this connection; if it has lost bytes, it can only be cut."""
         for timer in self._timers:
             timer.cancel()
         if self.near.is_dropping or self.far.is_dropping:
@@ -238,7 +238,7 @@ class _Link:
             end.end()
 
     def on_end_lost(self, end: _End) -> None:
-        """One end is gone: the other gets what is under way, then the end; no end if bytes drop."""
+        """One end is gone: the other gets the bytes under way, then the end; not while dropping."""
         if self.is_over or not end.other.is_connected:
             self.cut()
         elif not end.is_dropping:
@@ -298,7 +298,7 @@ class _End(asyncio.Protocol):
         self._link.cut()
 
     def forward(self) -> None:
-        """Pass on what is due, unless nothing may pass; set a timer for the rest."""
+        """Forward the pieces that are due, unless stalled; set a timer for the rest."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -317,7 +317,7 @@ class _End(asyncio.Protocol):
             self._transport.resume_reading()
 
     def finish(self) -> None:
-        """End the peer after the bytes that are kept; no more come."""
+        """Close the peer's end after the kept bytes; no more will come."""
         self._is_finishing = True
         self.forward()
 

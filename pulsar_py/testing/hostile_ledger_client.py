@@ -1,8 +1,8 @@
-"""HostileLedgerStore: one broker's client of `HostileLedgers`, and the handles that it gives out.
+"""`HostileLedgerStore`: one broker's client of `HostileLedgers`, and its readers and writers.
 
-A client can be frozen, as a process that does not get the processor: what it sends leaves when it
-thaws, and what comes for it waits, time-outs too. One that is cut off is a process that died:
-nothing of it happens any more, and its ledgers stay open.
+A client can be frozen, like a process that gets no processor time: its requests leave when it
+thaws, and answers and time-outs wait until then. A client that is cut off is a process that died:
+none of its requests or callbacks happen any more, and its ledgers stay open.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_HALF = 0.5  # of what is not answered is not done either
+_HALF = 0.5  # the share of unanswered requests that are not done either
 _FOR_GOOD = (LedgerFencedError, LedgerNotFoundError, LedgerClosedError)
 
 
 class HostileLedgerStore(LedgerStore):
-    """A LedgerStore behind a network that misbehaves; made by `HostileLedgers.connect`."""
+    """A LedgerStore behind a faulty network; made by `HostileLedgers.connect`."""
 
     def __init__(self, service: HostileLedgers, name: str, ledger_ids: LedgerIds) -> None:
-        """Use `HostileLedgers.connect`."""
+        """Only `HostileLedgers.connect` calls this."""
         self.service = service
         self.name = name
         self.limits = service.limits
@@ -65,27 +65,27 @@ class HostileLedgerStore(LedgerStore):
 
     @property
     def is_frozen(self) -> bool:
-        """Nothing leaves, and nothing is heard."""
+        """Whether it is frozen: neither sends nor receives."""
         return not self._thawed.is_set()
 
     def freeze(self) -> None:
-        """Hold everything, until `thaw`."""
+        """Hold requests, answers and time-outs until `thaw`."""
         self._thawed.clear()
 
     def thaw(self) -> None:
-        """Go on: what was held happens now, in its order."""
+        """End `freeze`: what was held happens now, in its order."""
         self._thawed.set()
         held, self._held = self._held, deque()
         for callback in held:
             asyncio.get_running_loop().call_soon(self.deliver, callback)
 
     def cut_off(self) -> None:
-        """The process has died: nothing that is under way ends, and nothing more begins."""
+        """Let the process have died: no pending call ends, and no new one begins."""
         self._is_cut_off = True
         self._held.clear()
 
     def deliver(self, callback: Callable[[], None]) -> None:
-        """Let something happen in the client's process: now, at the thaw, or never."""
+        """Call `callback` in the client's process: now, at the thaw if frozen, never if dead."""
         if self._is_cut_off:
             return
         if self.is_frozen:
@@ -94,7 +94,7 @@ class HostileLedgerStore(LedgerStore):
             callback()
 
     def later(self, callback: Callable[[], None], *, not_before: float = 0.0) -> float:
-        """Let something happen when a message arrives; returns at what time of the loop."""
+        """Call `callback` after a message's delay; returns the loop's time at which it arrives."""
         loop = asyncio.get_running_loop()
         delay_seconds = self.service.delay_seconds()
         at = max(loop.time() + delay_seconds, not_before)
@@ -105,11 +105,13 @@ class HostileLedgerStore(LedgerStore):
         return at
 
     async def ask(self, work: Callable[[], T], *, unknown_share: float = 0.0) -> T:
-        """Have the service do something, and wait for the answer.
+        """Let the service do `work`, and wait for its result.
+
+        A share `unknown_share` of calls ends in an error with an unknown outcome.
 
         Raises:
-            StoreUnavailableError: It was not done, or there is no answer in time.
-            StorageError: What `work` raises; or the outcome is unknown.
+            StoreUnavailableError: It was not done, or no answer came in time.
+            StorageError: The error that `work` raised; or the outcome is unknown.
         """
         self.check_open()
         timeout_seconds = self.limits.answer_timeout_seconds
@@ -129,7 +131,7 @@ class HostileLedgerStore(LedgerStore):
         is_silent = service.happens(service.faults.silent_share, "silent")
         is_unknown = service.happens(unknown_share, "unknown outcome")
         if (is_silent or is_unknown) and service.chance.random() < _HALF:
-            work = _nothing  # type: ignore[assignment] # nobody hears of its result
+            work = _nothing  # type: ignore[assignment] # its result is not used
         error: StorageError | None = None
         try:
             result = work()
@@ -155,10 +157,10 @@ class HostileLedgerStore(LedgerStore):
         await self._thawed.wait()
 
     def check_open(self) -> None:
-        """Refuse to work after `close`.
+        """Raise if the store is closed.
 
         Raises:
-            StorageError: It is closed.
+            StorageError: It is.
         """
         if self._is_closed:
             raise StorageError("the store is closed")
@@ -177,7 +179,7 @@ class HostileLedgerStore(LedgerStore):
         return HostileWriter(self, ledger, listener)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Open for reading; the end is what one bookie has heard."""
+        """Open for reading; the end is the one that some bookie knows, which may lag."""
 
         def work() -> HostileReader:
             ledger = self.service.find(ledger_id, password)
@@ -225,7 +227,7 @@ class HostileLedgerStore(LedgerStore):
 
 
 class HostileReader(LedgerReader):
-    """A ledger open for reading; it knows what it has heard."""
+    """A ledger open for reading; its end is the one that it last heard of."""
 
     def __init__(self, client: HostileLedgerStore, ledger: StoredLedger, last_heard: int) -> None:
         self.ledger_id = ledger.ledger_id
@@ -241,7 +243,7 @@ class HostileReader(LedgerReader):
         return self._last_heard
 
     async def read_last_add_confirmed(self) -> int:
-        """Ask."""
+        """Ask the service for the end, which may lag."""
 
         def work() -> tuple[int, bool]:
             self.service.check_not_gone(self.ledger)
@@ -259,7 +261,7 @@ class HostileReader(LedgerReader):
 
     @property
     def is_closed(self) -> bool:
-        """It was closed when it was last asked for."""
+        """Whether the ledger was closed when its state was last read."""
         return self._is_closed
 
     def read_cached(
@@ -274,7 +276,11 @@ class HostileReader(LedgerReader):
     async def read(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[bytes]:
-        """Entries, of those heard of."""
+        """Entries up to the last one heard of.
+
+        Raises:
+            EntryNotFoundError: `first_entry_id` is beyond that.
+        """
         last = min(last_entry_id, self.last_add_confirmed)
         if not 0 <= first_entry_id <= last:
             raise EntryNotFoundError(
@@ -290,7 +296,7 @@ class HostileReader(LedgerReader):
 
 
 class _Pending:
-    """An entry without an answer."""
+    """An appended entry without an answer."""
 
     __slots__ = ("deadline", "entry_id", "lent", "pinned_bytes", "value")
 
@@ -303,7 +309,7 @@ class _Pending:
 
 
 class HostileWriter(HostileReader, LedgerWriter):
-    """The writer of a ledger; what it knows of the ledger's end are its own answers."""
+    """The writer of a ledger; it knows the ledger's end by its own answers."""
 
     def __init__(
         self, client: HostileLedgerStore, ledger: StoredLedger, listener: LedgerListener
@@ -312,7 +318,7 @@ class HostileWriter(HostileReader, LedgerWriter):
         self._listener = listener
         self._last_pushed = -1
         self._pending: deque[_Pending] = deque()  # in order
-        self._answered: set[int] = set()  # of those
+        self._answered: set[int] = set()  # pending entries that were answered
         self._arrival = 0.0  # when the last append sent arrives
         self._is_telling = False
         self._error: StorageError | None = None  # why nothing can be appended
@@ -387,7 +393,7 @@ class HostileWriter(HostileReader, LedgerWriter):
             self.client.later(lambda: self._on_stored(entry_id))
 
     def _on_stored(self, entry_id: int) -> None:
-        """Enough bookies have it: the answer goes back."""
+        """Enough bookies have stored the entry: send the answer."""
         try:
             self.service.answer_entry(self.ledger, entry_id)
         except StorageError as error:
@@ -406,7 +412,7 @@ class HostileWriter(HostileReader, LedgerWriter):
             asyncio.get_running_loop().call_soon(self.client.deliver, self._tell)
 
     def _tell(self) -> None:
-        """Tell of all that follows without a gap, once a turn."""
+        """Confirm all answered entries that follow without a gap, once a turn of the loop."""
         self._is_telling = False
         if self._error is not None:
             return
@@ -437,7 +443,7 @@ class HostileWriter(HostileReader, LedgerWriter):
             self._timer = loop.call_at(deadline, self._on_deadline)
 
     def _fail(self, error: StorageError) -> None:
-        """Nothing more is confirmed; once."""
+        """Fail all pending entries with this error; only the first call counts."""
         if self._error is not None:
             return
         is_for_good = isinstance(error, _FOR_GOOD)
@@ -473,4 +479,4 @@ class HostileWriter(HostileReader, LedgerWriter):
 
 
 def _nothing() -> None:
-    """What a request does that is lost on its way."""
+    """The work of a request that is lost on its way."""

@@ -1,4 +1,4 @@
-"""HostileLedgers: the far side of a ledger store behind a network, with faults drawn from a seed.
+"""`HostileLedgers`: the server side of a ledger store behind a network, with faults from a seed.
 
 One service holds the ledgers; each broker under test has a client of its own:
 
@@ -6,11 +6,11 @@ One service holds the ledgers; each broker under test has a client of its own:
     store = service.connect("broker-1")         # a LedgerStore
 
 Everything takes place on the running loop, in its time: meant for virtual time, where a seed
-replays exactly. The service keeps to the contract of `pulsar_py.ledgers.store` and uses all the
-freedom that it leaves. What it finds broken is an AssertionError at once, and again from `check`
-(callbacks of a loop have nobody to raise to):
+replays exactly. The service keeps the contract of `pulsar_py.ledgers.store` and uses all the
+freedom that the contract leaves. A violation of the following is an AssertionError at once, and
+again from `check` (errors that the loop's callbacks raise are only logged):
 
-- nothing that a writer was told to be confirmed is missing from the ledger's end;
+- no entry that was confirmed to a writer is missing from the ledger when it ends;
 - an entry has one value: none is written twice with different bytes, and memory that was lent is
   not changed before its answer;
 - the end of a ledger, once found or written, never changes;
@@ -47,9 +47,9 @@ LIMITS: Final = StoreLimits(
     max_pinned_bytes=64 * 1024 * 1024,
     answer_timeout_seconds=10.0,
 )
-"""What a client takes that is not told otherwise."""
+"""The default limits of a client."""
 
-_HALF: Final = 0.5  # of the refusals are for a full disk
+_HALF: Final = 0.5  # the share of refusals that are for a full disk
 
 PAGE_LEDGERS_COUNT: Final = 100
 """Ledgers of one page of a listing."""
@@ -57,10 +57,10 @@ PAGE_LEDGERS_COUNT: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerFaults:
-    """How often what goes wrong, in shares of 1, and how long things take; nothing by default."""
+    """Rates of faults, as shares of 1, and durations; no faults by default."""
 
     delay_seconds: float = 0.0
-    """Each message takes up to that long; those of one writer stay in order on their way there."""
+    """Longest delay of each message; messages of one writer arrive in order."""
     slow_share: float = 0.0
     """Messages that take up to `slow_seconds`."""
     slow_seconds: float = 0.0
@@ -85,7 +85,7 @@ class LedgerFaults:
     late_fence_share: float = 0.0
     """Appends to a fenced ledger whose refusal is lost, so that the writer learns of it later."""
     repair_share: float = 0.0
-    """Appends after which somebody who owns nothing recovers the ledger, soon."""
+    """Appends soon after which a repair, not an owner, recovers the ledger."""
     lost_tail_share: float = 0.0
     """Recoveries that don't find all of what was stored and not answered yet."""
     lag_share: float = 0.0
@@ -93,11 +93,11 @@ class LedgerFaults:
     short_read_share: float = 0.0
     """Reads that return fewer entries than would fit."""
     deleted_readable_seconds: float = 0.0
-    """Open handles on a deleted ledger go on for up to that long."""
+    """Longest time for which open handles of a deleted ledger still work."""
 
     @classmethod
     def delays(cls, seconds: float = 0.05) -> LedgerFaults:
-        """Nothing goes wrong, and everything takes its time."""
+        """Delays of up to `seconds`, and no faults."""
         return cls(
             delay_seconds=seconds,
             slow_share=0.05,
@@ -109,7 +109,7 @@ class LedgerFaults:
 
     @classmethod
     def storm(cls) -> LedgerFaults:
-        """Everything goes wrong now and then."""
+        """All kinds of faults, now and then."""
         return cls(
             delay_seconds=0.02,
             slow_share=0.05,
@@ -134,26 +134,27 @@ class LedgerFaults:
 
 @dataclass(slots=True, eq=False)
 class StoredLedger:
-    """What the bookies and the metadata have of one ledger."""
+    """The state of one ledger at the bookies and in the metadata."""
 
     ledger_id: int
     options: LedgerOptions
-    # Those stored; beyond the answered ones a recovery may find them, or not.
+    # The stored entries. Those that were not answered may be found by a recovery, or not.
     entries: dict[int, bytes] = field(default_factory=dict)
-    # Entries whose answers were sent, and how far they go without a gap: recoveries find those.
+    # Entries whose answers were sent, and the last one without a gap before it: recoveries find
+    # all up to that.
     answered: set[int] = field(default_factory=set)
     answered_to: int = -1
-    # How far the writer has told its owner: what readers may know of an open ledger.
+    # The last entry that the writer confirmed to its owner: readers of an open ledger may know it.
     told_to: int = -1
-    # The last entry once it is closed, and whether a recovery found it.
+    # The last entry once the ledger is closed, and whether a recovery closed it.
     end: int | None = None
     is_recovered: bool = False
-    # When open handles on the deleted ledger end; None while it exists.
+    # The time until which open handles of the deleted ledger work; None while it exists.
     gone_at_seconds: float | None = None
 
     @property
     def stored_to(self) -> int:
-        """The last entry without a gap before it."""
+        """The last stored entry without a gap before it."""
         last = self.answered_to
         while last + 1 in self.entries:
             last += 1
@@ -161,7 +162,7 @@ class StoredLedger:
 
     @property
     def last_known(self) -> int:
-        """How far it goes for whoever asks now."""
+        """The last entry that the service reports: the end if closed, else the last confirmed."""
         return self.told_to if self.end is None else self.end
 
     def length_bytes(self, last_entry_id: int) -> int:
@@ -170,7 +171,7 @@ class StoredLedger:
 
 
 class HostileLedgers:
-    """The service; see the module."""
+    """The service, shared by all clients; see the module."""
 
     def __init__(
         self,
@@ -185,33 +186,33 @@ class HostileLedgers:
         self.limits = limits
         self.ledgers: dict[int, StoredLedger] = {}
         self.violations: list[str] = []
-        # What happened, by name: tests look whether a seed had what it is to be judged by.
+        # Counts of faults by name: tests check that a seed had the faults that they are about.
         self.counts: dict[str, int] = {}
         self._ids = CountedLedgerIds()
 
     def connect(self, name: str, ledger_ids: LedgerIds | None = None) -> HostileLedgerStore:
-        """A client; `ledger_ids` are its broker's, None for those that all such clients share."""
+        """Make a client; `ledger_ids` None takes ids from a counter that clients share."""
         from pulsar_py.testing.hostile_ledger_client import HostileLedgerStore  # noqa: PLC0415 - it needs us
 
         return HostileLedgerStore(self, name, ledger_ids or self._ids)
 
     def check(self) -> None:
-        """Raise what was found broken.
+        """Raise the first violation that was found; see the module.
 
         Raises:
-            AssertionError: Something was.
+            AssertionError: There was one.
         """
         assert not self.violations, "\n".join(self.violations)
 
     def happens(self, share: float, what: str) -> bool:
-        """Draw whether a fault happens; nothing is drawn for one that is switched off."""
+        """Draw whether a fault happens, and count it; nothing is drawn for a share of 0."""
         if share <= 0.0 or self.chance.random() >= share:
             return False
         self.counts[what] = self.counts.get(what, 0) + 1
         return True
 
     def check_room(self) -> None:
-        """Refuse a write, now and then.
+        """Refuse a write with the share `no_room_share`.
 
         Raises:
             DiskFullError, NotEnoughBookiesError: There is no room now.
@@ -222,7 +223,7 @@ class HostileLedgers:
             raise NotEnoughBookiesError("2 bookies take writes, the ledger needs 3")
 
     def delay_seconds(self) -> float:
-        """How long the next message takes."""
+        """The delay of the next message."""
         faults = self.faults
         if self.happens(faults.slow_share, "slow"):
             return self.chance.uniform(0.0, faults.slow_seconds)
@@ -230,7 +231,7 @@ class HostileLedgers:
             return 0.0
         return self.chance.uniform(0.0, faults.delay_seconds)
 
-    # What messages do when they arrive
+    # Effects of messages on arrival
 
     def create(self, ledger_id: int, options: LedgerOptions) -> StoredLedger:
         """A new ledger."""
@@ -254,10 +255,10 @@ class HostileLedgers:
         return ledger
 
     def store_entry(self, ledger: StoredLedger, entry_id: int, data: bytes) -> None:
-        """An entry of the writer's has come.
+        """Store an entry that the writer sent.
 
         Raises:
-            LedgerNotFoundError, LedgerFencedError, LedgerClosedError: It is not stored.
+            LedgerNotFoundError, LedgerFencedError, LedgerClosedError: The ledger has ended.
         """
         self.check_not_gone(ledger)
         if ledger.end is not None:
@@ -270,7 +271,7 @@ class HostileLedgers:
             loop.call_later(self.delay_seconds(), self._repair, ledger)
 
     def answer_entry(self, ledger: StoredLedger, entry_id: int) -> None:
-        """The answer is sent: from now on every recovery finds the entry.
+        """Send the answer to an append: from now on every recovery finds the entry.
 
         Raises:
             LedgerFencedError, LedgerClosedError: The ledger has ended meanwhile.
@@ -284,7 +285,7 @@ class HostileLedgers:
             ledger.answered.discard(ledger.answered_to)
 
     def on_told(self, ledger: StoredLedger, last_entry_id: int) -> None:
-        """A writer is about to tell its owner that entries up to there are confirmed."""
+        """A writer is about to confirm entries up to `last_entry_id` to its owner."""
         if last_entry_id > ledger.answered_to:
             self._violated(f"ledger {ledger.ledger_id}: {last_entry_id} is not confirmed")
         if ledger.end is not None and last_entry_id > ledger.end:
@@ -294,7 +295,7 @@ class HostileLedgers:
         ledger.told_to = max(ledger.told_to, last_entry_id)
 
     def recover(self, ledger: StoredLedger) -> None:
-        """Fence the writer and end the ledger, if it has not ended."""
+        """Fence the writer and close the ledger, unless it is closed already."""
         if ledger.end is not None:
             return
         end = ledger.stored_to
@@ -304,11 +305,11 @@ class HostileLedgers:
         self._end(ledger, end)
 
     def close(self, ledger: StoredLedger, end: int) -> None:
-        """The writer ends its ledger; fine if it did so before.
+        """The writer closes its ledger at `end`; it may have done so before.
 
         Raises:
             LedgerNotFoundError: It was deleted.
-            LedgerFencedError: Somebody else ended it.
+            LedgerFencedError: A recovery closed it.
         """
         self.find(ledger.ledger_id)
         if ledger.is_recovered:
@@ -324,17 +325,17 @@ class HostileLedgers:
             ledger.gone_at_seconds = asyncio.get_running_loop().time() + rest_seconds
 
     def check_not_gone(self, ledger: StoredLedger) -> None:
-        """Refuse a handle whose ledger is really gone.
+        """Check that the handles of a ledger still work.
 
         Raises:
-            LedgerNotFoundError: It is.
+            LedgerNotFoundError: It was deleted, and its handles ended.
         """
         gone_at = ledger.gone_at_seconds
         if gone_at is not None and asyncio.get_running_loop().time() >= gone_at:
             raise LedgerNotFoundError(f"ledger {ledger.ledger_id} was deleted")
 
     def last_heard(self, ledger: StoredLedger) -> int:
-        """How far a ledger goes, as one bookie or another has heard."""
+        """The last entry of a ledger as some bookie knows it, which may lag."""
         last = ledger.last_known
         if ledger.end is None and self.happens(self.faults.lag_share, "lag"):
             last = max(last - self.chance.randint(1, 3), -1)
@@ -383,7 +384,7 @@ class HostileLedgers:
         )
 
     def on_lent_memory_changed(self, ledger: StoredLedger, entry_id: int) -> None:
-        """A client saw that what it was lent is not what it was."""
+        """Record a violation: memory that was lent to a client changed before the answer."""
         self._violated(f"ledger {ledger.ledger_id}: lent memory of entry {entry_id} has changed")
 
     def _repair(self, ledger: StoredLedger) -> None:

@@ -1,17 +1,19 @@
-"""HostileMetadata: a simulated metadata service with all faults that the contract allows.
+"""`HostileMetadata`: a simulated metadata service with all faults that the contract allows.
 
     service = HostileMetadata(random.Random(7), clock, HostileSettings(unknown_share=0.01))
     store = service.connect("broker-1", clock)
 
 Clients share the keys (`hostile_service`); each has one session, a connection on which requests
 and answers stay in order, and a view that may lag. Heartbeats keep the session alive. The server
-counts a session's time from when it last heard, the client from when it sent what was last
-answered: so a client is in doubt before the server can have given its keys to others, whatever the
-delays. Everything is drawn from one generator, so in virtual time a seed replays exactly.
+counts a session's time from the last request it received, the client from the time when it sent
+the last request that was answered: so whatever the delays, a client is in doubt before the server
+can have given its keys to others. All chance is drawn from one generator, so in virtual time a seed
+replays exactly.
 
-    client.cut(3.0)    the connection is away: requests under way fail, the session may live on
-    client.expire()    it is away for longer than the session lives
-    client.freeze()    answers, events and heartbeats are held until `thaw`, and nobody is told
+    client.cut(3.0)    the connection is lost: pending requests fail, the session may survive
+    client.expire()    the connection is lost for longer than the session lives
+    client.miss(3.0)   no changes are told for so long; then ANYTHING is, and nothing can be asked
+    client.freeze()    answers, events and heartbeats are held until `thaw`, without a notice
     client.cut_off()   its process has died
     service.calm()     no faults by themselves any more
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -50,7 +53,7 @@ T = TypeVar("T")
 
 
 class HostileMetadata:
-    """The service, and the place to get clients of it."""
+    """The service, which makes its clients."""
 
     def __init__(
         self, chance: Random, clock: Clock, settings: HostileSettings | None = None
@@ -60,13 +63,13 @@ class HostileMetadata:
         self.clients: list[HostileClient] = []
 
     def connect(self, name: str, clock: Clock) -> HostileClient:
-        """A new client with a session; `clock` is its process's. Needs a running loop."""
+        """Make a client with a session; `clock` is its process's. Needs a running loop."""
         client = HostileClient(self.service, name, clock)
         self.clients.append(client)
         return client
 
     def calm(self) -> None:
-        """No faults by themselves any more, but delays and lag; everybody is thawed."""
+        """Stop random faults (delays and lag stay), and thaw all clients."""
         old = self.service.settings
         self.service.settings = HostileSettings(
             session_timeout_seconds=old.session_timeout_seconds,
@@ -80,10 +83,10 @@ class HostileMetadata:
 
 
 class HostileClient(MetadataStore):
-    """One client of the service, as a broker has it."""
+    """One client of the service; a broker's metadata store."""
 
     def __init__(self, service: HostileService, name: str, clock: Clock) -> None:
-        """Use `HostileMetadata.connect`."""
+        """Only `HostileMetadata.connect` calls this."""
         self.service = service
         self.name = name
         self.clock = clock
@@ -98,10 +101,12 @@ class HostileClient(MetadataStore):
         self._late: list[
             tuple[asyncio.TimerHandle, HostileRequest]
         ] = []  # changes that may yet be made
-        self._connection = 0  # grows with each one
+        self._connection = 0  # the number of the current connection
         self._is_connected = True
-        self._is_in_doubt = False  # and it was told
+        self._is_in_doubt = False  # and its listeners were notified
         self._is_away = False  # since a cut, until the server answered again
+        self._is_missing_changes = False
+        self._is_busy = False  # it sends nothing for now
         self._is_closed = False
         self._is_cut_off = False
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -129,12 +134,12 @@ class HostileClient(MetadataStore):
         return names
 
     async def sync(self, path: str) -> None:
-        """Let the view be as new as the keys are when the server gets this."""
+        """Bring the view up to the keys' state at the time when the server gets this request."""
         paths.check(path)
         await self._ask(path, self._sync, is_change=False)
 
     def _sync(self) -> None:
-        """Decide what becomes of late changes: each is made now, or never."""
+        """Decide about late changes of unknown outcome: each is made now, or never."""
         for timer, request in self._late:
             if not timer.cancelled() and timer.when() > self._loop.time():
                 timer.cancel()
@@ -169,7 +174,7 @@ class HostileClient(MetadataStore):
     async def create_sequential(
         self, prefix: str, value: bytes, session: Session | None = None
     ) -> str:
-        """Create a key `prefix` plus a number that its parent never gave before."""
+        """Create a key of `prefix` and a number that its parent never gave before; returns it."""
         paths.check_sequential(prefix)
         self.limits.check_value(prefix, value)
         owner, kept = self._owner(session), bytes(value)
@@ -183,7 +188,11 @@ class HostileClient(MetadataStore):
         await self._ask(path, lambda: self.service.delete(path, expected_version), is_change=True)
 
     async def delete_recursive(self, path: str) -> None:
-        """Delete all below a key, then the key, by one request each."""
+        """Delete all keys below a key, then the key itself, one request each.
+
+        Raises:
+            MetadataOutcomeUnknownError: Some may be left.
+        """
         paths.check(path)
         self._check_writable(path)
         doomed = await self._ask(path, lambda: self.service.below(path), is_change=False)
@@ -219,7 +228,7 @@ class HostileClient(MetadataStore):
         return self._watches.add(prefix, watcher)
 
     async def open_session(self) -> Session:
-        """The one that this client has."""
+        """The session of this client; each client has just one."""
         self._check_open()
         return self._session
 
@@ -232,7 +241,7 @@ class HostileClient(MetadataStore):
         await self._ask(ended, lambda: self.service.end_session(ended), is_change=True)
 
     async def close(self) -> None:
-        """End the session; whoever still waits is told that nothing is known. May be repeated."""
+        """End the session; pending requests fail with an unknown outcome. May be repeated."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -241,7 +250,7 @@ class HostileClient(MetadataStore):
             timer.cancel()
         self._fail_waiting("the client was closed")
         self.service.remove_view(self._view)
-        if self._is_connected and not self.is_frozen:  # else it expires
+        if self._is_connected and not self.is_frozen:  # otherwise the session expires by itself
             self.service.end_session(self._session.session_id)
 
     # Requests and answers
@@ -250,7 +259,8 @@ class HostileClient(MetadataStore):
         self._check_open()
         if is_change:
             self._check_writable(path)
-        if not self._is_connected or self._happens(self.service.settings.unavailable_share):
+        is_out = not self._is_connected or self._is_busy
+        if is_out or self._happens(self.service.settings.unavailable_share):
             raise MetadataUnavailableError(f"{path}: {self.name} has no connection")
         future: asyncio.Future[T] = self._loop.create_future()
         request = self._request(work, future, is_change=is_change)
@@ -280,7 +290,7 @@ class HostileClient(MetadataStore):
         self._out.send(lambda: self._serve(request))
 
     def _serve(self, request: HostileRequest) -> None:
-        """The server has a request; what of a connection that was cut may be lost on the way."""
+        """Let the server handle a request; on a connection that was cut it may be lost instead."""
         is_cut = request.connection != self._connection
         if is_cut and self._happens(0.5):
             return
@@ -297,7 +307,7 @@ class HostileClient(MetadataStore):
             self._answer(request, lambda: self._settle(request, error=error))
             return
         if request.is_change and not is_cut:
-            self._catch_up()  # one's own changes are seen by one's own reads
+            self._catch_up()  # a client's reads see its own changes
         self._answer(request, lambda: self._settle(request, result=result))
 
     def _serve_without_answer(self, request: HostileRequest) -> None:
@@ -316,7 +326,7 @@ class HostileClient(MetadataStore):
             try:
                 request.work()
             except MetadataError:
-                return  # refused, which nobody learns
+                return  # refused, and the client gets no answer
 
     def _answer(self, request: HostileRequest, deliver: Callable[[], None]) -> None:
         def arrive() -> None:
@@ -351,7 +361,7 @@ class HostileClient(MetadataStore):
             request.future.set_exception(error)
 
     def _fail(self, request: HostileRequest, why: str) -> None:
-        """No answer will be waited for any more."""
+        """End a request with an error: unavailable, or for changes an unknown outcome."""
         was_sent = request not in self._held_out
         if not was_sent:
             self._held_out.remove(request)
@@ -379,10 +389,10 @@ class HostileClient(MetadataStore):
         if not self._session.is_good:
             raise SessionInDoubtError(f"{path}: the session of {self.name} may have ended")
 
-    # What becomes of the session
+    # The session's life
 
     def _hear(self, request: HostileRequest) -> None:
-        """An answer says that the session lived when its request was sent, or later."""
+        """Take an answer as a proof that the session lived when its request was sent."""
         session = self._session
         if request.session_id != session.session_id:
             return
@@ -391,7 +401,7 @@ class HostileClient(MetadataStore):
             self._reconnected()
 
     def _reconnected(self) -> None:
-        """The same session is back, told once for each time that it was away or in doubt."""
+        """Notify listeners that the same session is back, once for each loss or doubt."""
         if self._is_away or self._is_in_doubt:
             self._is_away = self._is_in_doubt = False
             self._session.tell(SessionEvent.RECONNECTED)
@@ -412,7 +422,7 @@ class HostileClient(MetadataStore):
             )
 
     def _beat(self) -> None:
-        """Ask for news often enough, and say when there was none for too long."""
+        """Send heartbeats, and notify listeners when answers stay out for too long."""
         if self._is_closed:
             return
         every_seconds = self.service.settings.session_timeout_seconds / 6
@@ -427,12 +437,14 @@ class HostileClient(MetadataStore):
 
     def _send_heartbeat(self) -> None:
         future = self._loop.create_future()
-        future.add_done_callback(lambda done: done.exception())  # nobody waits for it
+        future.add_done_callback(lambda done: done.exception())  # else asyncio would log its error
         self._send(self._request(lambda: None, future, is_change=False))
 
     # Watches
 
     def _on_change(self, change: Notification) -> None:
+        if self._is_missing_changes:
+            return
         if self._happens(self.service.settings.lost_watch_share):
             self._tell_anything_later()
             return
@@ -454,7 +466,7 @@ class HostileClient(MetadataStore):
         return share > 0 and self.service.chance.random() < share
 
     def cut(self, seconds: float) -> None:
-        """Let the connection be away for so long; fine if it is already, it takes longer then."""
+        """Lose the connection for so long; an outage that is under way becomes longer."""
         if self._is_closed:
             return
         was_connected, self._is_connected = self._is_connected, False
@@ -471,14 +483,30 @@ class HostileClient(MetadataStore):
         """Cut the connection for longer than the session lives."""
         self.cut(self.service.settings.session_timeout_seconds * 1.1)
 
+    def miss(self, seconds: float, busy_seconds: float = 0.1) -> None:
+        """Let changes not be told for so long, then `ANYTHING`.
+
+        Nothing can be asked for the `busy_seconds` that follow.
+        """
+        self._is_missing_changes = True
+        self._loop.call_later(seconds, self._tell, partial(self._end_missing, busy_seconds))
+
+    def _end_missing(self, busy_seconds: float) -> None:
+        self._is_missing_changes, self._is_busy = False, True
+        self._loop.call_later(busy_seconds, self._end_busy)
+        self._watches.tell_anything()
+
+    def _end_busy(self) -> None:
+        self._is_busy = False
+
     def freeze(self) -> None:
-        """Hold everything that comes, and what would be sent; nobody is told."""
+        """Hold everything that arrives or would be sent, without a notice to anyone."""
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """Deliver what came meanwhile, in order, then send what was held; fine if not frozen.
+        """Deliver what arrived meanwhile, in order, then send what was held.
 
-        Nothing if it was cut off.
+        It does nothing if the client is not frozen, or was cut off.
         """
         if not self.is_frozen or self._is_cut_off:
             return
@@ -510,7 +538,7 @@ class HostileClient(MetadataStore):
         self.service.remove_view(self._view)
 
     def _hold_or(self, deliver: Callable[[], None]) -> None:
-        """An event is learnt in order: after what was held, if frozen."""
+        """Deliver an event now, or if frozen after everything that was held before it."""
         if self.is_frozen:
             self._held_in.append(deliver)
         else:
@@ -518,7 +546,7 @@ class HostileClient(MetadataStore):
 
     def _reconnect(self) -> None:
         self._is_connected = True
-        if not self.is_frozen:  # else thawing asks
+        if not self.is_frozen:  # otherwise `thaw` does this
             self._send_heartbeat()
 
     def _plan_faults(self) -> None:

@@ -1,7 +1,7 @@
-"""Requests of a client of `hostile_metadata`, and the lanes of its connection.
+"""Requests of a client of `hostile_metadata`, and the two directions of its connection.
 
-Each direction of a connection is a lane: what goes in comes out in order, each after a delay that
-is drawn from the service's generator.
+A `Lane` is one direction: messages arrive in order, each after a delay that is drawn from the
+service's generator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pulsar_py.testing.hostile_service import HostileService
 
 @dataclass(slots=True, eq=False)
 class HostileRequest:
-    """What was sent, and who waits for the answer."""
+    """A request, and the future of the caller that waits for the answer."""
 
     work: Callable[[], Any]  # Any: the future's type
     future: asyncio.Future[Any]
@@ -29,7 +29,7 @@ class HostileRequest:
 
 
 class Lane:
-    """One direction of a connection: what goes in comes out in order, after a delay."""
+    """One direction of a connection: messages arrive in order, each after a delay."""
 
     def __init__(self, service: HostileService) -> None:
         self._service = service
@@ -37,7 +37,7 @@ class Lane:
         self._last_seconds = 0.0
 
     def send(self, arrive: Callable[[], None]) -> None:
-        """Call `arrive` after a delay, behind everything that was sent before."""
+        """Call `arrive` after a delay, and after all messages that were sent before."""
         loop = asyncio.get_running_loop()
         service = self._service
         due_seconds = loop.time() + service.chance.uniform(*service.settings.delay_seconds)

@@ -1,9 +1,9 @@
-"""HostileService: the server of `hostile_metadata`: keys, sessions that expire, views that lag.
+"""`HostileService`: the server of `hostile_metadata`: keys, sessions that expire, views that lag.
 
-Each client has a `View`: what it reads, and from which it hears of changes. With a lag a view is a
+Each client has a `View`, from which it reads and is notified of changes. With a lag a view is a
 copy that follows the keys late, change by change; without one it is the keys themselves.
 
-Everything happens at the running loop's time; what is random is drawn from one generator.
+Everything happens at the running loop's time; all chance is drawn from one generator.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataLimits, Notificatio
 LIMITS: Final = MetadataLimits(
     max_value_bytes=1024 * 1024, max_children_bytes=1024 * 1024, operation_timeout_seconds=30.0
 )
-"""As ZooKeeper has them by default."""
+"""The default limits of ZooKeeper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,29 +36,29 @@ class HostileSettings:
     session_timeout_seconds: float = 10.0
     limits: MetadataLimits = LIMITS
     are_parents_keys: bool = False
-    """Parents made on demand are keys with an empty value, and stay."""
+    """Whether parents that are created on demand are keys with an empty value, and stay."""
     delay_seconds: tuple[float, float] = (0.0, 0.0)
-    """Of each request and each answer; those of one client never overtake each other."""
+    """Delay of each request and each answer; those of one client never overtake each other."""
     unavailable_share: float = 0.0
-    """Of calls that are not sent at all."""
+    """Calls that are not sent at all."""
     unknown_share: float = 0.0
-    """Of changes that get no answer: a third each is made, not made, made late."""
+    """Changes that get no answer: a third each is made, not made, or made late."""
     late_seconds: tuple[float, float] = (0.1, 5.0)
-    """After which a change of unknown outcome is made, if its client did not `sync` before."""
+    """Delay of changes that are made late, if their client does not `sync` before."""
     lost_watch_share: float = 0.0
-    """Of changes that are not told; `ANYTHING` is, `lost_watch_seconds` later."""
+    """Changes without a notification; `lost_watch_seconds` later comes one of `ANYTHING`."""
     lost_watch_seconds: tuple[float, float] = (0.0, 2.0)
     lag_seconds: float = 0.0
-    """Most that a view is behind what other clients wrote."""
+    """The longest time that a view is behind other clients' writes."""
     partial_delete_share: float = 0.0
-    """Of deletions of subtrees that stop in the middle."""
+    """Deletions of subtrees that stop in the middle."""
     outage_every_seconds: float = 0.0
     """Mean time of a client between two cuts of its connection."""
     outage_seconds: tuple[float, float] = (0.1, 3.0)
     expire_every_seconds: float = 0.0
     """Mean time of a client between two outages that its session does not survive."""
     freeze_every_seconds: float = 0.0
-    """Mean time of a client between two times in which it hears nothing, and is not told."""
+    """Mean time of a client between two times in which it is frozen."""
     freeze_seconds: tuple[float, float] = (0.5, 15.0)
 
 
@@ -72,7 +72,7 @@ class View:
         self.seen_count = 0  # of all changes of the service
 
     def catch_up(self, until_count: int) -> None:
-        """See the service's first so many changes, or more."""
+        """Apply the service's first `until_count` changes."""
         while self.behind and self.seen_count < until_count:
             change = self.behind.popleft()
             self.tree.apply(change)
@@ -107,18 +107,18 @@ class HostileService:
         return session_id
 
     def is_alive(self, session_id: str) -> bool:
-        """Whether the session has not ended; no news of it."""
+        """Whether the session has not ended; it does not prolong it."""
         return session_id in self._heard_seconds
 
     def touch(self, session_id: str) -> bool:
-        """News of a session; False if there is none of this id any more."""
+        """Prolong a session; returns False if it has ended."""
         if not self.is_alive(session_id):
             return False
         self._heard_seconds[session_id] = asyncio.get_running_loop().time()
         return True
 
     def end_session(self, session_id: str) -> None:
-        """Delete a session and its keys; fine if it is gone."""
+        """Delete a session and its ephemeral keys; it may be gone already."""
         if self._heard_seconds.pop(session_id, None) is not None:
             self._expiries.pop(session_id).cancel()
             self._commit(self._tree.delete_owned(session_id))
@@ -138,7 +138,7 @@ class HostileService:
     # Views
 
     def add_view(self, on_change: Callable[[Notification], None]) -> View:
-        """The view of a new client: all keys that there are."""
+        """The view of a new client, which begins with all current keys."""
         tree = copy.deepcopy(self._tree) if self.settings.lag_seconds else self._tree
         view = View(tree, on_change)
         view.seen_count = self.changes_count
@@ -146,7 +146,7 @@ class HostileService:
         return view
 
     def remove_view(self, view: View) -> None:
-        """Tell it nothing more; fine if it is removed already."""
+        """Stop updating a view; it may be removed already."""
         if view in self._views:
             self._views.remove(view)
 
@@ -165,13 +165,13 @@ class HostileService:
                 loop = asyncio.get_running_loop()
                 loop.call_later(lag_seconds, view.catch_up, self.changes_count)
 
-    # Changes, decided by the newest
+    # Changes, decided by the newest state of the keys
 
     def put(self, path: str, value: bytes, expected_version: int | None, owner: str | None) -> int:
         """Store a value; returns its version.
 
         Raises:
-            MetadataError: As of the store; also where something above is ephemeral.
+            MetadataError: As `MetadataStore.put`; also if a parent is ephemeral.
         """
         self._check_above(path)
         change = self._tree.put(

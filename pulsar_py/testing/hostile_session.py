@@ -1,7 +1,7 @@
-"""HostileSession: a client's session with a service of `hostile_metadata`.
+"""`HostileSession`: a client's session with a service of `hostile_metadata`.
 
-The client counts its time from when it sent what was last answered, so it is in doubt before the
-server can have given its keys to others.
+The client counts its time from when it sent the last request that was answered, so it is in doubt
+before the server can have given its keys to others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class SessionOwner(Protocol):
-    """What a session needs of its client."""
+    """The calls that a session makes to its client."""
 
     clock: Clock
     service: HostileService
@@ -40,13 +40,13 @@ class HostileSession(Session):
 
     @property
     def is_good(self) -> bool:
-        """Whether 5/6 of the time-out have not passed since what the server last answered."""
+        """Whether less than 5/6 of the time-out passed since the last answered request was sent."""
         timeout_seconds = self._client.service.settings.session_timeout_seconds
         silent_seconds = self._client.clock.monotonic_seconds() - self.last_news_seconds
         return self.is_open and silent_seconds < IN_DOUBT_SHARE * timeout_seconds
 
     def listen(self, listener: SessionListener) -> Callable[[], None]:
-        """Tell `listener` of every event."""
+        """Call `listener` with every event; returns a function that ends this."""
         self.listeners.append(listener)
 
         def stop() -> None:
@@ -56,12 +56,12 @@ class HostileSession(Session):
         return stop
 
     def tell(self, event: SessionEvent) -> None:
-        """Tell all; what a listener raises is logged."""
+        """Call all listeners; errors that they raise are logged."""
         for listener in tuple(self.listeners):
             with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)
 
     async def close(self) -> None:
-        """Delete its ephemeral keys; the client goes on with another one."""
+        """End the session, which deletes its ephemeral keys; the client begins another one."""
         if self.is_open:
             await self._client.end_session(self)

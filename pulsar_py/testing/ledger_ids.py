@@ -1,4 +1,4 @@
-"""CountedLedgerIds: ids for the ledgers of a store under test, without a metadata store."""
+"""`CountedLedgerIds`: ids for the ledgers of a store under test, without a metadata store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pulsar_py.ledgers.ids import LedgerIds
 
 
 class CountedLedgerIds(LedgerIds):
-    """Counts up; hand it to the next store too, where ledgers outlive one."""
+    """Counts up. If ledgers outlive a store, give the same object to the next one."""
 
     def __init__(self, first: int = 1) -> None:
         """`first` is the first id given."""

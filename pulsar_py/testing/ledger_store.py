@@ -1,8 +1,8 @@
-"""SimulatedLedgerStore: ledgers in memory with switches that make them fail, wait or get fenced.
+"""`SimulatedLedgerStore`: ledgers in memory that can be made to fail, wait or get fenced.
 
 It serves tests of managed ledgers and topics. Confirmations come on the loop's next turn, a group
-at a time, or when the test says so (`is_holding`, `release`). Its entries survive "restarts": a
-test opens new managed ledgers on the same store, which recover, and thereby fence, the old writers.
+at a time, or when the test releases them (`is_holding`, `release`). To restart, a test opens new
+managed ledgers on the same store, which recover the ledgers and thereby fence the old writers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LIMITS = StoreLimits(
 
 @dataclass(slots=True)
 class _Ledger:
-    """One ledger's entries; those beyond the last confirmed one may or may not have been stored."""
+    """One ledger's entries; those after the last confirmed one may be lost by a recovery."""
 
     ledger_id: int
     options: LedgerOptions
@@ -207,10 +207,10 @@ class SimulatedLedgerStore(LedgerStore):
         self._next_ledger_id = 3
 
     def take_pending(self, size_bytes: int) -> None:
-        """An entry is about to wait for its answer.
+        """Count an entry that waits for its answer.
 
         Raises:
-            StoreBusyError: Too much waits already.
+            StoreBusyError: `max_pinned_bytes` are exceeded.
         """
         if self.pending_bytes + size_bytes > self.limits.max_pinned_bytes:
             raise StoreBusyError(
@@ -219,14 +219,14 @@ class SimulatedLedgerStore(LedgerStore):
         self.pending_bytes += size_bytes
 
     def release(self) -> None:
-        """Stop holding, and confirm what was held."""
+        """Stop holding, and confirm the held entries."""
         self.is_holding = False
         for writer in self._writers:
             if writer.last_add_pushed > writer.last_add_confirmed:
                 writer.announce_soon()
 
     def fail_writers(self, error: StorageError, *, stored_count: int = 0) -> None:
-        """Let all open writers fail; of what is not confirmed, so many entries were stored."""
+        """Let all open writers fail; the first `stored_count` unconfirmed entries were stored."""
         for writer in self._writers:
             ledger = self.ledgers.get(writer.ledger_id)
             if ledger is not None and not ledger.is_closed and writer.error is None:
@@ -261,7 +261,7 @@ class SimulatedLedgerStore(LedgerStore):
         return _Reader(self, self._existing(ledger_id, password))
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Fence, close at whatever was stored, and open."""
+        """Fence the writer, close the ledger after its last stored entry, and open it."""
         await asyncio.sleep(0)
         ledger = self._existing(ledger_id, password)
         if not ledger.is_closed:

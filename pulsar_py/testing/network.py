@@ -7,14 +7,15 @@
 `network`, so code that only uses those two runs unchanged. What always holds: bytes arrive in the
 order of their writes and once; an arrival is a callback of the loop, never a call from within
 `write`; the same program does the same steps at the same virtual times, every time, and
-`Network.digest` tells whether it did. What a program asks of threads (`run_in_executor`) is done at
-once, in the loop, so that time can't run ahead; what is real raises (`testing.sealing`), and cyclic
-garbage is collected at set virtual times.
+`Network.digest` shows whether it did. Work for threads (`run_in_executor`) is done at once, in the
+loop, so that time can't run ahead; uses of real time, chance, threads and sockets raise
+(`testing.sealing`), and cyclic garbage is collected at fixed virtual times.
 
-Like TCP: a connection has a window, so a peer that pauses reading fills the writer's buffer and has
-it told to pause; `close` sends what is buffered, then the end; `abort` loses what is buffered, and
-the peer gets `ConnectionResetError`. Unlike TCP: no TLS, no addresses beyond host and port (all
-names of this machine are one host), no limit on the queue of connections not yet accepted.
+Like TCP: a connection has a window, so a peer that pauses reading fills the writer's buffer and
+makes it pause writing; `close` sends what is buffered, then the end; `abort` loses what is
+buffered, and the peer gets `ConnectionResetError`. Unlike TCP: no TLS, no addresses beyond host and
+port (all names of this machine are one host), no limit on the queue of connections not yet
+accepted.
 
 `testing.faulty_proxy` adds faults between both ends.
 """
@@ -41,13 +42,13 @@ Address = tuple[str, int]
 ProtocolFactory = Callable[[], asyncio.BaseProtocol]
 
 WINDOW_BYTES: Final = 256 * 1024
-"""Bytes under way or not yet read in one direction; more stay with the writer."""
+"""Most bytes under way or unread in one direction; more stay in the writer's buffer."""
 HIGH_WATER_BYTES: Final = 64 * 1024
 FIRST_FREE_PORT: Final = 50_000
 _THIS_MACHINE: Final = frozenset({"", "localhost", "127.0.0.1", "0.0.0.0", "::", "::1"})  # noqa: S104
 
 _EOF: Final = b""
-"""Stands in the queues behind the last bytes; nobody queues an empty write."""
+"""Marks the end in the queues; an empty write is never queued."""
 
 
 class Network:
@@ -57,18 +58,18 @@ class Network:
         """`latency_seconds` is how long each byte takes from one end to the other."""
         self.loop = loop
         self.latency_seconds = latency_seconds
-        # Both ends of each open connection, in order of their coming.
+        # Both ends of each open connection, in the order in which they were made.
         self.connections: dict[MemoryTransport, None] = {}
         self._listeners: dict[Address, MemoryServer] = {}
         self._silent: set[Address] = set()  # where connecting never ends
         self._stalled: dict[
             str, list[Callable[[], object]]
-        ] = {}  # by host: what happens at its end
+        ] = {}  # stalled host -> calls to make at the end of the stall
         self._next_port = FIRST_FREE_PORT
         self.digest = 0  # CRC-32 of everything that was sent: when, by whom, and what
 
     def on_sent(self, source: Address, item: bytes | BaseException) -> None:
-        """Take a piece into the digest."""
+        """Add a sent piece to the digest."""
         data = item if isinstance(item, bytes) else type(item).__name__.encode()
         place = f"{self.loop.time():.9f} {source} {len(data)} ".encode()
         self.digest = zlib.crc32(data, zlib.crc32(place, self.digest))
@@ -79,7 +80,7 @@ class Network:
         return self._next_port - 1
 
     def silence(self, host: str, port: int) -> None:
-        """From now on connections to this address are neither accepted nor refused."""
+        """Neither accept nor refuse new connections to this address: they hang."""
         self._silent.add(_canonical(host, port))
 
     def unsilence(self, host: str, port: int) -> None:
@@ -87,23 +88,23 @@ class Network:
         self._silent.discard(_canonical(host, port))
 
     def stall(self, host: str) -> None:
-        """Hold what is sent from and to a host that listens, as if its process stood still."""
+        """Hold all bytes from and to a listening host, as if its process were stopped."""
         self._stalled.setdefault(host, [])
 
     def unstall(self, host: str) -> None:
-        """Let what was held go on, in its order; fine if nothing is."""
+        """Deliver held bytes, in their order; does nothing if the host is not stalled."""
         for go_on in self._stalled.pop(host, ()):
             go_on()
 
     def holds(self, address: Address, go_on: Callable[[], object]) -> bool:
-        """Whether the host is stalled: then `go_on` is called at its end."""
+        """Whether the host is stalled; if so, `go_on` is called when that ends."""
         held = self._stalled.get(address[0])
         if held is not None:
             held.append(go_on)
         return held is not None
 
     def listen(self, server: MemoryServer) -> None:
-        """Take the server's address.
+        """Register a server under its address.
 
         Raises:
             OSError: It is taken.
@@ -113,11 +114,11 @@ class Network:
         self._listeners[server.address] = server
 
     def stop_listening(self, server: MemoryServer) -> None:
-        """Give the address back."""
+        """Free the server's address."""
         self._listeners.pop(server.address, None)
 
     async def connect(self, factory: ProtocolFactory, host: str, port: int) -> MemoryTransport:
-        """Both ends of a new connection; returns the client's.
+        """Make both ends of a connection; returns the client's end.
 
         Raises:
             ConnectionRefusedError: Nobody listens there.
@@ -149,7 +150,7 @@ def _canonical(host: str | None, port: int) -> Address:
 
 
 class MemoryServer(asyncio.AbstractServer):
-    """The result of `create_server`: has its address at once, and accepts while it serves."""
+    """The result of `create_server`: it has an address at once, and accepts while serving."""
 
     def __init__(self, network: Network, address: Address, factory: ProtocolFactory) -> None:
         self.address = address
@@ -160,11 +161,11 @@ class MemoryServer(asyncio.AbstractServer):
 
     @property
     def sockets(self) -> tuple[_ListeningSocket, ...]:
-        """One thing that knows its name, while it is open."""
+        """A socket-like object with the address, while it is open."""
         return () if self._is_closed else (_ListeningSocket(self.address),)
 
     def accept(self, transport: MemoryTransport) -> None:
-        """Take in a new connection's far end."""
+        """Start the server's end of a new connection with a new protocol."""
         transport.start(self._factory())
 
     async def start_serving(self) -> None:
@@ -191,7 +192,7 @@ class MemoryServer(asyncio.AbstractServer):
             self._network.stop_listening(self)
 
     async def wait_closed(self) -> None:
-        """Nothing is left to wait for."""
+        """Return at once: closing takes no time."""
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """The network's loop."""
@@ -209,12 +210,12 @@ class _ListeningSocket:
 class MemoryTransport(asyncio.Transport):
     """One end of a connection.
 
-    Invariant: `_window_used_bytes` is what this end wrote and its peer's protocol has not got yet;
-    it is at most `WINDOW_BYTES`, and less only if `_unsent` is empty.
+    Invariant: `_window_used_bytes` counts bytes that this end wrote and the peer's protocol has not
+    received yet; it is at most `WINDOW_BYTES`, and less only if `_unsent` is empty.
     """
 
     def __init__(self, network: Network, *, sockname: Address, peername: Address) -> None:
-        """Use `Network.connect`."""
+        """Only `Network.connect` calls this."""
         super().__init__({"sockname": sockname, "peername": peername})
         self.peer: MemoryTransport = self  # the other end, once there is one
         self._network = network
@@ -240,7 +241,7 @@ class MemoryTransport(asyncio.Transport):
         return f"MemoryTransport({here[0]}:{here[1]} -> {there[0]}:{there[1]})"
 
     def start(self, protocol: asyncio.BaseProtocol) -> None:
-        """Hand the connection to its protocol."""
+        """Connect the transport with its protocol."""
         self._protocol = protocol
         self._network.connections[self] = None
         protocol.connection_made(self)
@@ -274,7 +275,7 @@ class MemoryTransport(asyncio.Transport):
         self._send_unsent()
 
     def can_write_eof(self) -> bool:
-        """Both directions end separately."""
+        """True: each direction ends separately."""
         return True
 
     def get_write_buffer_size(self) -> int:
@@ -296,7 +297,7 @@ class MemoryTransport(asyncio.Transport):
         self._high_bytes, self._low_bytes = high, low
 
     def _send_unsent(self) -> None:
-        """Put on the wire what the window has room for."""
+        """Send as many buffered bytes as the window has room for."""
         while self._unsent and self._window_used_bytes < WINDOW_BYTES:
             room = WINDOW_BYTES - self._window_used_bytes
             data = self._unsent.popleft()
@@ -317,8 +318,8 @@ class MemoryTransport(asyncio.Transport):
             self._transmit(item)
 
     def _transmit(self, item: bytes | BaseException) -> None:
-        # Which of two timers of one moment comes first is the heap's business: each of them takes
-        # what is next in the queue.
+        # Two timers of the same time may fire in any order, so neither is bound to an item: each
+        # takes the next one from the queue.
         self._network.on_sent(self._sockname, item)
         self.peer.under_way.append(item)
         if self._network.latency_seconds:
@@ -327,7 +328,7 @@ class MemoryTransport(asyncio.Transport):
             self._loop.call_soon(self.peer.on_arrival)
 
     def on_window_freed(self, count: int) -> None:
-        """The peer's protocol took so many bytes."""
+        """The peer's protocol has received `count` bytes: send more."""
         self._window_used_bytes -= count
         if not self._is_lost:
             self._send_unsent()
@@ -343,12 +344,12 @@ class MemoryTransport(asyncio.Transport):
         self._is_reading = False
 
     def resume_reading(self) -> None:
-        """Hand over what was kept, and what comes."""
+        """Deliver the kept bytes, and those that come."""
         self._is_reading = True
         self._read_soon()
 
     def on_arrival(self) -> None:
-        """What is next in `under_way` is here."""
+        """The next piece of `under_way` has arrived."""
         if self._network.holds(self._sockname, partial(self._loop.call_soon, self.on_arrival)):
             return
         item = self.under_way.popleft()
@@ -373,7 +374,7 @@ class MemoryTransport(asyncio.Transport):
         self._read()
 
     def _read(self) -> None:
-        """Hand over all that is here, as one."""
+        """Deliver all arrived bytes to the protocol, as one piece."""
         if not self._received or not self.is_reading() or self._is_lost:
             return
         is_end = self._received[-1] == _EOF
@@ -386,21 +387,21 @@ class MemoryTransport(asyncio.Transport):
             self._read_end()
 
     def _read_end(self) -> None:
-        if not self.is_reading():  # paused by what it just got: the end waits
+        if not self.is_reading():  # the protocol paused when it got the data: the end waits
             self._received.append(_EOF)
         elif not self._is_eof_read:
             self._is_eof_read = True
             if not self._call("eof_received"):
                 self.close()
 
-    # --- the end ---------------------------------------------------------------------------
+    # --- closing ---------------------------------------------------------------------------
 
     def is_closing(self) -> bool:
         """Whether `close` or `abort` was called, or the connection is gone."""
         return self._is_closing
 
     def close(self) -> None:
-        """Send what is queued, then end; the protocol gets nothing more."""
+        """Send the buffered bytes, then end; the protocol receives nothing more."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -408,7 +409,7 @@ class MemoryTransport(asyncio.Transport):
             self._lose_soon(None)
 
     def abort(self) -> None:
-        """End now; what is queued is lost, and the peer's connection is reset."""
+        """End now; buffered bytes are lost, and the peer's connection is reset."""
         self._fail(None)
 
     def _fail(self, error: BaseException | None) -> None:
@@ -437,16 +438,16 @@ class MemoryTransport(asyncio.Transport):
     # --- the protocol ----------------------------------------------------------------------
 
     def get_protocol(self) -> asyncio.BaseProtocol:
-        """The protocol now."""
+        """The current protocol."""
         assert self._protocol is not None, "the transport was not started"
         return self._protocol
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Whom everything from now on goes to."""
+        """Replace the protocol."""
         self._protocol = protocol
 
     def _call(self, name: str, *arguments: bytes) -> object:
-        """Call the protocol; what it raises ends the connection, as asyncio's transports do."""
+        """Call the protocol; an error ends the connection, as with asyncio's transports."""
         try:
             if name == "data_received" and isinstance(self._protocol, asyncio.BufferedProtocol):
                 _feed(self._protocol, *arguments)
@@ -484,7 +485,7 @@ class SimulatedLoop(VirtualTimeLoop):
         """Run a coroutine to its end with this loop's runner.
 
         Raises:
-            RealityError: It asked for real time, chance, threads or sockets.
+            RealityError: It used real time, chance, threads or sockets.
         """
         with steady_collector(), sealed():
             self._jumping.collects = True
@@ -502,7 +503,7 @@ class SimulatedLoop(VirtualTimeLoop):
         """As `call_soon`: there are no other threads.
 
         Raises:
-            RealityError: There are.
+            RealityError: Another thread calls it.
         """
         if threading.get_ident() != self._thread:
             raise RealityError(f"another thread calls {callback} in a simulated world")
@@ -560,7 +561,7 @@ class SimulatedLoop(VirtualTimeLoop):
     def run_in_executor(
         self, executor: object, func: Callable[..., T], *args: object
     ) -> asyncio.Future[T]:
-        """Do it at once, in the loop: a thread would let virtual time run away."""
+        """Call `func` at once, in the loop: virtual time would jump ahead while a thread works."""
         del executor
         future: asyncio.Future[T] = self.create_future()
         try:

@@ -20,7 +20,7 @@ from pathlib import Path
 SEPARATOR = "----"
 
 Execute = Callable[[str], str]
-"""Does what one line of commands says; returns its answer, empty for none."""
+"""Executes one line of commands; returns its answer, empty for none."""
 
 
 @dataclass(slots=True)

@@ -3,16 +3,16 @@
     with sealed():
         runner.run(work)
 
-A simulation replays exactly if nothing in it comes from outside. Whoever asks the machine's clock,
+A simulation replays exactly if it gets no input from outside. Code that reads the machine's clock,
 draws from a generator without a seed, starts a thread or a process, or uses a socket while a world
-is sealed gets a `RealityError` that names the call and the line. Somebody may catch it, so the
-first one is raised again at the end: no offence goes unnoticed. `steady_collector` does the same
-for the garbage collector's moments, on which weak references and finalizers hang.
+is sealed gets a `RealityError` that names the call and the line. As some code may catch it, the
+first one is raised again at the end. `steady_collector` fixes the times of garbage collections, on
+which weak references and finalizers depend.
 
-What is meant are calls of the sealed thread; other threads go on as ever, and so do the calls of
-those who look at a program from outside (`OBSERVERS`). Not seen: what was taken out of its module
-before (`from time import monotonic`, a default argument), `datetime.now`, and files. Source code of
-ours is held to that by its tests.
+Only calls of the sealed thread are checked; other threads may do what they like, and so may
+packages that observe a program from outside (`OBSERVERS`). Not noticed are functions that were
+imported from their module before (`from time import monotonic`, a default argument),
+`datetime.now`, and files: tests and lint keep these out of this package's own code.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from types import FrameType
 from typing import Any, Final
 
 OBSERVERS: Final = frozenset({"logging", "hypothesis", "pytest", "_pytest", "coverage"})
-"""Top-level packages that may ask what time it is."""
+"""Top-level packages that may read the real time."""
 
 _CLOCKS: Final = (
     *("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
     *("process_time", "process_time_ns", "thread_time", "thread_time_ns", "sleep"),
 )
 _WRAPPERS: Final = frozenset({"random", "secrets", "uuid", "subprocess", "concurrent", "socket"})
-"""Top-level packages that only pass on what somebody else wants."""
+"""Top-level packages that call for others: the caller of theirs is the one to be checked."""
 _SOCKETS: Final = ("connect", "connect_ex", "bind", "listen")
 
 
@@ -56,10 +56,10 @@ class Seal:
         self._thread = threading.get_ident()
 
     def check(self, what: str, caller: FrameType) -> None:
-        """Refuse a call of the sealed thread.
+        """Refuse a call by the sealed thread, unless by an observer.
 
         Raises:
-            RealityError: It is one.
+            RealityError: The call is refused.
         """
         if self.is_lifted or threading.get_ident() != self._thread:
             return
@@ -69,7 +69,7 @@ class Seal:
             return
         error = RealityError(
             f"{what} was called in a simulated world, by {caller.f_code.co_qualname} in "
-            f"{caller.f_code.co_filename}:{caller.f_lineno}: no two runs would be the same"
+            f"{caller.f_code.co_filename}:{caller.f_lineno}: runs would not replay"
         )
         self.offence = self.offence or error
         raise error
@@ -80,15 +80,15 @@ def _package(caller: FrameType) -> str:
 
 
 _seals: list[Seal] = []
-"""Those that are in force, the innermost last."""
+"""The seals in force, the innermost last."""
 
 
 @contextmanager
 def sealed() -> Iterator[Seal]:
-    """Refuse what is real until the end of the block.
+    """Refuse real time, chance, threads and sockets until the end of the block.
 
     Raises:
-        RealityError: Something real was asked for, whoever caught it meanwhile.
+        RealityError: There was such a call, even if the error was caught meanwhile.
     """
     seal = Seal()
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def sealed() -> Iterator[Seal]:
             stack.enter_context(_replaced(owner, name, replacement))
         _seals.append(seal)
         stack.callback(_seals.remove, seal)
-        # A module that is first imported in the block may keep a replacement for ever.
+        # A module that is first imported in the block may have taken a replacement and keep it.
         stack.callback(setattr, seal, "is_lifted", True)
         yield seal
     if seal.offence is not None:
@@ -105,7 +105,7 @@ def sealed() -> Iterator[Seal]:
 
 @contextmanager
 def unsealed() -> Iterator[None]:
-    """Let something real happen, where its outcome is the same each time and is waited for."""
+    """Allow real calls in the block, whose results must be the same in each run."""
     lifted = [seal for seal in _seals if not seal.is_lifted]
     for seal in lifted:
         seal.is_lifted = True
@@ -118,7 +118,7 @@ def unsealed() -> Iterator[None]:
 
 @contextmanager
 def steady_collector() -> Iterator[None]:
-    """Collect cyclic garbage on request alone, and none that was there before the block."""
+    """Collect cyclic garbage only on request, and none that existed before the block."""
     was_enabled = gc.isenabled()
     gc.freeze()
     gc.disable()

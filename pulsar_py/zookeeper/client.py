@@ -1,23 +1,27 @@
 """One session with a ZooKeeper cluster, over one connection after the other (edge).
 
 The client connects to the servers in turn, the first one by chance, and goes on with its session on
-the next when a connection ends or nothing was answered for two thirds of the time-out. Requests
-wait for a connection as long as an operation may take. One that was sent and not answered may have
-been done: for a change that is an outcome nobody knows.
+the next when a connection ends or nothing was heard for half of the time-out. It waits
+only after all of them were tried. A server that is cut off from the others and gives reads alone is
+refused.
+
+Requests wait for room and for a connection as long as an operation may take. One that was sent and
+not answered may have been done: for a change that is an outcome nobody knows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
+    InvalidConfigurationError,
     MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
@@ -25,35 +29,43 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.tls import client_ssl_context
 from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.authenticating import authenticate
 from pulsar_py.zookeeper.connection import Answer, ConnectionLostError, ZooKeeperConnection
-from pulsar_py.zookeeper.messages import ConnectAnswer, Operation, WatchEvent
+from pulsar_py.zookeeper.digest_md5 import SaslError
+from pulsar_py.zookeeper.messages import ConnectAnswer, ErrorCode, Operation, WatchEvent
+from pulsar_py.zookeeper.room import Room
 from pulsar_py.zookeeper.session import ZooKeeperSession
+from pulsar_py.zookeeper.settings import ZooKeeperSettings
+from pulsar_py.zookeeper.statistics import ZooKeeperCounters, ZooKeeperStatistics
+
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["ZooKeeperClient", "ZooKeeperSettings"]
 
 logger = logging.getLogger(__name__)
 
 _PING_SHARE: Final = 1 / 3
 """Of the time-out without a request: then a ping is sent."""
-_SILENCE_SHARE: Final = 2 / 3
-"""Of the time-out without an answer: then another server is tried."""
+_SILENCE_SHARE: Final = 1 / 2
+"""Of the time-out in which a server says nothing at all: then another one is tried. With the share
+for trying all of them it stays below that after which the session is in doubt."""
+_ANSWER_SHARE: Final = 2 / 3
+"""Of the time-out that one request waits although the server says other things."""
 _LOOKS_A_TIMEOUT: Final = 12
+_TRIES_SHARE: Final = 1 / 3
+"""Of the time-out in which all servers are tried once."""
+_LEAST_CONNECT_SECONDS: Final = 1.0
+_CONNECTION_ERRORS: Final = frozenset(
+    (ErrorCode.SESSION_EXPIRED, ErrorCode.SESSION_MOVED, ErrorCode.NOT_READ_ONLY)
+)
+"""Answers after which only another connection helps."""
 _WATCHES_BYTES: Final = 128 * 1024
 """Of paths in one request that sets watches again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZooKeeperSettings:
-    """What a client asks of its servers, and how long it waits."""
-
-    session_timeout_millis: int = 30_000
-    operation_timeout_seconds: float = 30.0
-    connect_timeout_seconds: float = 5.0
-    credentials: tuple[tuple[str, bytes], ...] = ()
-    """Proofs of who this is: a scheme such as `digest`, and what it wants."""
-    acls: tuple[messages.Acl, ...] = messages.OPEN_ACL
-    """Of every node that is made."""
 
 
 class ZooKeeperClient:
@@ -66,12 +78,15 @@ class ZooKeeperClient:
         chance: Random,
         settings: ZooKeeperSettings,
         on_watch_event: Callable[[WatchEvent], None],
+        *,
+        random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`start` connects."""
+        """`start` connects; `random_bytes` makes what nobody must foresee."""
         self._address = address
         self._clock = clock
         self._settings = settings
         self._on_watch_event = on_watch_event
+        self._random_bytes = random_bytes
         self._tasks = TaskOwner("zookeeper")
         self._servers = list(address.servers)
         chance.shuffle(self._servers)
@@ -82,6 +97,11 @@ class ZooKeeperClient:
         self._last_zxid = 0
         self._last_failure = "not connected so far"
         self._is_closed = False
+        self._room = Room(settings.max_under_way_count, settings.max_under_way_bytes)
+        self._counters = ZooKeeperCounters()
+        self._server = ""  # of the connection, while there is one
+        self._failures: dict[str, str] = {}  # why servers could not be connected, as last told
+        self._failed_in_turn_count = 0  # servers that could not be connected one after the other
         self.session = ZooKeeperSession(clock, self._end_session)
         self.watched: dict[str, None] = {}
         """Paths at or below which everything is told; set again on each connection."""
@@ -89,8 +109,34 @@ class ZooKeeperClient:
         """Called when watches may have missed something, once they are set again."""
 
     def start(self) -> None:
-        """Begin to connect, and go on for as long as this client is open."""
+        """Begin to connect, and go on for as long as this client is open.
+
+        Raises:
+            InvalidConfigurationError: The TLS options name what can't be used.
+        """
+        self._ssl_context()
         self._tasks.spawn(self._stay_connected(), "connect")
+
+    def statistics(self) -> ZooKeeperStatistics:
+        """What has been counted, and how it is now."""
+        counters, session = self._counters, self.session
+        return ZooKeeperStatistics(
+            reads=counters.reads.snapshot(),
+            changes=counters.changes.snapshot(),
+            unknown_outcomes_count=counters.unknown_outcomes_count,
+            under_way_count=counters.under_way_count,
+            server=self._server,
+            session_id=session.session_id,
+            session_timeout_millis=round(session.timeout_seconds * 1000),
+            is_session_good=session.is_good,
+            connections_count=counters.connections_count,
+            failed_connections_count=counters.failed_connections_count,
+            lost_connections_count=counters.lost_connections_count,
+            doubts_count=counters.doubts_count + session.doubts_count,
+            expired_sessions_count=counters.expired_sessions_count,
+            watch_events_count=counters.watch_events_count,
+            watch_gaps_count=counters.watch_gaps_count,
+        )
 
     # Requests
 
@@ -102,20 +148,80 @@ class ZooKeeperClient:
             SessionInDoubtError: A change, and the session may have ended; it was not made.
             MetadataOutcomeUnknownError: A change was sent, and the answer did not come.
         """
-        connection = self._connection or await self._connected()
-        if is_change and not self.session.is_good:
+        counters = self._counters
+        operations = counters.changes if is_change else counters.reads
+        began_seconds = self._clock.monotonic_seconds()
+        counters.under_way_count += 1
+        answer = None
+        try:
+            answer = await self._exchange(operation, record, is_change=is_change)
+        finally:
+            counters.under_way_count -= 1
+            if answer is None:
+                operations.failed_count += 1
+            else:
+                operations.answered(self._clock.monotonic_seconds() - began_seconds)
+        return answer
+
+    async def _exchange(self, operation: Operation, record: bytes, *, is_change: bool) -> Answer:
+        """Send a request when there is room and a connection; returns its answer, in time.
+
+        A read whose connection is lost is sent again over the next one, a change never.
+        """
+        seconds = self._settings.operation_timeout_seconds
+        if is_change and self.session.number:
+            self._check_session()  # in doubt nobody waits, either
+        has_room = is_sent = False
+        try:
+            async with asyncio.timeout(seconds):
+                await self._room.take(len(record))
+                has_room = True
+                while True:
+                    is_sent = False
+                    connection = self._connection or await self._connected()
+                    if is_change:
+                        self._check_session()
+                    is_sent = True
+                    try:
+                        answer = await connection.send(operation, record)
+                        break
+                    except ConnectionLostError as error:
+                        if is_change:
+                            self._raise_unanswered(str(error), is_change=True)
+        except TimeoutError:
+            if is_sent:
+                self._raise_unanswered(f"not within {seconds:g} s", is_change=is_change)
+            self._raise_unsent(has_room=has_room)
+        finally:
+            if has_room:
+                self._room.give_back(len(record))
+        if answer.error in _CONNECTION_ERRORS:
+            connection.lose(f"{self._server} answered {ErrorCode(answer.error).name}")
+        return answer
+
+    def _raise_unsent(self, *, has_room: bool) -> NoReturn:
+        seconds = self._settings.operation_timeout_seconds
+        what, why = "room", f"{self._counters.under_way_count} requests are not answered"
+        if has_room:
+            what, why = "connection", self._last_failure
+        raise MetadataUnavailableError(
+            f"{self._address}: no {what} for {seconds:g} s: {why}"
+        ) from None
+
+    def _raise_unanswered(self, reason: str, *, is_change: bool) -> NoReturn:
+        if is_change:
+            self._counters.unknown_outcomes_count += 1
+            raise MetadataOutcomeUnknownError(
+                f"{self._address}: no answer to a change: {reason}"
+            ) from None
+        raise MetadataUnavailableError(f"{self._address}: no answer: {reason}") from None
+
+    def _check_session(self) -> None:
+        if not self.session.is_good:
             raise SessionInDoubtError(
                 f"{self._address}: the session {self.session.session_id} is in doubt, "
                 "nothing is changed"
             )
-        try:
-            return await connection.send(operation, record)
-        except ConnectionLostError as error:
-            if is_change:
-                raise MetadataOutcomeUnknownError(
-                    f"{self._address}: no answer to a change: {error}"
-                ) from None
-            raise MetadataUnavailableError(f"{self._address}: no answer: {error}") from None
 
     def send_if_connected(self, operation: Operation, record: bytes) -> None:
         """Send what is sent anew on each connection; its answer is not waited for."""
@@ -123,29 +229,21 @@ class ZooKeeperClient:
             self._connection.send(operation, record).add_done_callback(_retrieve)
 
     async def _connected(self) -> ZooKeeperConnection:
-        """The connection, once there is one.
+        """The connection, once there is one."""
+        while self._connection is None:
+            await self._wait_for_connection()
+        return self._connection
 
-        Raises:
-            MetadataUnavailableError: There was none for as long as an operation may take.
-        """
+    async def _wait_for_connection(self) -> None:
         self._check_open()
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         try:
-            async with asyncio.timeout(self._settings.operation_timeout_seconds):
-                await waiter
-        except TimeoutError:
-            raise MetadataUnavailableError(
-                f"{self._address}: no connection for "
-                f"{self._settings.operation_timeout_seconds:g} s: {self._last_failure}"
-            ) from None
+            await waiter
         finally:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
         self._check_open()
-        if self._connection is None:
-            raise MetadataUnavailableError(f"{self._address}: {self._last_failure}")
-        return self._connection
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -165,21 +263,58 @@ class ZooKeeperClient:
             self._servers.append(self._servers.pop(0))
             try:
                 await self._connect(host, port)
-            except (OSError, TimeoutError, ConnectionLostError, jute.JuteError) as error:
-                self._last_failure = f"{host}:{port}: {str(error) or 'no answer'}"
-                logger.info("no connection to zookeeper", extra={"reason": self._last_failure})
-                await self._clock.sleep(self._backoff.next_delay(self._clock.monotonic_seconds()))
+            except (
+                OSError,
+                TimeoutError,
+                ConnectionLostError,
+                jute.JuteError,
+                SaslError,
+                InvalidConfigurationError,
+            ) as error:
+                await self._on_not_connected(f"{host}:{port}", str(error) or "no answer")
                 continue
             self._backoff.reset()
+            self._failed_in_turn_count = 0
+            self._failures.clear()
             await self._keep_alive()
 
+    async def _on_not_connected(self, server: str, reason: str) -> None:
+        """Tell what is new, and wait before the servers are tried in another round."""
+        self._last_failure = f"{server}: {reason}"
+        self._counters.failed_connections_count += 1
+        self._failed_in_turn_count += 1
+        is_new = self._failures.get(server) != reason
+        self._failures[server] = reason
+        logger.log(
+            logging.WARNING if is_new else logging.DEBUG,
+            "no connection to zookeeper",
+            extra={"server": server, "reason": reason},
+        )
+        if self._failed_in_turn_count % len(self._servers) == 0:
+            await self._clock.sleep(self._backoff.next_delay(self._clock.monotonic_seconds()))
+
+    @property
+    def _connect_timeout_seconds(self) -> float:
+        """So long one server is waited for, so that each has its turn before the session ends."""
+        session_seconds = (
+            self.session.timeout_seconds or self._settings.session_timeout_millis / 1000
+        )
+        share_seconds = _TRIES_SHARE * session_seconds / len(self._servers)
+        return min(
+            self._settings.connect_timeout_seconds, max(share_seconds, _LEAST_CONNECT_SECONDS)
+        )
+
+    def _ssl_context(self) -> ssl.SSLContext | None:
+        return None if self._settings.tls is None else client_ssl_context(self._settings.tls)
+
     async def _connect(self, host: str, port: int) -> None:
+        """Have a connection to one server, with a session, and proven who this is."""
         session = self.session
         loop = asyncio.get_running_loop()
         self._lost.clear()
-        async with asyncio.timeout(self._settings.connect_timeout_seconds):
+        async with asyncio.timeout(self._connect_timeout_seconds):
             _, connection = await loop.create_connection(
-                lambda: ZooKeeperConnection(self._clock, self), host, port
+                lambda: ZooKeeperConnection(self._clock, self), host, port, ssl=self._ssl_context()
             )
             with OnFailure(lambda: connection.lose("given up")):
                 sent_seconds = self._clock.monotonic_seconds()
@@ -192,7 +327,27 @@ class ZooKeeperClient:
                         may_read_only=False,
                     )
                 )
+                self._check_granted(session, granted)
+                await authenticate(connection, self._settings, self._random_bytes)
+                if connection.is_lost or not session.is_open:
+                    raise ConnectionLostError("it ended at once")
+        self._server = f"{host}:{port}"
         self._take(connection, session, granted, sent_seconds)
+
+    def _check_granted(self, session: ZooKeeperSession, granted: ConnectAnswer) -> None:
+        """Return if a server granted what is needed.
+
+        Raises:
+            ConnectionLostError: It did not; after an expired session the next connection asks for
+                a new one.
+        """
+        if granted.timeout_millis <= 0 or granted.session_id == 0:
+            logger.warning("zookeeper session expired", extra={"session": session.session_id})
+            self._counters.expired_sessions_count += session.number != 0
+            session.forget()
+            raise ConnectionLostError("the session has expired")
+        if granted.is_read_only:
+            raise ConnectionLostError("the server is cut off from the others and gives reads only")
 
     def _take(
         self,
@@ -201,35 +356,29 @@ class ZooKeeperClient:
         granted: ConnectAnswer,
         sent_seconds: float,
     ) -> None:
-        """Go on with what a server granted.
-
-        Raises:
-            ConnectionLostError: The session has ended; the next connection asks for a new one.
-        """
-        if granted.timeout_millis <= 0 or granted.session_id == 0:
-            logger.warning("zookeeper session expired", extra={"session": session.session_id})
-            session.forget()
-            connection.lose("the session has expired")
-            raise ConnectionLostError("the session has expired")
-        if not session.is_open:
-            connection.lose("the session was closed")
-            raise ConnectionLostError("the session was closed")
+        """Go on with what a server granted: set watches again, let in who waits, tell."""
         event = session.begin(
             granted.session_id, granted.password, granted.timeout_millis / 1000, sent_seconds
         )
-        for scheme, secret in self._settings.credentials:
-            connection.send_unasked(
-                messages.AUTH_XID, Operation.AUTH, messages.auth(scheme, secret)
-            )
-        for chunk in _chunks(list(self.watched)):
+        for part in messages.parts(list(self.watched), _WATCHES_BYTES):
             connection.send_unasked(
                 messages.SET_WATCHES_XID,
                 Operation.SET_WATCHES_2,
-                messages.set_watches(self._last_zxid, chunk),
+                messages.set_watches(self._last_zxid, part),
             )
         self._connection = connection
-        logger.info("connected to zookeeper", extra={"session": session.session_id})
+        self._counters.connections_count += 1
+        logger.info(
+            "connected to zookeeper",
+            extra={
+                "server": self._server,
+                "session": session.session_id,
+                "timeout_seconds": session.timeout_seconds,
+            },
+        )
         self._wake_waiting()
+        if self._counters.connections_count > 1:
+            self._counters.watch_gaps_count += bool(self.watched)
         self.on_connected()
         if event is not None:
             session.tell(event)
@@ -238,7 +387,10 @@ class ZooKeeperClient:
         """Ping while the connection lasts; give it up when nothing is answered."""
         while (connection := self._connection) is not None:
             timeout_seconds = self.session.timeout_seconds
-            if connection.waiting_seconds > _SILENCE_SHARE * timeout_seconds:
+            if connection.unheard_seconds > _SILENCE_SHARE * timeout_seconds:
+                connection.lose(f"nothing was heard for {connection.unheard_seconds:.1f} s")
+                return
+            if connection.waiting_seconds > _ANSWER_SHARE * timeout_seconds:
                 connection.lose(f"nothing was answered for {connection.waiting_seconds:.1f} s")
                 return
             if connection.silent_seconds > (_PING_SHARE - 1 / _LOOKS_A_TIMEOUT) * timeout_seconds:
@@ -258,14 +410,25 @@ class ZooKeeperClient:
 
     def on_watch_event(self, event: WatchEvent) -> None:
         """A watch tells a change."""
+        self._counters.watch_events_count += 1
         self._on_watch_event(event)
 
     def on_lost(self, reason: str) -> None:
         """The connection has ended."""
-        self._last_failure = reason
         if self._connection is not None:
+            server, self._server = self._server, ""
+            self._last_failure = f"{server}: {reason}"
             self._connection = None
-            logger.info("connection to zookeeper lost", extra={"reason": reason})
+            if not self._is_closed:
+                self._counters.lost_connections_count += 1
+                logger.warning(
+                    "connection to zookeeper lost",
+                    extra={
+                        "server": server,
+                        "session": self.session.session_id,
+                        "reason": reason,
+                    },
+                )
             if self.session.is_open and not self._is_closed:
                 self.session.tell(SessionEvent.CONNECTION_LOST)
         self._lost.set()
@@ -276,6 +439,7 @@ class ZooKeeperClient:
         """Close a session at the server, and go on with another one."""
         session.retire()
         connection = self._connection
+        self._counters.doubts_count += session.doubts_count
         self.session = ZooKeeperSession(self._clock, self._end_session)
         if connection is not None:
             try:
@@ -294,20 +458,6 @@ class ZooKeeperClient:
         self.session.retire()
         self._wake_waiting()
         await self._tasks.close()
-
-
-def _chunks(watched: list[str]) -> list[list[str]]:
-    """Paths in parts of which each fits one request."""
-    chunks: list[list[str]] = []
-    size_bytes = _WATCHES_BYTES
-    for path in watched:
-        path_bytes = 4 + len(path.encode())
-        if size_bytes + path_bytes > _WATCHES_BYTES:
-            chunks.append([])
-            size_bytes = 0
-        chunks[-1].append(path)
-        size_bytes += path_bytes
-    return chunks
 
 
 def _retrieve(answer: asyncio.Future[Answer]) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import struct
 from collections import deque
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.zookeeper import jute, messages
@@ -70,7 +70,7 @@ class ZooKeeperConnection(asyncio.Protocol):
         self._last_xid = 0
         self._greeting: asyncio.Future[ConnectAnswer] = self._loop.create_future()
         self._is_lost = False
-        self._last_sent_seconds = clock.monotonic_seconds()
+        self._last_sent_seconds = self._last_heard_seconds = clock.monotonic_seconds()
 
     # Towards the server
 
@@ -115,9 +115,19 @@ class ZooKeeperConnection(asyncio.Protocol):
             self._transport.writelines(frames)
 
     @property
+    def is_lost(self) -> bool:
+        """It has ended."""
+        return self._is_lost
+
+    @property
     def silent_seconds(self) -> float:
         """Since this client sent anything."""
         return self._clock.monotonic_seconds() - self._last_sent_seconds
+
+    @property
+    def unheard_seconds(self) -> float:
+        """Since the server said anything, or since the connection was begun."""
+        return self._clock.monotonic_seconds() - self._last_heard_seconds
 
     @property
     def waiting_seconds(self) -> float:
@@ -131,11 +141,11 @@ class ZooKeeperConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop: hand out every answer that is whole."""
+        self._last_heard_seconds = self._clock.monotonic_seconds()
         buffer = self._buffer
         buffer += data
         start = 0

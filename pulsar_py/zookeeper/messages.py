@@ -8,7 +8,7 @@ Source: ZooDefs, KeeperException.Code and zookeeper.jute in ZooKeeper 3.9.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -38,10 +38,12 @@ class Operation(IntEnum):
     SYNC = 9
     PING = 11
     GET_CHILDREN_2 = 12
+    MULTI = 14
     CREATE_2 = 15
     REMOVE_WATCHES = 18
     CREATE_CONTAINER = 19
     AUTH = 100
+    SASL = 102
     SET_WATCHES_2 = 105
     ADD_WATCH = 106
     CLOSE_SESSION = -11
@@ -73,6 +75,7 @@ class ErrorCode(IntEnum):
     AUTH_FAILED = -115
     SESSION_MOVED = -118
     NOT_READ_ONLY = -119
+    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124
     QUOTA_EXCEEDED = -125
     THROTTLED = -127
 
@@ -146,7 +149,9 @@ class Acl:
 
 ALL_PERMISSIONS: Final = 31
 OPEN_ACL: Final = (Acl(ALL_PERMISSIONS, "world", "anyone"),)
-"""Everybody may do everything: what Apache Pulsar sets where no ACLs are configured."""
+"""Everybody may do everything: what Apache Pulsar sets."""
+CREATOR_ALL_ACL: Final = (Acl(ALL_PERMISSIONS, "auth", ""),)
+"""Who proved to be the one who made a node may do everything with it, all others nothing."""
 
 
 def request(xid: int, operation: Operation, record: bytes = b"") -> bytes:
@@ -231,6 +236,27 @@ def set_data(path: str, value: bytes, version: int) -> bytes:
     return jute.text(path) + jute.buffer(value) + jute.int32(version)
 
 
+def multi_delete(paths: Iterable[str]) -> bytes:
+    """The record that deletes nodes, whatever their versions: all of them or none."""
+    head = _multi_head(Operation.DELETE, is_end=False)
+    deletes = (head + with_version(path, -1) for path in paths)
+    return b"".join(deletes) + _multi_head(-1, is_end=True)
+
+
+def is_multi_delete_done(reader: jute.RecordReader) -> bool:
+    """Take the answer to `multi_delete`: whether all were deleted, else none was."""
+    while True:
+        operation, is_end, _ = reader.int32(), reader.boolean(), reader.int32()
+        if is_end:
+            return True
+        if operation != Operation.DELETE:  # an error stands there, of this one or another
+            return False
+
+
+def _multi_head(operation: int, *, is_end: bool) -> bytes:
+    return jute.int32(operation) + jute.boolean(is_end) + jute.int32(-1)
+
+
 def unwatched(path: str) -> bytes:
     """The record that reads a node or its children without setting a one-time watch."""
     return jute.text(path) + jute.boolean(False)  # the field "watch"
@@ -259,6 +285,25 @@ def set_watches(last_zxid: int, recursive_paths: Iterable[str]) -> bytes:
         + nothing * 4  # of data, existence and children, and persistent ones of one node
         + jute.vector(map(jute.text, recursive_paths))
     )
+
+
+def sasl(token: bytes) -> bytes:
+    """The record of one step of SASL; the answer is the server's next token."""
+    return jute.buffer(token)
+
+
+def parts(paths: Sequence[str], max_bytes: int, max_count: int = 10_000) -> list[list[str]]:
+    """Paths in parts, in their order, each for one request; a longer one is a part of its own."""
+    found: list[list[str]] = []
+    size_bytes = 0
+    for path in paths:
+        path_bytes = 4 + len(path.encode())
+        if not found or len(found[-1]) == max_count or size_bytes + path_bytes > max_bytes:
+            found.append([])
+            size_bytes = 0
+        found[-1].append(path)
+        size_bytes += path_bytes
+    return found
 
 
 def auth(scheme: str, credentials: bytes) -> bytes:

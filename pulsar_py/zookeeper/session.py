@@ -30,6 +30,7 @@ class ZooKeeperSession(Session):
         self._doubt_timer: asyncio.TimerHandle | None = None
         self._is_doubt_told = False
         self._was_used = False  # it had a number
+        self._has_overslept = False  # the doubt was told when the time-out was over
         self._last_news_seconds = float("-inf")
         self.number = 0
         """What the server calls it; 0 before it gave one."""
@@ -37,6 +38,8 @@ class ZooKeeperSession(Session):
         self.timeout_seconds = 0.0
         """As the server granted it."""
         self.is_open = True
+        self.doubts_count = 0
+        """Times that IN_DOUBT was told."""
 
     @property
     def session_id(self) -> str:  # type: ignore[override]  # read-only for who uses it
@@ -53,6 +56,20 @@ class ZooKeeperSession(Session):
     def is_good(self) -> bool:
         """Whether 5/6 of the time-out have not passed since what the server last answered."""
         return self.is_open and self.number != 0 and self._good_seconds > 0
+
+    @property
+    def _silent_seconds(self) -> float:
+        """Since what the server last answered was sent."""
+        return self._clock.monotonic_seconds() - self._last_news_seconds
+
+    @property
+    def has_overslept(self) -> bool:
+        """Whether the time-out passed before the doubt could be told."""
+        return self._has_overslept or (
+            self.number != 0
+            and not self._is_doubt_told
+            and self._silent_seconds >= self.timeout_seconds
+        )
 
     def listen(self, listener: SessionListener) -> Callable[[], None]:
         """Tell `listener` of every event."""
@@ -81,7 +98,7 @@ class ZooKeeperSession(Session):
         self._was_used = True
         self.number, self.password, self.timeout_seconds = number, password, timeout_seconds
         self._last_news_seconds = sent_seconds
-        self._is_doubt_told = False
+        self._is_doubt_told = self._has_overslept = False
         self._set_timer()
         return event
 
@@ -94,7 +111,7 @@ class ZooKeeperSession(Session):
         if sent_seconds > self._last_news_seconds:
             self._last_news_seconds = sent_seconds
             if self._is_doubt_told and self._good_seconds > 0:
-                self._is_doubt_told = False
+                self._is_doubt_told = self._has_overslept = False
                 self._set_timer()
                 self.tell(SessionEvent.RECONNECTED)
 
@@ -111,7 +128,17 @@ class ZooKeeperSession(Session):
         if self._good_seconds > 0:
             self._set_timer()
         elif not self._is_doubt_told:
+            self._has_overslept = self.has_overslept
             self._is_doubt_told = True
+            self.doubts_count += 1
+            logger.warning(
+                "zookeeper session in doubt",
+                extra={
+                    "session": self.session_id,
+                    "timeout_seconds": self.timeout_seconds,
+                    "silent_seconds": round(self._silent_seconds, 3),
+                },
+            )
             self.tell(SessionEvent.IN_DOUBT)
 
     async def close(self) -> None:

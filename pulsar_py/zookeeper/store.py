@@ -9,7 +9,7 @@ Source: ZKMetadataStore and AbstractMetadataStore in Pulsar's pulsar-metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final, NoReturn
 
@@ -51,17 +51,21 @@ from pulsar_py.zookeeper.messages import (
     Stat,
     WatchEvent,
 )
-
-SERVER_MAX_REQUEST_BYTES: Final = 0xFFFFF
-"""A server's `jute.maxbuffer` unless it is set: it hangs up on larger requests."""
+from pulsar_py.zookeeper.statistics import ZooKeeperStatistics
 
 _REQUEST_OVERHEAD_BYTES: Final = 1024
-"""For what stands in a request beside path and value."""
+"""For what stands in a request beside the value: a long path is refused by its request's size."""
+_REQUEST_HEAD_BYTES: Final = 8
 
 _ATTEMPTS_COUNT: Final = 20
 """Of a request whose parents or key others make and delete meanwhile."""
 
-_DELETES_AT_ONCE: Final = 100
+_LISTS_AT_ONCE: Final = 100
+_BATCHES_AT_ONCE: Final = 4
+_BATCH_COUNT: Final = 1_000
+"""Keys that are deleted by one request."""
+_BATCH_BYTES: Final = 128 * 1024
+"""Of their paths."""
 _SERVERS_OWN: Final = "zookeeper"
 """A child of the root that belongs to ZooKeeper itself."""
 
@@ -82,6 +86,9 @@ _UNAVAILABLE: Final = frozenset(
         ErrorCode.NOT_READ_ONLY,
     )
 )
+_NOT_ALLOWED: Final = frozenset(
+    (ErrorCode.NO_AUTH, ErrorCode.AUTH_FAILED, ErrorCode.SESSION_CLOSED_REQUIRE_SASL_AUTH)
+)
 _UNKNOWN: Final = frozenset((ErrorCode.CONNECTION_LOSS, ErrorCode.OPERATION_TIMEOUT))
 
 
@@ -92,12 +99,13 @@ class ZooKeeperMetadataStore(MetadataStore):
         self, address: ZooKeeperAddress, clock: Clock, chance: Random, settings: ZooKeeperSettings
     ) -> None:
         self.limits = MetadataLimits(
-            max_value_bytes=SERVER_MAX_REQUEST_BYTES - _REQUEST_OVERHEAD_BYTES,
+            max_value_bytes=settings.max_request_bytes - _REQUEST_OVERHEAD_BYTES,
             max_children_bytes=MAX_ANSWER_BYTES,
             operation_timeout_seconds=settings.operation_timeout_seconds,
         )
         self._chroot = address.chroot
         self._acls = settings.acls
+        self._max_request_bytes = settings.max_request_bytes
         self._watches = Watches()
         self._watched_counts: dict[str, int] = {}
         self._client = ZooKeeperClient(address, clock, chance, settings, self._on_watch_event)
@@ -112,17 +120,19 @@ class ZooKeeperMetadataStore(MetadataStore):
         *,
         chance: Random | None = None,
         settings: ZooKeeperSettings | None = None,
+        makes_chroot: bool = True,
     ) -> ZooKeeperMetadataStore:
-        """Connect, and make the chroot if it is missing.
+        """Connect, and make the chroot if it is missing, unless `makes_chroot` is False.
 
         Raises:
             MetadataUnavailableError: No server answered within an operation's time.
+            InvalidConfigurationError: The TLS options name what can't be used.
         """
         chance = chance or Random()  # noqa: S311  # spreads clients over servers
         store = cls(address, clock, chance, settings or ZooKeeperSettings())
         store._client.start()
         async with OnFailureAwait(store.close):
-            if address.chroot:
+            if address.chroot and makes_chroot:
                 await store._have(address.chroot, CreateMode.PERSISTENT)
             else:
                 await store.exists("/")
@@ -136,9 +146,10 @@ class ZooKeeperMetadataStore(MetadataStore):
 
     async def _ask(self, operation: Operation, record: bytes, *, is_change: bool = False) -> Answer:
         self._check_open()
-        if len(record) > SERVER_MAX_REQUEST_BYTES - _REQUEST_OVERHEAD_BYTES // 2:
+        if len(record) > self._max_request_bytes - _REQUEST_HEAD_BYTES:
             raise MetadataTooLargeError(
-                f"a request of {len(record)} bytes, a server takes {SERVER_MAX_REQUEST_BYTES}"
+                f"a request of {len(record)} bytes, the servers take {self._max_request_bytes} "
+                "(max_request_bytes, which has to be their jute.maxbuffer)"
             )
         return await self._client.request(operation, record, is_change=is_change)
 
@@ -158,7 +169,7 @@ class ZooKeeperMetadataStore(MetadataStore):
             raise MetadataOutcomeUnknownError(text) if is_change else MetadataUnavailableError(text)
         if code == ErrorCode.NO_CHILDREN_FOR_EPHEMERALS:
             raise MetadataError(f"{path}: what stands above it is ephemeral and has no children")
-        if code in (ErrorCode.NO_AUTH, ErrorCode.AUTH_FAILED):
+        if code in _NOT_ALLOWED:
             raise MetadataError(f"{path}: this client is not allowed to do that ({name})")
         raise MetadataError(text)
 
@@ -368,7 +379,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         """Everything at or below `path`, level by level, the root itself left out."""
         levels = [[path]]
         while levels[-1]:
-            lists = await each_result(self._names, levels[-1], at_once=_DELETES_AT_ONCE)
+            lists = await each_result(self._names, levels[-1], at_once=_LISTS_AT_ONCE)
             levels.append(
                 [
                     f"{parent.rstrip('/')}/{name}"
@@ -381,9 +392,22 @@ class ZooKeeperMetadataStore(MetadataStore):
     async def _delete_levels(self, levels: list[list[str]]) -> bool:
         """Delete the deepest first; False if somebody made a key in between."""
         for level in reversed(levels):
-            if not all(await each_result(self._delete_if_there, level, at_once=_DELETES_AT_ONCE)):
+            batches = messages.parts(level, _BATCH_BYTES, _BATCH_COUNT)
+            if not all(await each_result(self._delete_batch, batches, at_once=_BATCHES_AT_ONCE)):
                 return False
         return True
+
+    async def _delete_batch(self, batch: list[str]) -> bool:
+        """Delete keys of one level by one request, which does all or nothing; else one by one.
+
+        False if one of them has children by now.
+        """
+        if len(batch) > 1:
+            record = messages.multi_delete(self._real(path) for path in batch)
+            answer = await self._ask(Operation.MULTI, record, is_change=True)
+            if not answer.error and messages.is_multi_delete_done(answer.record):
+                return True
+        return all(await each_result(self._delete_if_there, batch, at_once=_LISTS_AT_ONCE))
 
     async def _delete_if_there(self, path: str) -> bool:
         try:
@@ -431,6 +455,14 @@ class ZooKeeperMetadataStore(MetadataStore):
         self._watches.notify([Notification(kind, path)])
 
     # Sessions and ends
+
+    def statistics(self) -> ZooKeeperStatistics:
+        """Latencies, the session, connections and gaps of watches, for operators."""
+        return self._client.statistics()
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """The same, by name, label and value."""
+        return self.statistics().figures()
 
     async def open_session(self) -> Session:
         """The session of this client, once a server has granted it."""

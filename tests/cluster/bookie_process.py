@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import time
+import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.java_programs import classpath
-from tests.cluster.zookeeper_process import ZooKeeperProcess, free_port
+from tests.cluster.java_programs import BROKER_POM, LOGGING, POM, java
+from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
 SESSION_MILLIS: Final = 4_000
 """How long a killed bookie stays registered, and its next start waits for that to end."""
 ROOT: Final = "/ledgers"
-
-_OPENED: Final = ("java.base/java.nio", "java.base/jdk.internal.misc", "java.base/sun.net")
+HOST: Final = "127.0.0.1"
+"""Where every bookie listens."""
 
 _SETTINGS: Final = """
-advertisedAddress=127.0.0.1
+listeningInterface=lo
 allowLoopback=true
 allowMultipleDirsUnderSameDiskPartition=true
-httpServerEnabled=false
+httpServerEnabled=true
+httpServerHost=127.0.0.1
+httpServerClass=org.apache.bookkeeper.http.vertx.VertxHttpServer
 autoRecoveryDaemonEnabled=false
 useV2WireProtocol=true
 ledgerStorageClass=org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage
@@ -48,42 +53,72 @@ numHighPriorityWorkerThreads=1
 """
 
 
-def _java(main: str, *arguments: object) -> list[str]:
-    command = ["java", "-Xmx192m", "-XX:MaxDirectMemorySize=192m", "-XX:+UseSerialGC"]
-    command += ["-Dio.netty.tryReflectionSetAccessible=true"]
-    for package in _OPENED:
-        command += ["--add-opens", f"{package}=ALL-UNNAMED"]
-    return [*command, "-cp", classpath(), main, *map(str, arguments)]
-
-
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
-    def __init__(self, directory: Path, zookeeper: ZooKeeperProcess) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble,
+        *,
+        advertised_host: str = HOST,
+        settings: Mapping[str, object] | None = None,
+        java_options: tuple[str, ...] = (),
+    ) -> None:
+        """Note what it shall be; nothing is started.
+
+        Args:
+            directory: For its configuration, its entries and its log.
+            zookeeper: Where it registers.
+            advertised_host: Where clients look for it, on its port; 127.0.0.2 and so on are free
+                for a proxy that forwards to `HOST`.
+            settings: More lines of its configuration.
+            java_options: More options of its JVM.
+        """
         self.directory = directory
         self.port = free_port()
+        self.http_port = free_port()
+        self._advertised_host = advertised_host
+        self._settings = dict(settings or {})
+        self._java_options = java_options
         self._zookeeper = zookeeper
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bookie_id(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self._advertised_host}:{self.port}"
 
     def configure(self) -> Path:
         self.directory.mkdir(parents=True, exist_ok=True)
         config = self.directory / "bookie.conf"
         config.write_text(
             f"{_SETTINGS}bookiePort={self.port}\nzkTimeout={SESSION_MILLIS}\n"
-            f"metadataServiceUri=zk+hierarchical://127.0.0.1:{self._zookeeper.port}{ROOT}\n"
+            f"advertisedAddress={self._advertised_host}\nhttpServerPort={self.http_port}\n"
+            f"metadataServiceUri=zk+hierarchical://{self._zookeeper.hosts}{ROOT}\n"
             f"journalDirectories={self.directory / 'journal'}\n"
             f"ledgerDirectories={self.directory / 'ledgers'}\n"
+            + "".join(f"{name}={value}\n" for name, value in self._settings.items())
         )
         return config
 
     def shell(self, *words: str) -> str:
         """What BookKeeper's own shell prints."""
-        command = _java("org.apache.bookkeeper.bookie.BookieShell", "-conf", self.configure())
-        done = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        return self._shell(POM, (), words)
+
+    def logged_by_shell(self, *words: str) -> str:
+        """What it prints and logs, as several of its commands do with what they were asked for.
+
+        That needs the logging of the broker's jars.
+        """
+        logging = self.directory / "log4j2.xml"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        logging.write_text(LOGGING)
+        return self._shell(BROKER_POM, (f"-Dlog4j.configurationFile={logging}",), words)
+
+    def _shell(self, pom: Path, options: Sequence[str], words: Sequence[str]) -> str:
+        main = "org.apache.bookkeeper.bookie.BookieShell"
+        command = java(main, "-conf", self.configure(), *words, options=options, pom=pom)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{words}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
         return done.stdout
@@ -96,7 +131,9 @@ class BookieProcess:
             time.sleep(0.1)
         with (self.directory / "bookie.log").open("ab") as log:
             self._process = subprocess.Popen(
-                _java("org.apache.bookkeeper.server.Main", "-c", config), stdout=log, stderr=log
+                java("org.apache.bookkeeper.server.Main", "-c", config, options=self._java_options),
+                stdout=log,
+                stderr=log,
             )
 
     def wait(self) -> None:
@@ -114,7 +151,7 @@ class BookieProcess:
 
     def _answers(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=2):
+            with socket.create_connection((HOST, self.port), timeout=2):
                 return self.is_registered()
         except OSError:
             return False
@@ -125,9 +162,23 @@ class BookieProcess:
         return self._process is not None
 
     def is_registered(self) -> bool:
-        """Also for a while after it was killed."""
-        registration = f"{ROOT}/available/{self.bookie_id}\n"
+        """Whether it takes entries; also for a while after it was killed."""
+        return self._is_listed("available")
+
+    def is_read_only(self) -> bool:
+        """Whether it has told clients to send no entries."""
+        return self._is_listed("available/readonly")
+
+    def _is_listed(self, place: str) -> bool:
+        registration = f"{ROOT}/{place}/{self.bookie_id}\n"
         return registration.encode() in self._zookeeper.ask(b"dump")
+
+    def set_read_only(self, is_read_only: bool) -> None:
+        """As an operator does by HTTP; it registers itself as such by itself."""
+        url = f"http://{HOST}:{self.http_port}/api/v1/bookie/state/readonly"
+        body = json.dumps({"readOnly": is_read_only}).encode()
+        with urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=10):
+            pass
 
     def freeze(self) -> None:
         assert self._process is not None
@@ -145,13 +196,59 @@ class BookieProcess:
             self._process = None
 
 
+class AutoRecovery:
+    """An auditor and a replication worker of Apache BookKeeper in a process of their own."""
+
+    def __init__(self, directory: Path, bookie: BookieProcess) -> None:
+        """Its log is in `directory`; all but the folders is as the bookie's configuration says."""
+        self.directory = directory
+        self._bookie = bookie
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin; who waits for it looks at what it does to ledgers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        config = self.directory / "autorecovery.conf"
+        config.write_text(
+            f"{self._bookie.configure().read_text()}httpServerEnabled=false\n"
+            "lostBookieRecoveryDelay=0\nopenLedgerRereplicationGracePeriod=1000\n"
+        )
+        main = "org.apache.bookkeeper.replication.AutoRecoveryMain"
+        with (self.directory / "autorecovery.log").open("ab") as log:
+            self._process = subprocess.Popen(java(main, "-c", config), stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        """As `kill -9` does. May be called again."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
 class BookKeeperCluster:
     """A ZooKeeper and bookies; killed together."""
 
-    def __init__(self, directory: Path, bookies_count: int) -> None:
-        self.zookeeper = ZooKeeperProcess(directory / "zookeeper")
+    def __init__(
+        self,
+        directory: Path,
+        bookies_count: int,
+        *,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
+        advertised_hosts: Mapping[int, str] | None = None,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """Bookies are numbered from 1; `advertised_hosts` are of those that have a proxy.
+
+        `zookeeper` None: one of its own.
+        """
+        self.zookeeper = zookeeper or ZooKeeperProcess(directory / "zookeeper")
         self.bookies = [
-            BookieProcess(directory / f"bookie-{number}", self.zookeeper)
+            BookieProcess(
+                directory / f"bookie-{number}",
+                self.zookeeper,
+                advertised_host=(advertised_hosts or {}).get(number, HOST),
+                settings=settings,
+            )
             for number in range(1, bookies_count + 1)
         ]
 

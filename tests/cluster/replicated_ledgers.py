@@ -1,4 +1,4 @@
-"""A store on real bookies that keeps each ledger on three of them."""
+"""A store on real bookies that keeps each ledger on several of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from dataclasses import replace
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerWriter
 
+Quorums = tuple[int, int, int]
+"""Ensemble, write quorum, ack quorum."""
+
 
 class ReplicatedLedgers(BookKeeperLedgerStore):
-    """Keeps each ledger on three bookies."""
+    """Keeps each ledger on three bookies, unless its owner says otherwise."""
+
+    quorums: Quorums = (3, 3, 2)
 
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
-        options = replace(options, ensemble_size=3, write_quorum_size=3, ack_quorum_size=2)
+        ensemble, write, ack = self.quorums
+        options = replace(
+            options, ensemble_size=ensemble, write_quorum_size=write, ack_quorum_size=ack
+        )
         return await super().create(listener, options)

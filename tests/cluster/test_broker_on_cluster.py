@@ -7,42 +7,12 @@ import asyncio
 import pulsar
 import pytest
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.ledgers.ids import LedgerIds
-from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.metadata.embedded import MetadataStores
-from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.standalone import Broker
-from pulsar_py.zookeeper.address import ZooKeeperAddress
-from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.bookie_process import BookKeeperCluster
-from tests.cluster.replicated_ledgers import ReplicatedLedgers
+from tests.cluster.store_factories import OnBookKeeper, OnZooKeeper
 
 COUNT = 500
 TOPIC = "persistent://public/default/kept"
-
-
-class OnZooKeeper:
-    """A MetadataStoreFactory."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    async def __call__(self, clock: Clock) -> MetadataStores:
-        store = await ZooKeeperMetadataStore.open(ZooKeeperAddress.parse(self.url), clock)
-        return MetadataStores(local=store, configuration=store)
-
-
-class OnBookKeeper:
-    """A LedgerStoreFactory."""
-
-    async def prepare(self) -> None:
-        pass
-
-    async def __call__(
-        self, metadata: MetadataStore, ledger_ids: LedgerIds, clock: Clock
-    ) -> LedgerStore:
-        return await ReplicatedLedgers.connect(metadata, clock, ledger_ids)
 
 
 def broker(cluster: BookKeeperCluster) -> Broker:

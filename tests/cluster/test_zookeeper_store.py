@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -12,7 +12,6 @@ import pytest
 
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
-    MetadataError,
     MetadataOutcomeUnknownError,
     MetadataTooLargeError,
     MetadataUnavailableError,
@@ -24,6 +23,7 @@ from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.client import ZooKeeperSettings
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.java_programs import NotInstalledError
+from tests.cluster.waiting import until
 from tests.cluster.zookeeper_process import ZooKeeperProcess
 
 pytestmark = pytest.mark.slow  # seconds of real time; `make test-cluster` runs them
@@ -31,12 +31,6 @@ pytestmark = pytest.mark.slow  # seconds of real time; `make test-cluster` runs 
 SETTINGS = ZooKeeperSettings(
     session_timeout_millis=2_000, operation_timeout_seconds=5.0, connect_timeout_seconds=1.0
 )
-
-
-async def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # what a real server does tells nobody here
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -160,14 +154,18 @@ async def test_a_frozen_server_ends_waiting_in_bounded_time(setting: Setting) ->
     setting.process.freeze()
     try:
         async with asyncio.timeout(SETTINGS.operation_timeout_seconds + 2):
-            with pytest.raises(MetadataUnavailableError, match="no answer"):
-                await setting.store.get("/a")
-            with pytest.raises(MetadataError):
-                await setting.store.put("/a", b"")
+            read, change = await asyncio.gather(
+                setting.store.get("/a"), setting.store.put("/a", b""), return_exceptions=True
+            )
+        assert isinstance(read, MetadataUnavailableError)
+        assert "no connection for 5 s" in str(read)
+        assert isinstance(change, MetadataOutcomeUnknownError)
+        assert "nothing was heard" in str(change)
     finally:
         setting.process.thaw()
     await until(lambda: setting.session.is_good)
-    assert await setting.store.put("/a", b"") == 0
+    await setting.store.sync("/a")
+    assert await setting.store.put("/b", b"") == 0
 
 
 async def test_a_server_killed_and_started_again_is_found(setting: Setting) -> None:
@@ -195,8 +193,20 @@ async def test_an_answer_larger_than_a_request_may_be_is_read(setting: Setting) 
     name = "n" * 1000
     await asyncio.gather(*(setting.store.put(f"/p/{name}{i}", b"") for i in range(1500)))
     assert len(await setting.store.children("/p")) == 1500
+    before = setting.store.statistics().changes.answered_count
     await setting.store.delete_recursive("/p")
     assert await setting.store.children("/") == []
+    assert setting.store.statistics().changes.answered_count - before < 20, "by the batch"
+
+
+async def test_a_batch_of_deletes_that_fails_is_done_one_by_one(setting: Setting) -> None:
+    for path in ("/p/a", "/p/b/c", "/p/d"):
+        await setting.store.put(path, b"")
+    assert await setting.store._delete_batch(["/p/a", "/p/missing"])
+    assert await setting.store.children("/p") == ["b", "d"]
+    assert not await setting.store._delete_batch(["/p/d", "/p/b"]), "it has a child"
+    assert await setting.store.children("/p") == ["b"]
+    assert await setting.store.children("/p/b") == ["c"]
 
 
 async def test_thousands_of_requests_are_under_way_at_once(setting: Setting) -> None:

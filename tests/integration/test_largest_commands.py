@@ -7,8 +7,6 @@ pair, range or name that is looked at costs a few. A second connection publishes
 from __future__ import annotations
 
 import asyncio
-import sys
-from types import FrameType
 from typing import cast
 
 import pytest
@@ -19,6 +17,7 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
 from pulsar_py.wire.commands import FIELD_NAMES
+from tests.counting_loop import CountingLoop
 from tests.wire_client import WireClient, encode, send_frame
 
 TOPIC = "persistent://public/default/largest"
@@ -29,32 +28,6 @@ MAX_CALLS_A_TURN = 10 * MAX_UNITS
 """Calls that looking at a unit costs, at most, times the units; 512 KiB hold 87,000 ids."""
 
 NAMES = [each.name for each in largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)]
-
-
-class CountingLoop(asyncio.SelectorEventLoop):
-    """Knows how many calls its busiest turn has made since it was told to count."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.most_calls = 0
-        self._calls = 0
-
-    def count(self) -> None:
-        self.most_calls = self._calls = 0
-        sys.setprofile(self._on_event)
-
-    def stop_counting(self) -> None:
-        sys.setprofile(None)
-
-    def _on_event(self, frame: FrameType, event: str, argument: object) -> None:
-        del frame, argument
-        if event in ("call", "c_call"):
-            self._calls += 1
-
-    def _run_once(self) -> None:
-        self._calls = 0
-        super()._run_once()  # type: ignore[misc]  # asyncio's own, which the stubs leave out
-        self.most_calls = max(self.most_calls, self._calls)
 
 
 async def publish(client: WireClient, topic: str, count: int) -> int:

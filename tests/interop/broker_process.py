@@ -11,7 +11,10 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
+
+_ROOT: Final = Path(__file__).parents[2]
+"""Where Python finds the modules of tests."""
 
 
 def free_port() -> int:
@@ -49,16 +52,22 @@ class BrokerProcess:
         assert self.process is not None
         return self.process.pid
 
-    def start(self, timeout_seconds: float = 120.0) -> None:
-        """Start it; returns when its line of readiness has come."""
-        command = [
+    def command(self) -> list[str]:
+        """The command line."""
+        return [
             str(Path(sys.executable).with_name("pulsar-py")), "standalone",
             "--data-dir", str(self.data_dir), "--host", "127.0.0.1",
             "--port", str(self.port), "--web-port", str(self.web_port), *self._arguments,
         ]  # fmt: skip
+
+    def start(self, timeout_seconds: float = 120.0) -> None:
+        """Start it; returns when its line of readiness has come."""
+        command = self.command()
         with contextlib.ExitStack() as stack:
             log = None if self._log is None else stack.enter_context(self._log.open("ab"))
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(
+                command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+            )
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_seconds
         while time.monotonic() < deadline:

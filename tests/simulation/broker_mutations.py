@@ -143,17 +143,6 @@ def owners_are_deleted_without_version() -> Iterator[None]:
 
 
 @contextmanager
-def owners_are_marked_without_version() -> Iterator[None]:
-    """Unloading overwrites whatever record is there."""
-
-    async def write_disabled(self: Any, key: Any, disabled: OwnerRecord) -> None:
-        await self._metadata.put(paths.bundle_owner(*key), disabled.encode())
-
-    with _replaced(BundleOwnership, _write_disabled=write_disabled):
-        yield
-
-
-@contextmanager
 def an_unload_stops_where_it_fails() -> Iterator[None]:
     """What can't be given up at once is forgotten, and its record stays."""
 
@@ -340,7 +329,6 @@ MUTATIONS: dict[str, Mutation] = {
         a_lost_topic_is_written_down,
         a_former_sessions_record_is_somebody_elses,
         owners_are_deleted_without_version,
-        owners_are_marked_without_version,
         an_unload_stops_where_it_fails,
         a_topic_that_fails_to_close_ends_the_unload,
         a_stale_owner_takes_over_the_version,

@@ -251,11 +251,15 @@ class Run:
             await asyncio.sleep(at - self.now())
             act(chance)
         await asyncio.sleep(STORM_SECONDS - self.now())
+        self._miss(chance)
         while (missing := self._missing()) and self.now() < PATIENCE_SECONDS:
             if "moves" in missing:
                 self._move(chance)
             if "expired" in missing:
                 self._expire(chance)
+            if "unknown" in missing:
+                self.world.lose_answers()
+                self._change_policies(chance)
             await asyncio.sleep(2)
         self.model.require(model.MINIMA, holds=not missing, detail=missing)
 
@@ -368,6 +372,15 @@ class Run:
                 return
 
         self._changes.append(self._spawn(self._opened(str(name), add), f"add {name}"))
+
+    def _miss(self, chance: random.Random) -> None:
+        """Last news that one broker is not told of, and can't ask for when it hears that."""
+        deaf = chance.choice(self.world.nodes)
+        self._note("miss", deaf.name)
+        self.met["news missed"] += 1
+        deaf.metadata.miss(chance.uniform(1, 3), chance.uniform(0.02, 0.5))
+        self._change_policies(chance)
+        self._add_topic(chance)
 
     async def _watch_owners(self) -> None:
         """Never two, by what each of them believes at the same moment."""
@@ -488,6 +501,7 @@ class Run:
 
     async def _check_all(self) -> None:
         """In fair weather: everything is there and works, through one broker and the other."""
+        await self._check_policies_learnt()
         nodes = list(self.world.nodes)
         self.world.chance("end").shuffle(nodes)
         read: dict[str, list[tuple[Place, bytes]]] = {}
@@ -568,6 +582,22 @@ class Run:
     def _on_topics_changed(told: set[str], created: Sequence[str], deleted: Sequence[str]) -> None:
         told.update(created)
         told.difference_update(deleted)
+
+    async def _check_policies_learnt(self) -> None:
+        """Topics obey what was written last, also those that nobody opened since."""
+        until = self.now() + HEAL_SECONDS
+        while True:
+            topics = [
+                (node.name, name, each.settings.max_producers)
+                for node in self.world.nodes
+                for name, each in node.broker.service.topics.topics.items()
+            ]
+            stale = [each for each in topics if each[-1] != self._stored_limit]
+            if not stale:
+                return
+            detail = (self._stored_limit, stale)
+            self.model.require(model.LEARNT, holds=self.now() < until, detail=detail)
+            await asyncio.sleep(0.5)
 
     async def _check_news(self, node: Node) -> None:
         service = node.broker.service

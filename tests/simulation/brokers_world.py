@@ -188,6 +188,10 @@ class World:
         self.metadata.service.settings = self._storm
         self.ledgers.faults = LedgerFaults.storm()
 
+    def lose_answers(self) -> None:
+        """Let half of all changes of the metadata have no answer, until it is calm."""
+        self.metadata.service.settings = replace(self._storm, unknown_share=0.5)
+
     def calm(self) -> None:
         """No faults any more; everybody is awake."""
         for node in self.nodes:

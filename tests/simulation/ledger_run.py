@@ -142,7 +142,7 @@ class _Run:
         world.start("last")
         await asyncio.sleep(3 * SESSION_SECONDS)
         for name in TOPICS:
-            for process in chance.sample(world.processes, 2):
+            for process in chance.sample(world.processes, min(2, len(world.processes))):
                 await self._hand_over(name, process)
                 work = LedgerWork(process, self._trace)
                 await self._await(process, work.must(work.look_at, name))

@@ -179,7 +179,7 @@ class LedgerWork:
         if not self._judge.is_current_cursor(ledger, cursor):
             return
         cursor.state.check()
-        there = self._there(ledger)
+        there = self._there(ledger)  # not what was trimmed, even if a list names it again
         found = acknowledged(cursor, set(there))
         if promise.deletions_count:
             return
@@ -187,7 +187,7 @@ class LedgerWork:
             promise.adopt(found, cursor.mark_delete_position)
             return
         detail = (ledger.name, cursor.name)
-        due = {each for each in promise.durable if ledger.contains(each[0])}
+        due = {each for each in promise.durable if each[0] in there}
         self._judge.require(BACK, holds=due <= found, detail=(*detail, sorted(due - found)[:3]))
         for position in there:
             acks = all_indexes(position) & found

@@ -32,13 +32,6 @@ FIRST_SEEDS = {
 
 QUICK = ("owned_until_given_up", "owners_are_deleted_without_version")
 
-TOO_RARE = (
-    "owners_are_marked_without_version",
-    "what_can_not_be_listed_now_is_never_listed",
-    "what_can_not_be_read_now_is_never_read",
-)
-"""No seed is known; the tests of these modules have the case."""
-
 
 def first_failure(name: str) -> int | None:
     hint = FIRST_SEEDS.get(name, 0)
@@ -57,6 +50,6 @@ def test_a_mutation_is_found(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in MUTATIONS if name not in (*QUICK, *TOO_RARE)])
+@pytest.mark.parametrize("name", [name for name in MUTATIONS if name not in QUICK])
 def test_each_mutation_is_found(name: str) -> None:
     assert first_failure(name) is not None

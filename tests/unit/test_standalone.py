@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from pathlib import Path
 
 import pytest
 
+from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConfigurationError,
     CorruptDataError,
@@ -15,9 +17,13 @@ from pulsar_py.common.errors import (
     InstanceMismatchError,
 )
 from pulsar_py.common.names import TopicName
+from pulsar_py.metadata.embedded import MetadataStores
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.standalone import Broker, bookie_settings
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 def test_settings_of_the_storage_engine_have_its_units() -> None:
@@ -157,3 +163,44 @@ async def test_who_may_connect_is_handed_to_the_connections() -> None:
         assert broker.service.connections.authenticators is authenticators
     async with Broker() as open_to_all:
         assert not open_to_all.service.connections.authenticators.is_enabled
+
+
+class Initialized:
+    """A MetadataStoreFactory: what Apache Pulsar's tool wrote for the cluster `rec`."""
+
+    def __init__(self) -> None:
+        self.clients: list[MemoryMetadataStore] = []
+
+    async def __call__(self, clock: Clock) -> MetadataStores:
+        recorded = json.loads((RECORDINGS / "initialized_cluster.json").read_text())["values"]
+        store = MemoryMetadataStore(clock)
+        for path, value in recorded.items():
+            text = value if isinstance(value, str) else json.dumps(value)
+            if text:
+                await store.put(path, text.encode())
+        self.clients.append(store)
+        return MetadataStores(local=store, configuration=store)
+
+
+async def test_a_broker_of_a_cluster_serves_what_apaches_tool_wrote_and_leaves_it_alone() -> None:
+    factory = Initialized()
+    broker = Broker(
+        config={"clusterName": "rec"}, metadata_store_factory=factory, is_of_cluster=True
+    )
+    async with broker:
+        name = TopicName.parse("persistent://public/default/t")
+        await broker.service.namespaces.lookup(name)
+        topic = await broker.service.topics.get_or_load(name, create_if_missing=True)
+        assert topic.name == name
+        assert (
+            len((await broker.service.namespaces.bundles_of(name.namespace_name)).boundaries) == 17
+        )
+        store = factory.clients[0]
+        for path in (
+            "/admin/clusters/rec",
+            "/admin/policies/public",
+            "/admin/policies/public/default",
+        ):
+            found = await store.get(path)
+            assert found is not None
+            assert found.version == 0

@@ -20,6 +20,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, get
+from pulsar_py.common.errors import ServiceNotReadyError, StoreUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -102,7 +103,16 @@ class Brokers:
         raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """Return `ok`: the HTTP port accepts connections only once the broker has started."""
+        """Return `ok` if topics can be served. The port accepts no connections before the start.
+
+        Raises:
+            HttpError: 503, with the reason: the metadata session is in doubt, or no ledger could be
+                created. The broker keeps running and trying, so a later request may succeed.
+        """
+        try:
+            await self._broker.check_ready()
+        except (ServiceNotReadyError, StoreUnavailableError) as error:
+            raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         return text_response("ok")
 
     async def version(self, request: Request) -> Response:  # noqa: ARG002

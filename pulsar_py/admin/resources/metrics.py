@@ -13,7 +13,9 @@ from http import HTTPStatus
 from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.refused_topics import REASONS
 
 STORAGE_METRICS = {
     "journal_groups_count": ("pulsar_py_storage_journal_groups_total", "counter"),
@@ -27,6 +29,26 @@ STORAGE_METRICS = {
 }
 """The embedded ledger store's own figures, by their names there: exported name and type."""
 
+ZOOKEEPER_METRICS = {
+    "latency_ms": ("pulsar_py_zookeeper_latency_ms", "histogram"),
+    "failed_requests": ("pulsar_py_zookeeper_failed_requests_total", "counter"),
+    "is_connected": ("pulsar_py_zookeeper_connected", "gauge"),
+    "is_session_good": ("pulsar_py_zookeeper_session_good", "gauge"),
+    "session_timeout_millis": ("pulsar_py_zookeeper_session_timeout_ms", "gauge"),
+    "requests_under_way": ("pulsar_py_zookeeper_requests_under_way", "gauge"),
+    "unknown_outcomes": ("pulsar_py_zookeeper_unknown_outcomes_total", "counter"),
+    "connections": ("pulsar_py_zookeeper_connections_total", "counter"),
+    "failed_connections": ("pulsar_py_zookeeper_failed_connections_total", "counter"),
+    "lost_connections": ("pulsar_py_zookeeper_lost_connections_total", "counter"),
+    "session_doubts": ("pulsar_py_zookeeper_session_doubts_total", "counter"),
+    "expired_sessions": ("pulsar_py_zookeeper_expired_sessions_total", "counter"),
+    "watch_events": ("pulsar_py_zookeeper_watch_events_total", "counter"),
+    "watch_gaps": ("pulsar_py_zookeeper_watch_gaps_total", "counter"),
+}
+"""Figures of a metadata store on ZooKeeper: name there, exported name and type."""
+
+_OF_HISTOGRAMS = ("_bucket", "_sum", "_count")
+
 CURSOR_METRICS = {
     "ranges_over_limit_count": "pulsar_py_cursor_ranges_over_limit",
     "ranges_not_persisted_count": "pulsar_py_cursor_ranges_not_persisted",
@@ -37,6 +59,12 @@ Over the limit: acknowledgements beyond `managedLedgerMaxUnackedRangesToPersist`
 settings; they are stored all the same. Not persisted: acknowledgements that neither a cursor ledger
 nor the metadata store had room for at the last write; after a crash their messages come again.
 """
+
+SUBSCRIPTIONS_A_UNIT = 10
+"""Subscriptions whose consumers are counted, for one unit of work."""
+
+REFUSED = "pulsar_py_refused_topics_total"
+"""Topics that were not opened, or not read further, because they need what is not there."""
 
 OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -55,9 +83,13 @@ class Metrics:
     async def page(self, request: Request) -> Response:  # noqa: ARG002
         """Return the metrics in the text format of Prometheus."""
         cluster = self._broker.config.clusterName
-        topics = self._broker.topics.topics
-        producers_count = sum(len(topic.producers) for topic in topics.values())
-        consumers_count = sum(topic.consumers_count for topic in topics.values())
+        turns = Turns()
+        topics = list(self._broker.topics.topics.values())
+        producers_count = consumers_count = 0
+        for topic in topics:
+            await turns.take(1 + len(topic.subscriptions) // SUBSCRIPTIONS_A_UNIT)
+            producers_count += len(topic.producers)
+            consumers_count += topic.consumers_count
         values: list[tuple[str, str, float]] = [
             ("pulsar_topics_count", "gauge", len(topics)),
             ("pulsar_producers_count", "gauge", producers_count),
@@ -71,13 +103,36 @@ class Metrics:
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
-        lines += self._cursor_lines(cluster)
+        lines += self._metadata_lines(cluster)
+        lines += await self._cursor_lines(cluster, turns)
+        lines += self._refused_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
 
-    def _cursor_lines(self, cluster: str) -> list[str]:
+    def _metadata_lines(self, cluster: str) -> list[str]:
+        lines: dict[str, list[str]] = {}
+        for figure, labels, value in self._broker.metadata.labelled_figures():
+            end = next((each for each in _OF_HISTOGRAMS if figure.endswith(each)), "")
+            name, kind = ZOOKEEPER_METRICS[figure.removesuffix(end)]
+            text = _labels_text({"cluster": cluster} | dict(labels))
+            part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
+            part.append(f"{name}{end}{{{text}}} {value:.15g}")
+        return [line for part in lines.values() for line in part]
+
+    def _refused_lines(self, cluster: str) -> list[str]:
+        """Refusals by reason, of a broker of a cluster."""
+        refused = self._broker.refused_topics
+        if refused is None:
+            return []
+        return [f"# TYPE {REFUSED} counter"] + [
+            f'{REFUSED}{{cluster="{cluster}",reason="{reason}"}} {refused.counts[reason]}'
+            for reason in REASONS
+        ]
+
+    async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:
         lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}
-        for ledger in self._broker.managed_ledgers.ledgers:
-            for cursor in ledger.cursors.values():
+        for ledger in list(self._broker.managed_ledgers.ledgers):
+            for cursor in list(ledger.cursors.values()):
+                await turns.take()
                 for attribute, name in CURSOR_METRICS.items():
                     if value := getattr(cursor, attribute):
                         labels = {"cluster": cluster} | _labels_of(ledger.name, cursor.name)

@@ -33,11 +33,12 @@ from pulsar_py.admin.resources.topic_access import (
     for_each_partition,
     refuse_partitioned,
     require_namespace,
+    require_owned,
     require_topic,
 )
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.errors import NotAllowedError, SubscriptionBusyError, TopicNotFoundError
+from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
@@ -160,7 +161,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def _load_or_create(self, name: TopicName) -> Topic:
-        await self._broker.namespaces.ensure_owned(name)
+        await require_owned(self._broker, name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=True)
         except (TopicNotFoundError, NotAllowedError):
@@ -192,14 +193,7 @@ class Subscriptions:
             if subscription not in topic.subscriptions:
                 return
             found += 1
-            try:
-                await topic.delete_subscription(
-                    subscription, force=is_forced or not part.is_persistent
-                )
-            except SubscriptionBusyError:
-                raise HttpError(
-                    HTTPStatus.PRECONDITION_FAILED, "Subscription has active connected consumers"
-                ) from None
+            await topic.delete_subscription(subscription, force=is_forced or not part.is_persistent)
 
         await for_each_partition(self._broker, name, act)
         if not found:

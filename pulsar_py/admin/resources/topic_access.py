@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
-from pulsar_py.admin.http_messages import HttpError
+from pulsar_py.admin.http_messages import HttpError, RedirectError
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.work import in_turns
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
 
 
@@ -39,6 +42,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
     """A topic, loaded if it is not.
 
     Raises:
+        RedirectError: Another broker serves it.
         HttpError: 404 if there is no such namespace, topic or partition; also for the name of a
             partitioned topic, which is not a topic by itself.
     """
@@ -49,11 +53,37 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
         partitions_count = await broker.topics.partitioned.count(name.base)
         if name.partition_index >= partitions_count:
             raise HttpError(HTTPStatus.NOT_FOUND, "Topic partitions were not yet created")
-    await broker.namespaces.ensure_owned(name)
+    await require_owned(broker, name)
     try:
         return await broker.topics.get_or_load(name, create_if_missing=False)
     except TopicNotFoundError:
         raise topic_not_found(name) from None
+
+
+async def require_owned(broker: BrokerService, name: TopicName) -> None:
+    """Serve a topic here if nobody does.
+
+    Raises:
+        RedirectError: Another broker does.
+    """
+    if broker.namespaces.is_owned(name):
+        return
+    owner = (await broker.namespaces.lookup(name)).addresses.http_url
+    if owner is not None and not broker.namespaces.is_owned(name):
+        raise RedirectError(owner)
+
+
+@contextmanager
+def as_partition(name: TopicName) -> Iterator[None]:
+    """For one of many partitions: nobody can be sent to all brokers that serve some of them.
+
+    Raises:
+        HttpError: 503 instead of a RedirectError.
+    """
+    try:
+        yield
+    except RedirectError as error:
+        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{name} is {error}") from None
 
 
 async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) -> None:
@@ -74,5 +104,13 @@ async def for_each_partition(
     if not partitions_count:
         await act(name)
         return
-    for index in range(partitions_count):
-        await act(name.partition(index))
+    async for part in partitions_in_turns(name, partitions_count):
+        with as_partition(part):
+            await act(part)
+
+
+async def partitions_in_turns(name: TopicName, partitions_count: int) -> AsyncIterator[TopicName]:
+    """The partitions of a topic, in order; after some of them others have a turn."""
+    async for indexes in in_turns(range(partitions_count), TOPICS_AT_ONCE):
+        for index in indexes:
+            yield name.partition(index)

@@ -1,15 +1,15 @@
-"""Converts statistics to the REST API's JSON (pure).
+"""Converts statistics to the REST API's JSON; while there is much of it, others have turns.
 
 Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's client API.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsar_py.managed_ledger.log.stats import CursorStats
+from pulsar_py.common.work import Turns
+from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.publishing.producer_stats import ProducerStats
@@ -39,8 +39,17 @@ def iso_time(millis: int) -> str:
     return text.replace("+00:00", "Z")
 
 
-def topic_stats_json(
+PUBLISHER_UNITS: Final = 10
+SUBSCRIPTION_UNITS: Final = 30
+CONSUMER_UNITS: Final = 20
+LEDGER_UNITS: Final = 3
+CURSOR_UNITS: Final = 20
+"""Units of work that the JSON of each of these is."""
+
+
+async def topic_stats_json(
     stats: TopicStats,
+    turns: Turns,
     *,
     is_persistent: bool,
     owner_broker: str,
@@ -49,16 +58,20 @@ def topic_stats_json(
     with_backlog_size: bool = True,
 ) -> Json:
     """The answer to GET `{topic}/stats`."""
-    subscriptions = {
-        name: subscription_json(
-            each,
-            is_persistent=is_persistent,
-            with_consumers=with_consumers,
-            with_backlog_size=with_backlog_size,
+    subscriptions: dict[str, Json] = {}
+    for name, each in stats.subscriptions.items():
+        consumers: list[Json] = []
+        for consumer in each.consumers if with_consumers else ():
+            await turns.take(CONSUMER_UNITS + len(consumer.key_hash_ranges) // 10)
+            consumers.append(consumer_json(consumer))
+        await turns.take(SUBSCRIPTION_UNITS)
+        subscriptions[name] = subscription_json(
+            each, consumers, is_persistent=is_persistent, with_backlog_size=with_backlog_size
         )
-        for name, each in stats.subscriptions.items()
-    }
-    publishers = [publisher_json(each, is_persistent=is_persistent) for each in stats.producers]
+    publishers: list[Json] = []
+    for producer in stats.producers if with_publishers else ():
+        await turns.take(PUBLISHER_UNITS)
+        publishers.append(publisher_json(producer, is_persistent=is_persistent))
     ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
     return {
         "msgRateIn": float(stats.message_in_rate),
@@ -88,7 +101,7 @@ def topic_stats_json(
         "ongoingTxnCount": 0,
         "abortedTxnCount": 0,
         "committedTxnCount": 0,
-        "publishers": publishers if with_publishers else [],
+        "publishers": publishers,
         "waitingPublishers": stats.waiting_producers_count,
         "subscriptions": subscriptions,
         "replication": {},
@@ -127,12 +140,12 @@ def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
 
 def subscription_json(
     stats: SubscriptionStats,
+    consumers: list[Json],
     *,
     is_persistent: bool,
-    with_consumers: bool = True,
     with_backlog_size: bool = True,
 ) -> Json:
-    """One value of `subscriptions`."""
+    """One value of `subscriptions`; `consumers` are the answer's objects of its consumers."""
     is_durable = is_persistent and stats.is_durable
     return {
         "msgRateOut": float(stats.message_out_rate),
@@ -160,7 +173,7 @@ def subscription_json(
         "lastConsumedTimestamp": stats.last_consumed_millis,
         "lastAckedTimestamp": stats.last_acked_millis,
         "lastMarkDeleteAdvancedTimestamp": stats.last_mark_delete_advanced_millis,
-        "consumers": [consumer_json(each) for each in stats.consumers] if with_consumers else [],
+        "consumers": consumers,
         "isDurable": is_durable,
         "durable": is_durable,
         "isReplicated": stats.is_replicated,
@@ -228,23 +241,24 @@ def consumer_json(stats: ConsumerStats) -> Json:
     }
 
 
-def internal_stats_json(ledger: ManagedLedger[Any]) -> Json:  # Any: the topic's own context
+async def internal_stats_json(
+    ledger: ManagedLedger[Any],  # Any: the topic's own context
+    turns: Turns,
+) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
 
     The open ledger has no entries and no size in it, as in Pulsar.
     """
-    stats = ledger.internal_stats()
+    stats = await ledger.internal_stats_in_turns(turns)
     failure = stats.last_ledger_creation_failure_millis
-    ledgers = [
-        {
-            "ledgerId": each.ledger_id,
-            "entries": each.entries_count if each.closed_millis else 0,
-            "size": each.size_bytes if each.closed_millis else 0,
-            "offloaded": False,
-            "underReplicated": False,
-        }
-        for each in stats.ledgers
-    ]
+    ledgers: list[Json] = []
+    for each in stats.ledgers:
+        await turns.take(LEDGER_UNITS)
+        ledgers.append(_ledger_json(each))
+    cursors: dict[str, Json] = {}
+    for name, cursor in stats.cursors.items():
+        await turns.take(CURSOR_UNITS)
+        cursors[name] = _cursor_json(ledger, name, cursor)
     return {
         "entriesAddedCounter": stats.entries_added_count,
         "numberOfEntries": stats.entries_count,
@@ -258,10 +272,20 @@ def internal_stats_json(ledger: ManagedLedger[Any]) -> Json:  # Any: the topic's
         "lastConfirmedEntry": str(stats.last_confirmed_entry),
         "state": stats.state,
         "ledgers": ledgers,
-        "cursors": {name: _cursor_json(ledger, name, each) for name, each in stats.cursors.items()},
+        "cursors": cursors,
         "schemaLedgers": [],
         "compactedLedger": _NO_LEDGER,
         "properties": dict(stats.properties),
+    }
+
+
+def _ledger_json(stats: LedgerStats) -> Json:
+    return {
+        "ledgerId": stats.ledger_id,
+        "entries": stats.entries_count if stats.closed_millis else 0,
+        "size": stats.size_bytes if stats.closed_millis else 0,
+        "offloaded": False,
+        "underReplicated": False,
     }
 
 
@@ -316,61 +340,3 @@ def non_persistent_internal_stats_json(entries_added: int, names: list[str]) -> 
         "pendingAddEntriesCount": 0,
         "cursors": dict.fromkeys(names, cursor),
     }
-
-
-_SUMMED: Final = frozenset(
-    {
-        "oldestBacklogMessageAgeSeconds",
-        "backlogQuotaLimitSize",
-        "backlogQuotaLimitTime",
-        "topicCreationTimeStamp",
-        "lastPublishTimeStamp",
-        "lastPublishTimestamp",
-    }
-)
-"""Numbers of which a partitioned topic has the largest, not the sum."""
-
-_NAMED_LISTS: Final = frozenset({"publishers", "consumers"})
-"""Lists that are joined by name; of any other list the first partition's is taken."""
-
-
-def partitioned_stats_json(
-    parts: Mapping[str, Json], *, partitions_count: int, per_partition: bool
-) -> Json:
-    """The answer to GET `{topic}/partitioned-stats`: the sum, and each partition if wanted."""
-    total = _sum_of(list(parts.values()))
-    total.pop("ownerBroker", None)
-    total["metadata"] = {"partitions": partitions_count, "deleted": False}
-    total["partitions"] = dict(parts) if per_partition else {}
-    return total
-
-
-def _sum_of(items: list[Json]) -> Json:
-    """Numbers added, maps merged by key, lists joined by name, the rest as in the first item."""
-    result: Json = {}
-    for item in items:
-        for key, value in item.items():
-            result[key] = value if key not in result else _merge(key, result[key], value)
-    return result
-
-
-def _merge(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one key
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left or right
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        is_largest = key in _SUMMED or key.endswith("Timestamp")
-        return max(left, right) if is_largest else left + right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return _sum_of([left, right])
-    if key in _NAMED_LISTS and isinstance(right, list):
-        return _join_named(left, right)
-    return left if left is not None else right
-
-
-def _join_named(left: list[Json], right: list[Json]) -> list[Json]:
-    """Publishers or consumers of several partitions, with one item for each name."""
-    by_name: dict[object, Json] = {}
-    for item in (*left, *right):
-        name = item.get("producerName", item.get("consumerName"))
-        by_name[name] = _sum_of([by_name[name], item]) if name in by_name else item
-    return list(by_name.values())

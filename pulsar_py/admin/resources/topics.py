@@ -16,9 +16,11 @@ from pulsar_py.admin.http_messages import (
     Request,
     Response,
     UnreadableBodyError,
+    encoded_part,
     json_response,
     optional_json_response,
 )
+from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.requests import (
     namespace_of,
     read_int,
@@ -27,9 +29,12 @@ from pulsar_py.admin.resources.requests import (
     topic_of,
 )
 from pulsar_py.admin.resources.topic_access import (
+    as_partition,
     broker_id_of,
+    partitions_in_turns,
     refuse_partitioned,
     require_namespace,
+    require_owned,
     require_topic,
     topic_not_found,
 )
@@ -37,7 +42,6 @@ from pulsar_py.admin.resources.topic_stats_json import (
     Json,
     internal_stats_json,
     non_persistent_internal_stats_json,
-    partitioned_stats_json,
     topic_stats_json,
 )
 from pulsar_py.admin.router import Route, delete, get, post, put
@@ -45,6 +49,7 @@ from pulsar_py.admin.without_effect import not_implemented
 from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
@@ -93,6 +98,12 @@ class Topics:
             ),
             post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_METADATA),
             delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC),
+            post(
+                TOPIC + "/createMissedPartitions",
+                self.create_missed_partitions,
+                Action.CREATE_TOPIC,
+                consumes=(),
+            ),
             put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
             get(TOPIC + "/properties", self.properties, Action.GET_METADATA),
             put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
@@ -149,6 +160,7 @@ class Topics:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS)
         if name.is_partition:
             await self._check_partition_name(name)
+        await require_owned(self._broker, name)
         try:
             await self._topics.create_topic(name, properties=properties or {})
         except TopicExistsError:
@@ -182,6 +194,7 @@ class Topics:
                 f"{name} is a partitioned topic, instead of calling delete topic, please call "
                 "delete-partitioned-topic.",
             )
+        await require_owned(self._broker, name)
         try:
             await self._topics.delete(name, force=request.flag("force"))
         except TopicNotFoundError:
@@ -261,8 +274,18 @@ class Topics:
                 f"Desired partitions {wanted} can't be less than the current partitions {current}.",
             )
         self._check_partitions_limit(wanted, HTTPStatus.UNPROCESSABLE_ENTITY)
-        if wanted > current:
-            await self._topics.partitioned.grow(name, wanted)
+        # The same number completes a topic that a broker was stopped from growing.
+        await self._topics.partitioned.grow(name, wanted)
+        return NO_CONTENT
+
+    async def create_missed_partitions(self, request: Request) -> Response:
+        """Make the partitions, and subscriptions of them, that are missing."""
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        try:
+            await self._topics.partitioned.create_missed(name)
+        except TopicNotFoundError:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} does not exist") from None
         return NO_CONTENT
 
     async def delete_partitioned(self, request: Request) -> Response:
@@ -291,9 +314,9 @@ class Topics:
             await require_topic(self._broker, name)
             await self._topics.unload(name)
             return NO_CONTENT
-        for index in range(partitions_count):
-            if self._topics.loaded(name.partition(index)) is not None:
-                await self._topics.unload(name.partition(index))
+        async for part in partitions_in_turns(name, partitions_count):
+            if self._topics.loaded(part) is not None:
+                await self._topics.unload(part)
         return NO_CONTENT
 
     async def properties(self, request: Request) -> Response:
@@ -343,9 +366,10 @@ class Topics:
                 "partitioned-terminate, please use terminate commands",
             )
         answer = {}
-        for index in range(partitions_count):
-            topic = await require_topic(self._broker, name.partition(index))
-            answer[str(index)] = message_id_json(await topic.terminate(), -1)
+        async for part in partitions_in_turns(name, partitions_count):
+            with as_partition(part):
+                topic = await require_topic(self._broker, part)
+            answer[str(part.partition_index)] = message_id_json(await topic.terminate(), -1)
         return json_response(answer)
 
     async def last_message_id(self, request: Request) -> Response:
@@ -365,11 +389,12 @@ class Topics:
     async def stats(self, request: Request) -> Response:
         """Return the statistics of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
-        return json_response(self._stats_json(topic, request))
+        return json_response(await self._stats_json(topic, Turns(), request))
 
-    def _stats_json(self, topic: Topic, request: Request) -> Json:
-        return topic_stats_json(
-            topic.stats(),
+    async def _stats_json(self, topic: Topic, turns: Turns, request: Request) -> Json:
+        return await topic_stats_json(
+            await topic.stats_in_turns(turns),
+            turns,
             is_persistent=topic.name.is_persistent,
             owner_broker=broker_id_of(self._broker),
             with_publishers=not request.flag("excludePublishers"),
@@ -381,33 +406,35 @@ class Topics:
         """Return the sum of all partitions' statistics, and each of them if wanted."""
         name = topic_of(request)
         partitions_count = await self._require_partitions(name)
-        parts = {}
-        for index in range(partitions_count):
-            topic = await self._partition(name.partition(index))
-            if topic is not None:
-                parts[str(topic.name)] = self._stats_json(topic, request)
-        return json_response(
-            partitioned_stats_json(
-                parts,
-                partitions_count=partitions_count,
-                per_partition=request.flag("perPartition", default=True),
-            )
+        turns = Turns()
+        total = PartitionedStats(
+            turns,
+            partitions_count=partitions_count,
+            per_partition=request.flag("perPartition", default=True),
         )
+        async for part in partitions_in_turns(name, partitions_count):
+            topic = await self._partition(part)
+            if topic is not None:
+                await total.add(str(part), await self._stats_json(topic, turns, request))
+        return json_response(await total.json())
 
     async def internal_stats(self, request: Request) -> Response:
         """Return the ledgers and cursors of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
-        return json_response(_internal_stats_json(topic))
+        return json_response(await _internal_stats_json(topic, Turns()))
 
     async def partitioned_internal_stats(self, request: Request) -> Response:
         """Return the ledgers and cursors of each partition."""
         name = topic_of(request)
         partitions_count = await self._require_partitions(name)
+        turns = Turns()
         parts = {}
-        for index in range(partitions_count):
-            topic = await self._partition(name.partition(index))
+        async for part in partitions_in_turns(name, partitions_count):
+            topic = await self._partition(part)
             if topic is not None:
-                parts[str(topic.name)] = _internal_stats_json(topic)
+                parts[str(part)] = await encoded_part(
+                    await _internal_stats_json(topic, turns), turns
+                )
         metadata = {"partitions": partitions_count, "deleted": False}
         return json_response({"metadata": metadata, "partitions": parts})
 
@@ -420,7 +447,8 @@ class Topics:
 
     async def _partition(self, name: TopicName) -> Topic | None:
         """A partition; None if it was deleted alone."""
-        await self._broker.namespaces.ensure_owned(name)
+        with as_partition(name):
+            await require_owned(self._broker, name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=not name.is_persistent)
         except TopicNotFoundError:
@@ -442,10 +470,9 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     return partitions_count, properties
 
 
-def _internal_stats_json(topic: Topic) -> Json:
+async def _internal_stats_json(topic: Topic, turns: Turns) -> Json:
     if isinstance(topic, PersistentTopic):
-        return internal_stats_json(topic.ledger)
+        return await internal_stats_json(topic.ledger, turns)
     assert topic.name.domain != PERSISTENT
-    return non_persistent_internal_stats_json(
-        topic.stats().messages_in_count, list(topic.subscriptions)
-    )
+    stats = await topic.stats_in_turns(turns)
+    return non_persistent_internal_stats_json(stats.messages_in_count, list(topic.subscriptions))

@@ -22,11 +22,14 @@ from pulsar_py.wire import client_commands
 __all__ = ["acks", "redeliver", "validation_ack"]
 
 MAX_REDELIVER_IDS: Final = 1000
-"""Ids in one REDELIVER (ConsumerImpl's limit)."""
+"""Most ids in one REDELIVER_UNACKNOWLEDGED_MESSAGES, as in Java's ConsumerImpl."""
 
 
 def acks(consumer_id: int, pending: AckGroup, request_ids: Iterator[int] | None) -> list[bytes]:
-    """The ACKs of one flush, at most two; each takes a request id if receipts are wanted."""
+    """The ACK commands of one flush: at most one cumulative and one individual.
+
+    With `request_ids` each takes one, and the broker answers it (a receipt).
+    """
     frames: list[CommandAck] = []
     if pending.cumulative is not None:
         (ledger_id, entry_id), bits = pending.cumulative
@@ -54,7 +57,7 @@ def acks(consumer_id: int, pending: AckGroup, request_ids: Iterator[int] | None)
 def validation_ack(
     consumer_id: int, key: EntryKey, error: CommandAck.ValidationError.ValueType
 ) -> bytes:
-    """Acknowledge an entry that can't be used, and say why."""
+    """The ACK that acknowledges an entry that can't be used, with the reason for the broker."""
     command = CommandAck(
         consumer_id=consumer_id, ack_type=CommandAck.Individual, validation_error=error
     )
@@ -65,7 +68,10 @@ def validation_ack(
 def redeliver(
     consumer_id: int, entries: Sequence[EntryKey], *, consumer_epoch: int | None = None
 ) -> list[bytes]:
-    """REDELIVER for those entries, none: for all that is unacknowledged."""
+    """The REDELIVER_UNACKNOWLEDGED_MESSAGES commands for these entries.
+
+    Without entries there is one command, which asks for all that is unacknowledged.
+    """
     if not entries:
         return [
             client_commands.redeliver_unacknowledged(consumer_id, (), consumer_epoch=consumer_epoch)

@@ -56,7 +56,7 @@ class AckGroup:
 
 
 class AcknowledgmentsTracker(Protocol):
-    """The interface of both trackers."""
+    """Collects acknowledgements; the interface of both trackers."""
 
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """Acknowledge a message; returns whether its whole entry is acknowledged."""
@@ -114,7 +114,7 @@ class AcknowledgmentsGroupingTracker:
     )
 
     def __init__(self, *, max_size: int = 1000, is_batch_index_enabled: bool = False) -> None:
-        """`max_size` is the number of entries from which on `is_full`."""
+        """With `max_size` entries the group `is_full`."""
         self._max_size = max_size
         self._is_batch_index_enabled = is_batch_index_enabled
         # Entries to acknowledge, with the bits of their unacknowledged messages; 0 nearly always.
@@ -199,6 +199,7 @@ class AcknowledgmentsGroupingTracker:
         if message_id.batch_index >= 0:
             done = full_bits(message_id.batch_index + 1)
             bits = full_bits(message_id.batch_size) & ~done
+            # Ids that this consumer handed out have the entry; keep its state in step.
             if (entry := getattr(message_id, "entry", None)) is not None:
                 entry.unacked_bits &= ~done
         if bits and not self._is_batch_index_enabled:
@@ -244,6 +245,7 @@ class AcknowledgmentsGroupingTracker:
         """Everything to send; it is not pending any more."""
         pending = AckGroup(
             self._cumulative if self._cumulative_due else None,
+            # Entries before the cumulative acknowledgement are covered by it.
             {key: bits for key, bits in self._individual.items() if key >= self._cumulative[0]}
             if self._cumulative_due
             else self._individual,

@@ -117,6 +117,7 @@ class Acknowledger:
         self, cnx: ClientCnx, pending: AckGroup, receipt: asyncio.Future[None]
     ) -> None:
         """Send with request ids; the answers end the receipt."""
+        # One for each ACK that a flush may have: a cumulative and an individual one.
         ids = [self._new_request_id(), self._new_request_id()]
         frames = ack_commands.acks(self._consumer_id, pending, iter(ids))
         requests = [
@@ -139,7 +140,7 @@ class Acknowledger:
         """Return when the flush that takes what is pending now, or has just taken it, is confirmed.
 
         Raises:
-            ServiceError, ClientError: It was not, and why; the messages may come again.
+            ServiceError, ClientError: The flush was not confirmed; its messages may come again.
         """
         if not self._is_receipt_wanted:
             return
@@ -149,7 +150,7 @@ class Acknowledger:
         if receipt is None or receipt.done():
             return
         await within(
-            asyncio.shield(receipt),
+            asyncio.shield(receipt),  # cancelling one caller must not end it for the others
             self._timeout_seconds,
             f"{self._subject}: acknowledging",
         )
@@ -164,7 +165,7 @@ class Acknowledger:
         self.abandon()
 
     def abandon(self) -> None:
-        """Send nothing more; waits for receipts end with AlreadyClosedError."""
+        """Send nothing more; callers that wait for receipts get AlreadyClosedError."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -183,6 +184,6 @@ def _new_receipt() -> asyncio.Future[None]:
 
 
 def _retrieve(receipt: asyncio.Future[None]) -> None:
-    """Look at the error, so that one nobody waits for any more is not reported as lost."""
+    """Retrieve the receipt's error: asyncio logs errors of futures that nobody awaited."""
     if not receipt.cancelled():
         receipt.exception()

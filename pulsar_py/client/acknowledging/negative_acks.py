@@ -35,7 +35,7 @@ class NegativeAcksTracker:
         self._backoff = backoff
         shortest = delay_seconds if backoff is None else backoff.next_delay_millis(0) / 1000
         self._grid_seconds = min(max(shortest / _GRID_PART, _GRID_SECONDS_MIN), _GRID_SECONDS_MAX)
-        # The tick of the grid at which an entry is due, and the other way round.
+        # Entry -> tick of the grid at which it is due; and tick -> its entries.
         self._due: dict[EntryKey, int] = {}
         self._groups: dict[int, set[EntryKey]] = {}
         # A heap of the keys of `_groups`.
@@ -45,7 +45,7 @@ class NegativeAcksTracker:
         return len(self._due)
 
     def add(self, key: EntryKey, redelivery_count: int, now: float) -> None:
-        """Ask for this entry again after the delay; a later refusal of the same entry counts."""
+        """Ask for this entry again after the delay, which begins anew if it is refused again."""
         delay_seconds = self._delay_seconds
         if self._backoff is not None:
             delay_seconds = self._backoff.next_delay_millis(redelivery_count) / 1000
@@ -74,7 +74,7 @@ class NegativeAcksTracker:
     def take_due(self, now: float) -> list[EntryKey]:
         """Entries to ask for now, in order; they are forgotten."""
         due: list[EntryKey] = []
-        # What `next_due` named is due then, whatever the rounding of its product.
+        # A timer set for `next_due` may come back with a `now` that rounding made a little smaller.
         last = now + self._grid_seconds * 1e-6
         while self._ticks and self._ticks[0] * self._grid_seconds <= last:
             due += self._groups.pop(heapq.heappop(self._ticks))

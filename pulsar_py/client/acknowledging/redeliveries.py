@@ -33,15 +33,16 @@ class Redeliveries:
         on_ack_timeouts: Callable[[Sequence[EntryKey]], None],
         expire_chunks: Callable[[float], float | None],
     ) -> None:
-        """Take the parts.
+        """Nothing is timed before an entry is refused, handed out, or incomplete.
 
         Args:
             clock: For the timer.
-            negative_acks: Which entries were refused, and until when they rest.
-            unacked: Which entries wait for an acknowledgement; None: they may wait for ever.
+            negative_acks: Keeps refused entries until their delay has passed.
+            unacked: Keeps entries that wait for an acknowledgement; None: without a time limit.
             on_negative_acks: Gets refused entries that are due, to ask for them.
             on_ack_timeouts: Gets entries that waited too long, to ask for them.
-            expire_chunks: Gives up incomplete messages at a time; says when to come again.
+            expire_chunks: Gives up incomplete messages that expired at the given time; returns
+                when the next one expires, None for none.
         """
         self._clock = clock
         self._on_negative_acks = on_negative_acks
@@ -55,7 +56,7 @@ class Redeliveries:
 
     @property
     def is_watching(self) -> bool:
-        """Whether an acknowledgement matters here."""
+        """Whether entries are tracked, so that acknowledgements have to be passed on."""
         return self.unacked is not None or len(self.negative_acks) > 0
 
     def refuse_entry(self, entry: ReceivedEntry) -> None:
@@ -86,7 +87,7 @@ class Redeliveries:
                 self._set_timer(now)
 
     def chunks_wait(self, expire_at: float | None) -> None:
-        """When the oldest incomplete message expires."""
+        """Set the time at which the oldest incomplete message expires; None: there is none."""
         self._chunks_expire_at = expire_at
         if expire_at is not None:
             self._set_timer(self._clock.monotonic_seconds())
@@ -104,12 +105,12 @@ class Redeliveries:
             self.negative_acks.remove(key)
 
     def acknowledged_until(self, key: EntryKey) -> None:
-        """All entries up to this one are done."""
+        """Stop the time-outs of all entries up to this one: a cumulative acknowledgement."""
         if self.unacked is not None:
             self.unacked.remove_until(key)
 
     def clear(self) -> None:
-        """Everything is delivered again anyway."""
+        """Forget all entries: the broker delivers everything again anyway."""
         self.negative_acks.clear()
         if self.unacked is not None:
             self.unacked.clear()
@@ -121,7 +122,7 @@ class Redeliveries:
         due = min((each for each in candidates if each is not None), default=None)
         if self._timer is not None:
             if due is not None and self._timer_at <= due:
-                return  # it will look again
+                return  # the timer comes earlier, and is then set again for what is left
             self._timer.cancel()
             self._timer = None
         if due is not None:
@@ -140,7 +141,7 @@ class Redeliveries:
         self._set_timer(now)
 
     def close(self) -> None:
-        """No more redeliveries."""
+        """Stop the timer, and forget everything."""
         self.clear()
         self._chunks_expire_at = None
         if self._timer is not None:

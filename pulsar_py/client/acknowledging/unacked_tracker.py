@@ -30,12 +30,12 @@ class UnackedMessageTracker:
         tick_seconds: float,
         backoff: RedeliveryBackoff | None = None,
     ) -> None:
-        """`backoff` chooses each time-out by the redelivery count, instead of the argument."""
+        """`backoff` chooses each time-out by the redelivery count, instead of `timeout_seconds`."""
         assert tick_seconds > 0, tick_seconds
         self._tick_seconds = tick_seconds
         self._timeout_ticks = math.ceil(timeout_seconds / tick_seconds)
         self._backoff = backoff
-        # The tick at which an entry is due, and the wheel itself: the other way round.
+        # Entry -> tick at which it is due; and the wheel: tick -> its entries.
         self._slot_of: dict[EntryKey, int] = {}
         self._slots: dict[int, set[EntryKey]] = {}
 
@@ -69,7 +69,7 @@ class UnackedMessageTracker:
             del self._slots[slot]
 
     def remove_until(self, last: EntryKey) -> None:
-        """All up to this one are acknowledged."""
+        """Forget all entries up to this one: a cumulative acknowledgement."""
         for key in [each for each in self._slot_of if each <= last]:
             self._leave(self._slot_of.pop(key), key)
 

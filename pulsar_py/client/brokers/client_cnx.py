@@ -31,6 +31,7 @@ from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConnectError,
     ConnectionClosedError,
+    NotABrokerError,
     ProtocolError,
     RemoteProtocolError,
     service_error,
@@ -57,8 +58,9 @@ WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 CLOSE_FLUSH_SECONDS: Final = 2.0
 """How long a closed connection may take to send what was queued before."""
 _PROGRESS_BYTES: Final = 1024
-"""So much at once of a frame that is not complete shows that the broker is there. Less does not:
-one that announced more than it sends would be believed for ever, for its answers to each PING."""
+"""So many bytes in one read count as a sign of life for keep-alive, even within a frame. Fewer do
+not: a broker that announced a longer frame than it sends would be taken for alive for ever, because
+its PONGs are read as bytes of that frame."""
 
 _MESSAGE: Final = BaseCommand.MESSAGE
 _SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
@@ -69,9 +71,9 @@ class CnxSettings:
     """The options of one connection."""
 
     remote_address: str
-    """`host:port` of the broker that is meant; for logs and errors."""
+    """`host:port` of the broker, not of a proxy before it; for logs and errors."""
     proxy_to_broker: str | None = None
-    """`host:port` that the proxy at the other end has to go on to."""
+    """`host:port` of the broker that the proxy has to connect to; None without a proxy."""
     authentication: Authentication | None = None
     request_timeout_seconds: float = 30
     keep_alive_interval_seconds: float = 30
@@ -91,10 +93,10 @@ class ClientCnx(asyncio.BufferedProtocol):
         tasks: TaskOwner,
         new_request_id: Callable[[], int],
     ) -> None:
-        """Take in what it needs; the transport comes with `connection_made`.
+        """The connection is usable after `connection_made` and the handshake.
 
         Args:
-            settings: What the pool decided.
+            settings: Address, credentials and limits, chosen by the pool.
             clock: For keep-alive and time limits.
             tasks: Answers to challenges run there.
             new_request_id: Gives ids that no other request of the client has.
@@ -110,7 +112,7 @@ class ClientCnx(asyncio.BufferedProtocol):
             now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
         )
         self._keep_alive_timer: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None  # None before and after
+        self._transport: asyncio.Transport | None = None  # None without a socket
         # Whether the handshake is done and the connection not closed; a plain attribute, since hot
         # paths read it.
         self.is_connected = False
@@ -135,19 +137,20 @@ class ClientCnx(asyncio.BufferedProtocol):
             close=self.close,
         )
         self._writable: asyncio.Future[None] | None = None  # while somebody waits in `drain`
-        # Whether there is a socket, also one of a closed connection; and who waits for its end.
+        # Whether there is a socket, even if the connection is closed; and the future of
+        # `wait_closed`, which is done when the socket has ended.
         self.has_socket = False
         self._lost: asyncio.Future[None] | None = None
 
-    # --- what comes in -------------------------------------------------------------------------
+    # --- receiving -----------------------------------------------------------------------------
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport receives next."""
+        """The memory into which the transport reads next."""
         del sizehint
         return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Cut, parse and hand on; then let everybody know who got something."""
+        """Handle the complete frames, then call `on_batch_end` of each handler that got any."""
         # Hot path: consume and produce in `make bench-client`.
         touched: Touched = {}
         try:
@@ -156,10 +159,12 @@ class ClientCnx(asyncio.BufferedProtocol):
                 self._keep_alive.is_waiting = False
             self._take(frames, touched)
         except ProtocolError as error:
+            if not self.protocol_version:  # no broker's first words
+                self.handshake.on_failed(NotABrokerError(f"{self.remote_address}: {error}"))
             self._close_abruptly(f"broke the protocol: {error}")
         except Exception as error:
-            # The outermost edge of what a connection does: a fault of ours must not go unseen, and
-            # its connection can't be trusted any more.
+            # The outermost edge of what a connection does: asyncio would log a fault of ours and go
+            # on reading, though nobody knows any more where the next frame begins.
             logger.exception(
                 "connection to %s failed",
                 self.remote_address,
@@ -217,7 +222,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.close(f"broker said: {command.error.message}")
 
     def _on_rest(self, command: BaseCommand, touched: Touched) -> None:
-        """Whatever is not hot."""
+        """Handle the commands that are rare: all but MESSAGE and SEND_RECEIPT."""
         kind = command.type
         if kind in ANSWERS:
             self._on_answer(command)
@@ -289,8 +294,8 @@ class ClientCnx(asyncio.BufferedProtocol):
     ) -> BaseCommand:
         """Register a producer; returns the PRODUCER_SUCCESS that says it is ready.
 
-        One that waits for exclusive access (`producer_ready` false) is told so by `on_queued`, and
-        from there on the wait has no time limit. Raises as `request`.
+        If the producer has to wait for exclusive access (`producer_ready` false), `on_queued` is
+        called, and from there on the wait has no time limit. Raises as `request`.
         """
         return await self._request(
             request_id,
@@ -322,17 +327,17 @@ class ClientCnx(asyncio.BufferedProtocol):
             on_queued=on_queued,
         )
 
-    # --- what goes out -------------------------------------------------------------------------
+    # --- sending -------------------------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Queue one frame; dropped without a word if the connection is closed."""
+        """Queue one frame; it is dropped silently if the connection is closed."""
         self.write((frame,))
 
     def write(self, buffers: Sequence[Buffer]) -> None:
         """Queue parts of frames; one `writelines` a loop tick carries all that is queued.
 
-        Leave the buffers unchanged from here on. Dropped without a word if the connection is
-        closed: its handlers are called with the end of the connection.
+        Leave the buffers unchanged from here on. They are dropped silently if the connection is
+        closed: its handlers hear of that by `on_connection_closed`.
         """
         # Hot path: produce in `make bench-client`.
         if self._transport is None:
@@ -345,8 +350,8 @@ class ClientCnx(asyncio.BufferedProtocol):
     def write_through(self, buffers: Sequence[Buffer]) -> None:
         """As `write`, but the first one of a loop tick goes out at once.
 
-        For what somebody may wait for: it saves a turn of the loop, and costs those that write much
-        one more call of the system a tick.
+        For frames that a caller may be waiting for: it saves a turn of the loop, and costs callers
+        that write much one more system call a tick.
         """
         # Hot path: produce and latency in `make bench-client`.
         if self._is_flush_due:
@@ -419,14 +424,14 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody uses it."""
+        """Whether it has neither handlers nor requests."""
         return not self._requests and self._handlers.is_empty
 
     def _check_open(self) -> None:
         if not self.is_connected:
             raise ConnectionClosedError(self._closed_text())
 
-    # --- its life ------------------------------------------------------------------------------
+    # --- opening and closing -------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is there."""

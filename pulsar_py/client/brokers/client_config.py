@@ -9,10 +9,12 @@ Source: the official Python client's `Client`; ClientConfigurationData in Pulsar
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.client.messages.option_checks import check_options
+from pulsar_py.common.backoff import DEFAULT_MAXIMUM_SECONDS
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.tls import TlsOptions, client_ssl_context
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["ClientConfig"]
 
 MIB: Final = 1024 * 1024
+OUTAGE_BACKOFF_SECONDS: Final = 2.0
+"""How long a broker that is back may go unnoticed."""
 
 _MINIMA: Final[dict[str, float]] = {
     "operation_timeout_seconds": 0.001,
@@ -62,8 +66,9 @@ class ClientConfig:
     """An unused connection is closed after this time; 0 or less keeps it."""
     initial_backoff_interval_ms: int = 100
     """Delay before the first repetition; it doubles from there on."""
-    max_backoff_interval_ms: int = 60_000
-    """The longest delay between repetitions."""
+    max_backoff_interval_ms: int | None = None
+    """The longest delay between repetitions; None: 2 s where no broker can be reached, and 60 s
+    where one answers that it can't serve now."""
     memory_limit_bytes: int = 64 * MIB
     """Bytes of messages that wait for their receipts, of all producers together; 0 for no limit."""
     stats_interval_in_seconds: float = 600
@@ -86,17 +91,19 @@ class ClientConfig:
     """OpenSSL's list of ciphers up to TLS 1.2; None for OpenSSL's own."""
 
     def __post_init__(self) -> None:
-        """Refuse what is of the wrong kind, or out of bounds.
+        """Check types and bounds.
 
         Raises:
-            InvalidConfigurationError: It names option, value and bound.
+            InvalidConfigurationError: An option is of the wrong type or out of bounds; the message
+                names it, its value and what is expected.
         """
         check_options(self)
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
-            if not value >= minimum:  # not a number, too
+            # Not `value < minimum`, which would let NaN pass.
+            if value is not None and not value >= minimum:
                 raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")
-        if self.max_backoff_interval_ms < self.initial_backoff_interval_ms:
+        if (self.max_backoff_interval_ms or math.inf) < self.initial_backoff_interval_ms:
             raise InvalidConfigurationError(
                 f"max_backoff_interval_ms={self.max_backoff_interval_ms}: expected at least "
                 f"initial_backoff_interval_ms={self.initial_backoff_interval_ms}"
@@ -108,8 +115,27 @@ class ClientConfig:
             )
 
     @property
+    def initial_backoff_seconds(self) -> float:
+        """The delay before the first repetition."""
+        return self.initial_backoff_interval_ms / 1000
+
+    @property
+    def outage_backoff_seconds(self) -> float:
+        """The longest delay between attempts where no broker can be reached."""
+        return self._max_backoff_seconds(OUTAGE_BACKOFF_SECONDS)
+
+    @property
+    def max_backoff_seconds(self) -> float:
+        """The longest delay between attempts where a broker refuses for now."""
+        return self._max_backoff_seconds(DEFAULT_MAXIMUM_SECONDS)
+
+    def _max_backoff_seconds(self, default: float) -> float:
+        given = self.max_backoff_interval_ms
+        return max(default, self.initial_backoff_seconds) if given is None else given / 1000
+
+    @property
     def tls(self) -> TlsOptions:
-        """The options of TLS by themselves."""
+        """The TLS options."""
         return TlsOptions(
             tls_trust_certs_file_path=self.tls_trust_certs_file_path,
             tls_allow_insecure_connection=self.tls_allow_insecure_connection,
@@ -120,7 +146,7 @@ class ClientConfig:
         )
 
     def new_ssl_context(self) -> ssl.SSLContext:
-        """A TLS context by the options; reads certificates, so that replaced ones count.
+        """A TLS context by the options; reads the certificates anew, since files may be replaced.
 
         Raises:
             InvalidConfigurationError: A file is missing, or does not hold what it should.

@@ -52,13 +52,14 @@ class Closable(Protocol):
 
 
 class ClientContext:
-    """The inside of one client, handed to each of its parts. Made by `Client`, lives as long."""
+    """The shared state of one client, handed to its parts. Made by `Client`, lives as long."""
 
     def __init__(
         self, service_url: ServiceUrl, config: ClientConfig, *, clock: Clock, chance: Random
     ) -> None:
         self.config = config
-        # What the client's own options say, whatever a cluster in between needed.
+        # The option that the client was made with: `update_service_url` may set another one, and
+        # goes back to this one where a cluster names none.
         self._own_trust_certs_file_path = config.tls_trust_certs_file_path
         self.clock: Final = clock
         self.random: Final = chance
@@ -97,7 +98,7 @@ class ClientContext:
         Raises:
             AlreadyClosedError: It is closed.
             ForkedProcessError: It was made by this process's parent.
-            ClientError: It works on another event loop; `subject` is what is said to.
+            ClientError: It works on another event loop; `subject` begins the message.
         """
         if self.closed_error is not None:
             raise self.closed_error
@@ -147,7 +148,7 @@ class ClientContext:
         """Lookups at another cluster, which a topic migrated to.
 
         Raises:
-            InvalidServiceUrlError: That is no URL.
+            InvalidServiceUrlError: It is not a service URL.
         """
         lookup = self._migrated_lookups.get(service_url)
         if lookup is None:
@@ -165,7 +166,7 @@ class ClientContext:
         """Use another cluster: connections close, producers and consumers come back there.
 
         Raises:
-            InvalidServiceUrlError: That is no URL; nothing changed.
+            InvalidServiceUrlError: It is not a service URL; nothing changed.
         """
         url = ServiceUrl.parse(service_url)
         if authentication is not None:
@@ -224,7 +225,7 @@ class ClientContext:
 
 
 def _warn_of_unused_tls(url: ServiceUrl, config: ClientConfig) -> None:
-    """Options of TLS do nothing without it, and a connection in plain text is easily overlooked."""
+    """Warn of TLS options with a URL without TLS: they would do nothing, unnoticed."""
     authentication = config.authentication
     given = [
         name

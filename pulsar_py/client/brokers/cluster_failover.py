@@ -52,7 +52,7 @@ class ServiceInfo:
 
     service_url: str
     authentication: Authentication | None = None
-    """None: none, if another cluster of the provider has one; else the client's."""
+    """None: no credentials if another cluster of the provider has some, else the client's."""
     tls_trust_certs_file_path: str | None = None
     """None: the client's."""
 
@@ -93,7 +93,7 @@ class FailoverDecider:
 
     @property
     def watched(self) -> tuple[int, ...]:
-        """Whom to probe each time: the cluster in use, and the primary, which might be back."""
+        """The clusters to probe each time: the one in use, and the primary, which might be back."""
         return (PRIMARY,) if self.current == PRIMARY else (self.current, PRIMARY)
 
     def on_probe(self, cluster: int, *, is_available: bool, now: float) -> None:
@@ -161,7 +161,7 @@ class AutoClusterFailover:
 
         Args:
             primary: The cluster to use while it answers.
-            secondary: Where to go otherwise, by preference; at least one.
+            secondary: The clusters to go to when it does not, by preference; at least one.
             check_interval_ms: How often clusters are probed.
             failover_threshold: Probes that must fail before the client leaves.
             switch_back_threshold: Probes the primary must answer before the client goes back.
@@ -193,7 +193,7 @@ class AutoClusterFailover:
         self._tasks = TaskOwner("cluster failover")
 
     def initial_service_url(self) -> str:
-        """The primary's."""
+        """The service URL of the primary."""
         return self._clusters[PRIMARY].service_url
 
     @property
@@ -203,6 +203,7 @@ class AutoClusterFailover:
 
     async def start(self, client: ServiceUrlControl, context: ClientContext) -> None:
         """See `ServiceUrlProvider`."""
+        # The client begins with its own options: the primary's may differ.
         primary = self._clusters[PRIMARY]
         if primary.authentication is not None or primary.tls_trust_certs_file_path is not None:
             await self._use(client, primary)
@@ -237,6 +238,7 @@ class AutoClusterFailover:
 
     async def _use(self, client: ServiceUrlControl, cluster: ServiceInfo) -> None:
         authentication = cluster.authentication
+        # None would keep the authentication of the cluster before.
         if authentication is None and any(each.authentication for each in self._clusters):
             authentication = NoAuthentication()
         await client.update_service_url(
@@ -265,7 +267,8 @@ class AutoClusterFailover:
 class ControlledClusterFailover:
     """A ServiceUrlProvider that asks a URL where the client should be. Owned by one client.
 
-    The document is JSON; what it leaves out stays as it is:
+    The document is JSON. Only `serviceUrl` is required: without a plugin the authentication stays
+    as it is, and without a file of authorities the client's own option is used.
 
         {"serviceUrl": .., "tlsTrustCertsFilePath": .., "authPluginClassName": ..,
          "authParamsString": ..}
@@ -285,7 +288,7 @@ class ControlledClusterFailover:
             default_service_url: Where the client begins.
             url_provider: Where the document is: an `http` or `https` URL.
             check_interval_ms: How often it is asked for.
-            url_provider_headers: What goes along with the request, credentials for one.
+            url_provider_headers: HTTP headers of the request, such as credentials.
 
         Raises:
             InvalidConfigurationError: A URL is not valid, or the interval out of bounds.
@@ -304,7 +307,7 @@ class ControlledClusterFailover:
         self._tasks = TaskOwner("cluster failover")
 
     def initial_service_url(self) -> str:
-        """The default."""
+        """`default_service_url`."""
         return self._default_service_url
 
     async def start(self, client: ServiceUrlControl, context: ClientContext) -> None:

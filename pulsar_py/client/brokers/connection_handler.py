@@ -1,7 +1,7 @@
 """Connects a producer, consumer or topic watcher, and reconnects it when that is lost (edge).
 
     UNINITIALIZED --open--> CONNECTING --registered--> READY
-    READY --connection or place lost--> CONNECTING (in the background, with backoff);
+    READY --connection or registration lost--> CONNECTING (in the background, with backoff);
                                         FAILED if it does not reconnect
     CONNECTING --first open failed, or fatal once open--> FAILED
     any --close--> CLOSED
@@ -34,6 +34,7 @@ from pulsar_py.common.errors import (
     ConnectionClosedError,
     InvalidServiceUrlError,
     PulsarError,
+    ServiceError,
 )
 from pulsar_py.common.tasks import TaskOwner
 
@@ -61,7 +62,7 @@ class ConnectionOwner(Protocol):
     """The producer, consumer or topic watcher that the connection is for."""
 
     async def opened(self, cnx: ClientCnx) -> None:
-        """Register with the broker on `cnx`: returns when it said yes, raises when it did not.
+        """Register with the broker on `cnx`; returns when the broker has, raises when it refused.
 
         On an error or when cancelled the owner has unregistered from `cnx` again.
         `ConnectionHandler.request_timeout_seconds` is how long its requests may take. The handler
@@ -69,11 +70,11 @@ class ConnectionOwner(Protocol):
         """
 
     def on_connection_failed(self, error: Exception) -> None:
-        """There will be no connection any more, and why; the first `open` raises instead."""
+        """The handler FAILED with `error` after it was open; the first `open` raises instead."""
 
 
 class ConnectionHandler:
-    """Looks a topic up, connects, lets its owner register, and begins anew when that is lost.
+    """Looks a topic up, connects, lets its owner register, and does so again after a loss.
 
     Owned by its owner, closed with it.
 
@@ -89,46 +90,53 @@ class ConnectionHandler:
         description: str,
         fatal_errors: tuple[type[Exception], ...] = FATAL_ONCE_OPEN,
     ) -> None:
-        """Take in who wants what; nothing happens before `open`.
+        """Nothing happens before `open`.
 
         Args:
-            context: The client.
-            topic: Full name, a partition's where it is one.
-            owner: Whose connection it is.
-            description: What logs and errors call it: `producer p-1 of persistent://…`.
-            fatal_errors: What ends it once it was open.
+            context: The client's shared parts.
+            topic: Full name of a topic or partition.
+            owner: Registers on each connection.
+            description: The owner's name in logs and errors: `producer p-1 of persistent://…`.
+            fatal_errors: Errors after which it does not try again once it was open.
         """
         self._context = context
         self.topic = topic
         self._owner = owner
         self.description = description
         self._fatal_errors = fatal_errors
-        # Whether it begins anew where it was lost; if not, that ends it.
+        # Whether a lost registration is made anew; if not, the handler is FAILED then.
         self.reconnects = True
         self._slot = context.pool.new_slot()
         self._tasks = TaskOwner(description)
         config = context.config
+        # What brokers refuse for now is asked for less and less often, whoever is away stays looked
+        # for: see `ClientConfig.max_backoff_interval_ms`.
         self._backoff = Backoff(
             context.random,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.max_backoff_seconds,
+        )
+        self._outage_backoff = Backoff(
+            context.random,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
         self.state = HandlerState.UNINITIALIZED
         self.cnx: ClientCnx | None = None
         # Rounds that reached the owner so far.
         self._registrations_count = 0
-        # When the first open has to be done; None once it is.
+        # The time by which the first `open` has to end; None once it has.
         self._deadline: float | None = None
-        # A place was lost while a round was under way.
+        # Whether the registration was lost while a round was under way: its result does not count.
         self._is_round_void = False
         # The broker that a CLOSE command assigned; None: look the topic up.
         self._assigned: tuple[str | None, str | None] | None = None
-        # After a migration: the other cluster, and the service URL for which that was said.
+        # After a migration: the other cluster's URL, and the client's URL at that time.
         self._migrated: tuple[str, ServiceUrl] | None = None
         self._was_proxied_by: str | None = None
-        # Why it FAILED or is CLOSED.
+        # The error of `wait_connected` once it is FAILED or CLOSED.
         self._error: Exception | None = None
-        # Whoever waits in `wait_connected`.
+        # Callers that wait in `wait_connected`.
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
@@ -153,8 +161,8 @@ class ConnectionHandler:
         """Return when the owner is registered for the first time.
 
         Raises:
-            ServiceError, ClientError: The last attempt's, when it is not worth another, or the
-                operation timeout is over. The handler is FAILED then.
+            ServiceError, ClientError: The last attempt failed, and either its error is final or
+                the operation timeout is over. The handler is FAILED then.
         """
         assert self.state is HandlerState.UNINITIALIZED, f"{self.description}: {self.state}"
         clock = self._context.clock
@@ -165,7 +173,7 @@ class ConnectionHandler:
         except asyncio.CancelledError:
             self._fail(AlreadyClosedError(f"{self.description}: cancelled while opening"))
             raise
-        except Exception as error:  # raised again; others learn from the state what it was
+        except Exception as error:  # raised again; `wait_connected` raises it, too
             self._fail(error)
             raise
         self._deadline = None
@@ -176,10 +184,13 @@ class ConnectionHandler:
             try:
                 await self._round()
             except Exception as error:  # decided on below: all but two kinds are raised again
+                # If the client was closed or forked meanwhile, that is the error to raise.
                 self._context.check_usable()
                 if not isinstance(error, PulsarError) or self._is_fatal(error):
                     raise
-                delay = self._backoff.next_delay(self._context.clock.monotonic_seconds())
+                is_refused = isinstance(error, ServiceError)
+                backoff = self._backoff if is_refused else self._outage_backoff
+                delay = backoff.next_delay(self._context.clock.monotonic_seconds())
                 self._check_deadline(error, delay)
                 logger.info(
                     "connecting again",
@@ -196,6 +207,7 @@ class ConnectionHandler:
         )
         self._registrations_count += 1
         await self._owner.opened(cnx)
+        # The registration may be lost again before this step of the loop, without a new call.
         if self._is_round_void or not cnx.is_connected:
             raise ConnectionClosedError(
                 f"{self.description}: the connection was lost during registration"
@@ -203,6 +215,7 @@ class ConnectionHandler:
         self.state = HandlerState.READY
         self.cnx = cnx
         self._backoff.reset()
+        self._outage_backoff.reset()
         self._wake(None)
 
     def _is_fatal(self, error: PulsarError) -> bool:
@@ -226,9 +239,10 @@ class ConnectionHandler:
         ) from error
 
     async def grab_cnx(self) -> ClientCnx:
-        """A connection to the broker that has the topic, or was named for it; one attempt."""
+        """A connection to the broker that owns the topic, or that a CLOSE command assigned."""
         assigned, self._assigned = self._assigned, None
         if assigned is not None and (address := self._assigned_address(*assigned)) is not None:
+            # The assigned broker is a hint: if it can't be reached, a look-up decides.
             with suppress(PulsarError):
                 return await self._context.pool.get(address, self._slot)
         address = await self._lookup().lookup(self.topic)
@@ -236,7 +250,7 @@ class ConnectionHandler:
         return await self._context.pool.get(address, self._slot)
 
     def _lookup(self) -> LookupService:
-        """Of the cluster that the topic migrated to, unless the service URL was changed since."""
+        """The cluster that the topic migrated to, unless the service URL changed since."""
         if self._migrated is not None and self._migrated[1] is self._context.service_url:
             return self._context.lookup_at(self._migrated[0])
         return self._context.lookup
@@ -249,7 +263,7 @@ class ConnectionHandler:
         try:
             host = ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            return None  # looked up instead
+            return None  # the topic is looked up instead
         return BrokerAddress(host, self._was_proxied_by or host, is_tls)
 
     def connection_closed(
@@ -258,7 +272,7 @@ class ConnectionHandler:
         assigned_url: str | None = None,
         assigned_url_tls: str | None = None,
     ) -> None:
-        """The owner lost `cnx`, or its place on it: begin anew, at once where a broker is assigned.
+        """The owner lost `cnx` or its registration on it: connect again, at once where assigned.
 
         News of a connection that is not the current one changes nothing.
         """
@@ -272,7 +286,7 @@ class ConnectionHandler:
             self._begin_anew()
 
     def reconnect(self) -> None:
-        """Give up the current registration and begin anew, though the connection may be whole.
+        """Give up the current registration and make a new one, though the connection may be intact.
 
         The owner has to unregister from the connection itself before.
         """
@@ -282,7 +296,10 @@ class ConnectionHandler:
             self._begin_anew()
 
     def topic_migrated(self, service_url: str | None, service_url_tls: str | None) -> None:
-        """From now on look the topic up in another cluster; the broker closes our place itself."""
+        """From now on look the topic up in another cluster.
+
+        Nothing else has to be done: the broker closes the producer or consumer itself.
+        """
         text = service_url_tls if self._context.service_url.is_tls else service_url
         if not text:
             return
@@ -290,7 +307,7 @@ class ConnectionHandler:
             self._context.lookup_at(text)
         except InvalidServiceUrlError:
             logger.warning(
-                "%s: migrated to no URL: %r",
+                "%s: migration to %r ignored: it is not a service URL",
                 self.description,
                 text,
                 extra={"who": self.description, "url": text},
@@ -301,7 +318,9 @@ class ConnectionHandler:
 
     def _begin_anew(self) -> None:
         if not self.reconnects:
-            error = ConnectionClosedError(f"{self.description}: its place at the broker was lost")
+            error = ConnectionClosedError(
+                f"{self.description}: disconnected, or closed by the broker"
+            )
             self._fail(error)
             self._owner.on_connection_failed(error)
             return
@@ -316,7 +335,7 @@ class ConnectionHandler:
         try:
             if self._assigned is None:
                 now = self._context.clock.monotonic_seconds()
-                await self._context.clock.sleep(self._backoff.next_delay(now))
+                await self._context.clock.sleep(self._outage_backoff.next_delay(now))
             await self._connect()
         except asyncio.CancelledError:
             raise
@@ -350,7 +369,7 @@ class ConnectionHandler:
 
         Raises:
             AlreadyClosedError: The handler is, or becomes, closed.
-            ClientError, ServiceError: It FAILED, and why.
+            ClientError, ServiceError: It FAILED; the error that ended it.
         """
         while True:
             if self.cnx is not None:

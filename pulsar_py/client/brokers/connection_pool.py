@@ -1,7 +1,8 @@
 """Opens a client's connections to brokers when they are needed, and shares them (edge).
 
 A broker has up to `connections_per_broker` of them, each in a slot; a producer or consumer keeps
-its slot. Callers that want a connection while it is being opened wait for the same attempt. A
+its slot. Callers that want a connection while it is being opened wait for the same attempt, and
+where the last one failed (`outages`), for the next. A
 connection that was unused for `connection_max_idle_seconds` is closed.
 
 Source: ConnectionPool in Pulsar's client.
@@ -11,18 +12,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
+from pulsar_py.client.brokers.outages import Outages
 from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.shared_calls import SharedCalls
-from pulsar_py.common.errors import ClientTimeoutError, ConnectError, PulsarError
+from pulsar_py.common.errors import (
+    ClientTimeoutError,
+    ConnectError,
+    NotABrokerError,
+    PulsarError,
+)
 from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
+    from random import Random
+
     from pulsar_py.client.brokers.client_config import ClientConfig
     from pulsar_py.common.clock import Clock
 
@@ -33,6 +44,10 @@ logger = logging.getLogger(__name__)
 _Key = tuple[BrokerAddress, int]
 _NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 """OpenSSL's reasons where the peer did not speak TLS."""
+_TLS_RESETS_COUNT = 3
+"""Connections that end in place of a TLS handshake, one after the other, until it is believed."""
+_NO_SUCH_HOST = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+"""What resolvers answer where a name does not exist; EAI_AGAIN is one that did not answer."""
 CLOSE_SECONDS = 3.0
 """How long `close` waits for sockets to end."""
 
@@ -47,6 +62,10 @@ class PoolContext(Protocol):
     @property
     def clock(self) -> Clock:
         """Times out handshakes and requests."""
+
+    @property
+    def random(self) -> Random:
+        """Spreads attempts."""
 
     def new_request_id(self) -> int:
         """An id that no other request of the client has."""
@@ -66,9 +85,11 @@ class ConnectionPool:
         # Closed by us; their sockets may still be sending.
         self._ending: list[ClientCnx] = []
         self._next_slot = 0
-        # Where the last attempt found nobody: said once, until somebody is there again.
-        self._unreachable: set[BrokerAddress] = set()
-        # Connections that nobody used when it was last looked.
+        # Addresses where the last attempt failed; logged once, until an attempt succeeds.
+        self._outages = Outages()
+        # Resets in place of TLS, one after the other.
+        self._tls_resets: dict[BrokerAddress, int] = {}
+        # Connections that were unused when the idle timer last ran; closed if they still are.
         self._idle: dict[ClientCnx, None] = {}
         self._idle_timer: asyncio.TimerHandle | None = None
 
@@ -80,7 +101,7 @@ class ConnectionPool:
             slot: Of `new_slot`.
 
         Raises:
-            ConnectError: Nobody there, or no handshake within the connection time-out.
+            ConnectError: No connection, or no handshake, within the connection time-out.
             ServiceError, AuthenticationDataError: The handshake failed.
             ConnectionClosedError: The client was closed meanwhile.
         """
@@ -89,10 +110,10 @@ class ConnectionPool:
         if cnx is not None and cnx.is_connected:
             self._idle.pop(cnx, None)
             return cnx
-        return await self._attempts.run(key, partial(self._connect, key))
+        return await self._attempts.run(key, partial(self._connect_in_turn, key))
 
     def new_slot(self) -> int:
-        """The slot of the next handler, among a broker's connections."""
+        """The slot of the next handler among a broker's connections; slots are given in turn."""
         self._next_slot += 1
         return (self._next_slot - 1) % self._context.config.connections_per_broker
 
@@ -100,6 +121,13 @@ class ConnectionPool:
     def connections(self) -> list[ClientCnx]:
         """Those that are open."""
         return [cnx for cnx in self._connections.values() if cnx.is_connected]
+
+    async def _connect_in_turn(self, key: _Key) -> ClientCnx:
+        """Where the last attempt failed, the next one is made when it is due, for all who wait."""
+        clock = self._context.clock
+        if wait_seconds := self._outages.wait_seconds(key[0], clock.monotonic_seconds()):
+            await clock.sleep(wait_seconds)
+        return await self._connect(key)
 
     async def _connect(self, key: _Key) -> ClientCnx:
         address, _ = key
@@ -130,14 +158,21 @@ class ConnectionPool:
             raise
         self._connections[key] = cnx
         self._set_idle_timer()
-        again = " again" if address in self._unreachable else ""
-        self._unreachable.discard(address)
+        again = " again" if self._outages.on_success(address) else ""
+        self._tls_resets.pop(address, None)
         logger.info("connected to %s%s", address.logical, again, extra={"broker": address.logical})
         return cnx
 
     def _on_unreachable(self, address: BrokerAddress, error: PulsarError) -> None:
-        if address not in self._unreachable:
-            self._unreachable.add(address)
+        config, clock = self._context.config, self._context.clock
+        is_first = self._outages.on_failure(
+            address,
+            clock.monotonic_seconds(),
+            chance=self._context.random,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
+        )
+        if is_first:
             logger.warning(
                 "no connection to %s: %s",
                 address.logical,
@@ -157,10 +192,24 @@ class ConnectionPool:
             else:
                 await loop.create_connection(lambda: cnx, host, port)
         except OSError as error:
-            raise ConnectError(
-                f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
-            ) from error
+            text = f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
+            kind = NotABrokerError if self._is_for_good(address, error) else ConnectError
+            raise kind(text) from error
         await cnx.handshake.run()
+
+    def _is_for_good(self, address: BrokerAddress, error: OSError) -> bool:
+        """Whether waiting can't help: no such host, or nobody there who speaks TLS."""
+        if isinstance(error, socket.gaierror):
+            return error.errno in _NO_SUCH_HOST
+        if not address.is_tls:
+            return False
+        if getattr(error, "reason", "") in _NO_TLS_REASONS:
+            return True
+        if not _is_reset(error):
+            return False
+        # A balancer whose servers are away does this, too, for a moment.
+        resets_count = self._tls_resets[address] = self._tls_resets.get(address, 0) + 1
+        return resets_count >= _TLS_RESETS_COUNT
 
     def _set_idle_timer(self) -> None:
         seconds = self._context.config.connection_max_idle_seconds
@@ -178,7 +227,7 @@ class ConnectionPool:
             self._set_idle_timer()
 
     def close_connections(self, reason: str) -> None:
-        """Close all connections; who needs one opens it again."""
+        """Close all connections; the next `get` opens a new one."""
         connections = self.connections
         self._ending = [
             cnx for cnx in (*self._ending, *self._connections.values()) if cnx.has_socket
@@ -217,7 +266,13 @@ class ConnectionPool:
 def _reason(error: OSError, *, is_tls: bool) -> str:
     """The text of a failed attempt, never empty; with a guess where the peer did not speak TLS."""
     text = str(error) or type(error).__name__
-    is_no_tls = (
-        isinstance(error, ConnectionResetError) or getattr(error, "reason", "") in _NO_TLS_REASONS
-    )
-    return f"{text}: no TLS on that port?" if is_tls and is_no_tls else text
+    if isinstance(error, socket.gaierror):
+        return f"{text}: is the host's name right, and known here?"
+    is_no_tls = _is_reset(error) or getattr(error, "reason", "") in _NO_TLS_REASONS
+    if is_tls and is_no_tls:
+        return f"{text}: no TLS on that port? Plain brokers have pulsar:// and often port 6650"
+    return text
+
+
+def _is_reset(error: OSError) -> bool:
+    return isinstance(error, ConnectionResetError | ssl.SSLEOFError)

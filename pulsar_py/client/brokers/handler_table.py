@@ -26,7 +26,10 @@ Touched = dict[ProducerHandler | ConsumerHandler, None]
 
 
 class HandlerTable:
-    """Owned by a ClientCnx, and lives as long."""
+    """The producers, consumers and topic watchers of one connection, by their ids.
+
+    Owned by a ClientCnx, and lives as long.
+    """
 
     __slots__ = ("consumers", "producers", "watchers")
 
@@ -37,11 +40,11 @@ class HandlerTable:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is registered."""
+        """Whether it has no handlers."""
         return not (self.producers or self.consumers or self.watchers)
 
     def on_news(self, cnx: BrokerConnection, command: BaseCommand, touched: Touched) -> None:
-        """Hand a command to whom it concerns; types that concern nobody are ignored."""
+        """Hand a command to the handler that it names; other types of commands are ignored."""
         if command.type == BaseCommand.SEND_ERROR:
             failed = command.send_error
             if (producer := self.producers.get(failed.producer_id)) is not None:
@@ -98,7 +101,7 @@ class HandlerTable:
             )
 
     def on_connection_closed(self, cnx: BrokerConnection) -> None:
-        """Tell everybody, and forget them."""
+        """Call `on_connection_closed` of all handlers, and forget them."""
         handlers: list[ProducerHandler | ConsumerHandler | TopicWatchHandler] = []
         for each in (self.producers, self.consumers, self.watchers):
             handlers += each.values()

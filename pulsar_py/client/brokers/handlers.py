@@ -75,7 +75,7 @@ class ConsumerHandler(Protocol):
         """
 
     def on_active_consumer_change(self, *, is_active: bool) -> None:
-        """A failover consumer got, or lost, its turn."""
+        """A Failover consumer became the active one, or ceased to be it."""
 
     def on_reached_end_of_topic(self) -> None:
         """The topic was terminated and nothing is left."""

@@ -47,13 +47,13 @@ class ClientHandshake:
         send: Callable[[bytes], None],
         close: Callable[[str], None],
     ) -> None:
-        """Take in what is said, and how.
+        """Nothing is sent before `run`.
 
         Args:
-            state: Hears that CONNECT is sent.
-            remote_address: `host:port` of the broker that is meant; for logs.
-            authentication: Where credentials come from.
-            proxy_to_broker: `host:port` that the proxy at the other end has to go on to.
+            state: The connection's protocol state; it is updated when CONNECT is sent.
+            remote_address: `host:port` of the broker, not of a proxy before it; for logs.
+            authentication: Provides the credentials; None sends none.
+            proxy_to_broker: `host:port` of the broker that the proxy has to connect to, if any.
             send: Queues a frame.
             close: Ends the connection; its argument says why.
         """
@@ -65,7 +65,7 @@ class ClientHandshake:
         self._close = close
         # Done when CONNECTED came, or failed with what came instead; None outside `run`.
         self._connected: asyncio.Future[None] | None = None
-        # What the connection ended with; None while it has not.
+        # The error that the connection ended with; None while it has not.
         self._error: PulsarError | None = None
 
     async def run(self) -> None:
@@ -73,7 +73,7 @@ class ClientHandshake:
 
         Raises:
             ServiceError: The broker refuses, such as AuthenticationError.
-            AuthenticationDataError: The credentials can't be had.
+            AuthenticationDataError: The credentials could not be obtained.
             ConnectError: The connection was closed meanwhile.
         """
         authentication = self._authentication
@@ -96,7 +96,7 @@ class ClientHandshake:
             self._connected = None
 
     def on_connected(self) -> None:
-        """The broker takes us."""
+        """CONNECTED came: `run` returns."""
         if self._connected is not None and not self._connected.done():
             self._connected.set_result(None)
 
@@ -116,7 +116,7 @@ class ClientHandshake:
             data = await authentication.authenticate(challenge)
         except PulsarError as error:
             logger.warning(
-                "%s: credentials not to be had: %s",
+                "%s: no credentials to answer a challenge with: %s",
                 self._remote_address,
                 error,
                 extra={"broker": self._remote_address, "error": str(error)},

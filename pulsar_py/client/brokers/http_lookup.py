@@ -73,7 +73,7 @@ _ERRORS: Final[Mapping[int, type[PulsarError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
     HTTPStatus.FORBIDDEN: AuthorizationError,
     HTTPStatus.NOT_FOUND: TopicNotFoundError,
-    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only schemas have it here
+    HTTPStatus.CONFLICT: IncompatibleSchemaError,  # only requests about schemas get this status
     HTTPStatus.UNPROCESSABLE_ENTITY: IncompatibleSchemaError,
     HTTPStatus.TOO_MANY_REQUESTS: TooManyRequestsError,
     HTTPStatus.SERVICE_UNAVAILABLE: ServiceNotReadyError,
@@ -116,9 +116,14 @@ class HttpLookup:
         try:
             broker = ServiceUrl.parse(url)
         except InvalidServiceUrlError as error:
-            raise LookupFailedError(f"{topic}: {answer.url} answers {field}={url!r}") from error
+            raise LookupFailedError(
+                f"{topic}: {answer.url} answers {field}={url!r}, expected host and port"
+            ) from error
         if broker.is_http or broker.is_tls != self._is_tls:
-            raise LookupFailedError(f"{topic}: {answer.url} answers {field}={url!r}")
+            scheme = "pulsar+ssl" if self._is_tls else "pulsar"
+            raise LookupFailedError(
+                f"{topic}: {answer.url} answers {field}={url!r}, expected {scheme}://"
+            )
         return BrokerAddress(broker.hosts[0], broker.hosts[0], self._is_tls)
 
     async def partitions_count(self, topic: str, *, may_create: bool = True) -> int:
@@ -174,7 +179,7 @@ class HttpLookup:
         call = partial(self._ask, "GET", path)
         try:
             answer = await self._repeat(call, f"schema of {topic}")
-        except TopicNotFoundError:
+        except TopicNotFoundError:  # the same status as for a topic without a schema
             return None
         return SchemaAnswer(*schema_from_rest(topic, _object(answer)))
 
@@ -187,7 +192,7 @@ class HttpLookup:
         return version_bytes(topic, version.get("version") if isinstance(version, dict) else None)
 
     async def internal_stats(self, topic: str) -> dict[str, Any]:  # Any: JSON
-        """Ledgers, entries and bytes of a topic or partition, as `T/internalStats` tells them.
+        """Ledgers, entries and bytes of a topic or partition; the answer of `internalStats`.
 
         Raises:
             ServiceError, ClientError: As `LookupService.lookup`.
@@ -197,7 +202,7 @@ class HttpLookup:
         return _object(await self._repeat(call, f"internal statistics of {topic}"))
 
     async def stats(self, topic: str) -> dict[str, Any]:  # Any: JSON
-        """Rates, producers, subscriptions and states of a topic or partition, as `T/stats` tells.
+        """Rates, producers and subscriptions of a topic or partition; the answer of `stats`.
 
         Raises:
             ServiceError, ClientError: As `LookupService.lookup`.
@@ -221,8 +226,8 @@ class HttpLookup:
             chance=self._context.random,
             timeout_seconds=config.operation_timeout_seconds,
             subject=subject,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
 
     async def _ask(

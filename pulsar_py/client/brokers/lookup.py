@@ -24,6 +24,7 @@ from pulsar_py.common.errors import (
     ConnectionClosedError,
     InvalidServiceUrlError,
     LookupFailedError,
+    NotABrokerError,
     ServiceNotReadyError,
     TopicNotFoundError,
 )
@@ -85,7 +86,7 @@ class LookupService(Protocol):
 
         Raises:
             ServiceError: The broker refused.
-            LookupFailedError: Too many redirects, or an answer that makes no sense.
+            LookupFailedError: Too many redirects, or an answer without a usable address.
             ClientTimeoutError, ConnectError, ConnectionClosedError: No answer.
         """
 
@@ -108,13 +109,24 @@ class LookupService(Protocol):
         pattern: str | None = None,
         topics_hash: str | None = None,
     ) -> NamespaceTopics:
-        """The topics of `tenant/namespace`; repeats requests that may succeed later."""
+        """The topics of `tenant/namespace`; repeats requests that may succeed later.
+
+        Raises as `partitions_count`.
+        """
 
     async def schema(self, topic: str, version: bytes | None = None) -> SchemaAnswer | None:
-        """A topic's schema of that version, or its newest; None if the topic has no schema."""
+        """A topic's schema of that version, or its newest; None if the topic has no schema.
+
+        Raises as `partitions_count`.
+        """
 
     async def get_or_create_schema(self, topic: str, schema: Schema) -> bytes:
-        """The version of that schema; it is registered if it is new."""
+        """The version of that schema, which is registered if it is new.
+
+        Raises:
+            IncompatibleSchemaError: The topic's compatibility strategy refuses it.
+            ServiceError, LookupFailedError, ClientTimeoutError: As `lookup`.
+        """
 
     def abandon(self) -> None:
         """Cancel requests under way, without waiting for their end."""
@@ -204,11 +216,18 @@ class BinaryLookup:
         try:
             return ServiceUrl.parse(text).hosts[0]
         except InvalidServiceUrlError:
-            raise LookupFailedError(f"{topic}: the broker answered the {kind} {text!r}") from None
+            raise LookupFailedError(
+                f"{topic}: the broker answered the {kind} {text!r}, expected pulsar://host:port"
+            ) from None
 
     async def _connection(self, host: str) -> ClientCnx:
         try:
             return await self._context.pool.get(BrokerAddress(host, host, self.is_tls))
+        except NotABrokerError as error:
+            self._hosts.on_failure(host)
+            if host not in self._hosts.url.hosts or len(self._hosts.url.hosts) == 1:
+                raise
+            raise ConnectError(str(error)) from error  # another host may be one
         except ConnectError:
             self._hosts.on_failure(host)
             raise
@@ -219,7 +238,8 @@ class BinaryLookup:
         try:
             return await cnx.request(request_id, frame, subject=subject)
         except (ServiceNotReadyError, ClientTimeoutError, ConnectionClosedError):
-            # Another host may know better; one behind a balancer is reached anew.
+            # Another host may be able to answer. Closing the connection helps where one address
+            # stands for several brokers: behind a load balancer the next one may be another.
             self._hosts.on_failure(host)
             if cnx.is_idle:
                 cnx.close("not ready to serve lookups")
@@ -315,14 +335,14 @@ class BinaryLookup:
             chance=self._context.random,
             timeout_seconds=config.operation_timeout_seconds,
             subject=subject,
-            initial_seconds=config.initial_backoff_interval_ms / 1000,
-            maximum_seconds=config.max_backoff_interval_ms / 1000,
+            initial_seconds=config.initial_backoff_seconds,
+            maximum_seconds=config.outage_backoff_seconds,
         )
 
     def abandon(self) -> None:
-        """Give up what is under way, without waiting for its end."""
+        """See `LookupService`."""
         self._tasks.abandon()
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """See `LookupService`."""
         await self._tasks.close()

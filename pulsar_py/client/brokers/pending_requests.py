@@ -31,11 +31,11 @@ class _Request:
         self, answer: asyncio.Future[BaseCommand], expected: int, on_queued: Callable[[], None]
     ) -> None:
         self.answer = answer
-        # The type of the answer that is not an error.
+        # The type of the answer that means success.
         self.expected = expected
-        # PRODUCER: it has to wait for its turn.
+        # Called when the broker answers a PRODUCER that it has to wait for exclusive access.
         self.on_queued = on_queued
-        # Ends it; None once it may take as long as it likes.
+        # The timer of the time-out; None once there is no time limit.
         self.timer: asyncio.TimerHandle | None = None
 
     def stop_timer(self) -> None:
@@ -45,7 +45,7 @@ class _Request:
 
 
 class PendingRequests:
-    """Owned by a ClientCnx, and lives as long."""
+    """The unanswered requests of one connection. Owned by a ClientCnx, and lives as long."""
 
     __slots__ = ("_clock", "_peer", "_requests")
 
@@ -119,7 +119,7 @@ class PendingRequests:
             request.answer.set_result(command)
 
     def fail_all(self, text: str) -> None:
-        """The connection is closed."""
+        """End all requests with a ConnectionClosedError: the connection closed, `text` is why."""
         for request in self._requests.values():
             fail(request.answer, ConnectionClosedError(text))
 

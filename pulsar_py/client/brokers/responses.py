@@ -42,7 +42,7 @@ ANSWER_OF: Final[dict[int, int]] = {
     _C.GET_OR_CREATE_SCHEMA: _C.GET_OR_CREATE_SCHEMA_RESPONSE,
     _C.WATCH_TOPIC_LIST: _C.WATCH_TOPIC_LIST_SUCCESS,
 }
-"""Request type -> type of the answer that is no ERROR. Transactions come with the broker's."""
+"""Request type -> type of the answer that is no ERROR. The client sends no transaction commands."""
 
 ANSWERS: Final = frozenset(ANSWER_OF.values()) | {_C.ERROR}
 """Types that answer a request of ours."""
@@ -86,7 +86,7 @@ _ERROR_CODE_TYPES: Final = frozenset(
 
 
 def _inner_error(answer: BaseCommand) -> ServiceError | None:
-    """Of answers that carry a code beside what was asked for."""
+    """The error of answers that have fields of their own for it, beside what was asked for."""
     part = getattr(answer, FIELD_NAMES[answer.type])
     if answer.type in _ERROR_CODE_TYPES:
         if part.HasField("error_code"):

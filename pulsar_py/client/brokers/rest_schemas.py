@@ -53,7 +53,7 @@ def schema_from_rest(topic: str, value: Mapping[str, Any]) -> tuple[Schema, byte
     """The schema and its version.
 
     Raises:
-        LookupFailedError: It makes no sense; the message names the topic.
+        LookupFailedError: Type, definition or version can't be read; the message names the topic.
     """
     kind, data = value.get("type"), value.get("data") or ""
     properties = value.get("properties") or {}

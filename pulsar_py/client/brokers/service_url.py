@@ -31,9 +31,9 @@ __all__ = [
 DEFAULT_PORTS: Final = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 """Schemes that can be asked for topics, with the ports they have if the URL names none."""
 
-# A name, or an IPv6 address in brackets, maybe with its zone; then a port, then what is not used.
-# Of ASCII a name has letters, digits, and `-._`; what else it may have is for the resolver to say.
-# Of the text as it was given: urlsplit passes over tabs and line breaks as if they were not there.
+# A name, or an IPv6 address in brackets, maybe with its zone; then a port; then a query or
+# fragment, which is ignored. The ASCII characters of a name are letters, digits and `-._`; others
+# are left to the resolver. It is matched with the text as given: urlsplit drops tabs and newlines.
 _HOST: Final = re.compile(
     r"(?:\[[\w:.%~-]+\]|[^\x00-,/:-@\[-^`{-\x9f\s]+)(?::[^\s?#]*)?(?:[?#].*)?", re.DOTALL
 )
@@ -70,7 +70,7 @@ class ServiceUrl:
         """Read a URL; several hosts are separated by commas.
 
         Raises:
-            InvalidServiceUrlError: Scheme, host or port make no sense; the message says which.
+            InvalidServiceUrlError: Scheme, host or port is not valid; the message says which.
         """
         scheme, separator, rest = text.partition("://")
         scheme = scheme.lower()

@@ -27,7 +27,7 @@ class BrokerConsumerStatistics:
     message_rate_redeliver: float
     consumer_name: str
     available_permits: int
-    """Messages it may still send; below 0 where a batch was larger."""
+    """Messages it may still send; below 0 after a batch with more messages than permits."""
     unacked_messages: int
     is_blocked_on_unacked_messages: bool
     """Whether it sends no more until some are acknowledged."""

@@ -35,6 +35,8 @@ from pulsar_py.client.consuming.settlement import Settlement
 from pulsar_py.client.consuming.statistics_source import ConsumerStatisticsSource
 from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.client.messages.option_checks import check_seek_target
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged
@@ -52,6 +54,8 @@ __all__ = ["Consumer"]
 logger = logging.getLogger(__name__)
 
 
+@blocks
+@lacks(absent_names.CONSUMER)
 class Consumer:
     """Receives the messages of one topic for one subscription. Made by `open`."""
 
@@ -64,7 +68,7 @@ class Consumer:
         *,
         start_message_id: MessageId | None = None,
     ) -> None:
-        """Take in what is wanted; nothing happens before `open`."""
+        """Make the parts; nothing is sent before `open`."""
         self._context = context
         self._config = config
         interceptors = ConsumerInterceptors(self, config.interceptors)
@@ -77,7 +81,7 @@ class Consumer:
             on_active_change=self._on_active_change,
             start_message_id=start_message_id,
         )
-        # The session's parts, that look-ups stay short.
+        # The session's parts, as attributes of our own: hot paths save a look-up.
         self._subject = session.subject
         self._handler = session.handler
         self._receiver = session.receiver
@@ -113,13 +117,13 @@ class Consumer:
         # The sender of dead letters and the listener that close with the consumer.
         self._dead_letters: DeadLetterSender | None = None
         self._listener: ListenerRunner | None = None
-        # Done when `close` is; None before it began.
+        # Done when `close` has ended; None before it began.
         self._closing: asyncio.Future[None] | None = None
         # Whether it ended without `close`.
         self._is_abandoned = False
-        # Whether acknowledging takes nothing but the tracker; False once closing.
+        # Whether `acknowledge` only has to tell the tracker: open, no receipts, no interceptors.
         self._is_acknowledging_plainly = not (config.ack_receipt_enabled or interceptors)
-        # One look-up less a message, or an entry.
+        # Bound methods, which saves hot paths a look-up for each message, or each entry.
         self._take = self._receiver.take
         self._entry_done = self._settlement.entry_done
 
@@ -137,13 +141,13 @@ class Consumer:
 
         Args:
             context: The client's shared parts.
-            topic: Whole name of a topic without partitions, or of a partition.
-            subscription_name: May be any text that is not empty.
-            config: Options.
+            topic: Full name of a topic without partitions, or of a partition.
+            subscription_name: Any text that is not empty.
+            config: The options.
             start_message_id: Where a non-durable subscription begins.
 
         Raises:
-            ServiceError, ClientError: It could not be opened within the operation timeout, and why.
+            ServiceError, ClientError: It could not be opened within the operation timeout.
         """
         consumer = cls(context, topic, subscription_name, config, start_message_id=start_message_id)
         try:
@@ -155,22 +159,22 @@ class Consumer:
         context.statistics.register(consumer._statistics)
         return consumer
 
-    # --- what it is ----------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """The whole name of the topic."""
+        """The full name of the topic or partition."""
         return self._session.topic
 
     def subscription_name(self) -> str:
-        """The subscription."""
+        """The name of the subscription."""
         return self._session.subscription_name
 
     def consumer_name(self) -> str:
-        """The name given, or a generated one."""
+        """The option `consumer_name`, or a generated name."""
         return self._session.consumer_name
 
     def is_connected(self) -> bool:
-        """Whether the broker knows the consumer now."""
+        """Whether the consumer is registered with its broker now; it reconnects by itself."""
         return not self.is_closed and self._handler.is_connected
 
     @property
@@ -180,7 +184,7 @@ class Consumer:
 
     @property
     def is_active(self) -> bool:
-        """Failover: whether this consumer gets the messages; True for other types."""
+        """Whether this is the active consumer of a Failover subscription; True for other types."""
         return self._session.is_active
 
     @property
@@ -195,10 +199,10 @@ class Consumer:
 
     @property
     def redelivery_filter(self) -> Callable[[Message], bool] | None:
-        """Called with each message before it is handed out.
+        """A function called with each message before it is handed out; None for none.
 
-        True: it was taken over (as a dead letter), so that it is neither delivered nor acknowledged
-        here.
+        If it returns True it has taken the message over (as a dead letter): the consumer neither
+        delivers nor acknowledges it.
         """
         return self._session.takes_over
 
@@ -236,7 +240,7 @@ class Consumer:
             ClientTimeoutError: None came within `timeout_millis`.
             AlreadyClosedError: The consumer is closed.
             OperationNotSupportedError: It has a `message_listener`.
-            ServiceError, ClientError: The consumer ended for good, and why.
+            ServiceError, ClientError: The consumer ended for good; the error that ended it.
         """
         # Hot path: consume in `make bench-client`.
         if self._listener is not None:
@@ -250,10 +254,9 @@ class Consumer:
         )
 
     def receive_nowait(self) -> Message | None:
-        """The next message if there is one here, else None.
+        """The next message if there is one in the queue, else None. Raises as `receive`.
 
-        With a receiver queue of 0 there never is one without somebody in `receive`. Raises as
-        `receive`.
+        With `receiver_queue_size` 0 there never is one, because only `receive` asks for messages.
         """
         if self._listener is not None:
             raise self._listened_error()
@@ -267,10 +270,11 @@ class Consumer:
         bytes_limit: int,
         until: EntryKey | None = None,
     ) -> Sequence[Message]:
-        """Messages that are here, about so many; waits for some. For other parts of the library.
+        """Queued messages, up to about the limits; waits for some. For other parts of the library.
 
-        Nothing if none came in time, or if there are none and the entry `until` was passed. With
-        `keeps_batches` a large batch comes alone, as a `ReceivedBatch`. Raises as `receive`.
+        Empty if none came in time, or if the queue is empty and the entry `until` was passed (see
+        `passed_key`). With `keeps_batches` a large batch comes alone, as a `ReceivedBatch`. Raises
+        as `receive`.
         """
         return await self._receiver.receive_run(
             timeout_millis / 1000, messages_limit, bytes_limit, until
@@ -278,10 +282,10 @@ class Consumer:
 
     @property
     def passed_key(self) -> EntryKey:
-        """The last entry that came and of which nothing waits here, nor of any before it.
+        """The last entry up to which nothing waits in the queue. For other parts of the library.
 
-        Handed out, or left out because nothing of it is wanted; (-1, -1) if none came since the
-        broker was connected. For other parts of the library.
+        All messages up to it were handed out, or left out (before the start, already acknowledged,
+        damaged). (-1, -1) if no entry came since the last registration.
         """
         return self._receiver.queue.passed_key
 
@@ -290,7 +294,7 @@ class Consumer:
         return self._take() or await self._receive()
 
     async def _receive(self) -> Message:
-        """The next message, where none is here."""
+        """The next message, which has yet to come."""
         self._context.check_loop(self._subject)
         return await self._receiver.receive(None)
 
@@ -325,20 +329,20 @@ class Consumer:
         except AlreadyClosedError:
             raise StopAsyncIteration from None
 
-    # --- what became of messages ---------------------------------------------------------------
+    # --- acknowledging -------------------------------------------------------------------------
 
     async def acknowledge(
         self, message: Message | MessageId | Sequence[Message | MessageId]
     ) -> None:
-        """These messages are done: they will not be delivered again.
+        """Acknowledge messages: they will not be delivered again.
 
-        Without `ack_receipt_enabled` it returns at once, and what was not sent when the connection
-        is lost may be delivered again.
+        Without `ack_receipt_enabled` it returns at once. An acknowledgement that was not sent yet
+        when the connection is lost may be lost with it, and its message is delivered again.
 
         Raises:
             InvalidMessageError: One is neither a message nor an id; nothing is acknowledged then.
             AlreadyClosedError: The consumer is closed.
-            ServiceError, ClientError: With receipts: the broker did not confirm, and why.
+            ServiceError, ClientError: With receipts: the broker did not confirm it.
         """
         # Hot path: consume in `make bench-client`.
         if message.__class__ is Message and self._is_acknowledging_plainly:
@@ -352,12 +356,12 @@ class Consumer:
         await self._settlement.acknowledge(message)
 
     async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        """All messages up to this one are done.
+        """Acknowledge all messages of the subscription up to this one.
 
         Raises:
             CumulativeAcknowledgementNotAllowedError: The subscription is Shared or KeyShared.
             AlreadyClosedError: The consumer is closed.
-            ServiceError, ClientError: With receipts: the broker did not confirm, and why.
+            ServiceError, ClientError: With receipts: the broker did not confirm it.
         """
         if self.is_closed:
             raise self._closed_error()
@@ -366,10 +370,10 @@ class Consumer:
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured.
 
-        Of a batch all messages are delivered again unless all were acknowledged, with
-        `batch_index_ack_enabled` those that were not; once, however many of them are refused, and
-        after the delay of the last one. Unless the subscription is Shared or KeyShared all later
-        messages are, too.
+        The broker redelivers whole entries. Of a batch all messages come again unless all were
+        acknowledged; with `batch_index_ack_enabled` only those that were not. They come once,
+        after the delay of the last negative acknowledgement. Unless the subscription is Shared or
+        KeyShared all later messages come again, too.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
@@ -386,8 +390,8 @@ class Consumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+        The delay is as exact as that of `deliver_after` of `Producer.send`. There is none if the
+        subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.
@@ -398,7 +402,7 @@ class Consumer:
         await self._dead_letters.reconsume_later(message, delay_millis, properties)
 
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
-        """Ask for those entries again now (for all of them on a subscription not shared)."""
+        """Ask for these entries again now; unless Shared or KeyShared, for all unacknowledged."""
         if not self.is_closed:
             self._session.redeliver(entries)
 
@@ -424,7 +428,7 @@ class Consumer:
         Raises:
             InvalidConfigurationError: It is something else, or a time below 0.
             AlreadyClosedError: The consumer is closed.
-            ServiceError, ClientError: It was not moved, or nobody knows.
+            ServiceError, ClientError: It was not moved, or it is not known whether it was.
         """
         self._check_open()
         check_seek_target(target)
@@ -447,10 +451,10 @@ class Consumer:
         return await self._position.get_last_message_id()
 
     async def ends(self) -> tuple[Position, Position]:
-        """The topic's last entry, and how far the subscription is acknowledged.
+        """The topic's last entry, and the subscription's mark-delete position.
 
-        The latter has passed what the broker gives to nobody. Raises as `get_last_message_id`; for
-        other parts of the library.
+        The broker moves the latter past entries that it delivers to nobody, such as markers. For
+        other parts of the library. Raises as `get_last_message_id`.
         """
         self._check_open()
         return await self._position.ends()
@@ -465,10 +469,10 @@ class Consumer:
         self._check_open()
         return await self._position.has_message_available()
 
-    # --- pausing and figures -------------------------------------------------------------------
+    # --- pausing and statistics ----------------------------------------------------------------
 
     def pause(self) -> None:
-        """Ask the broker for no more messages until `resume`; those here can be received."""
+        """Ask the broker for no more messages until `resume`; queued ones can be received."""
         self._receiver.pause()
 
     def resume(self) -> None:
@@ -476,12 +480,12 @@ class Consumer:
         self._receiver.resume()
 
     def resize_receiver_queue(self, size: int) -> None:
-        """Ask for so many messages in advance from now on; for queues of 1 or more."""
+        """Set `receiver_queue_size`, at least 1; it must not have been 0 before."""
         self._receiver.permits.resize(size)
-        self._receiver.drop(0)  # what a larger queue lets the broker send now
+        self._receiver.drop(0)  # sends the permits that a larger queue allows
 
     def pause_message_listener(self) -> None:
-        """Call the message listener no more until `resume_message_listener`."""
+        """Stop calling the message listener, if there is one, until `resume_message_listener`."""
         if self._listener is not None:
             self._listener.pause()
 
@@ -491,11 +495,11 @@ class Consumer:
             self._listener.resume()
 
     def statistics(self) -> ConsumerStatistics:
-        """Figures of the interval so far, and totals."""
+        """The client's counts of the current interval, and since the consumer was made."""
         return self._statistics.peek()
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """The broker's figures; asked for once in `broker_consumer_stats_cache_time_ms` at most.
+        """The broker's statistics, cached for `broker_consumer_stats_cache_time_ms`.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
@@ -504,7 +508,7 @@ class Consumer:
         self._check_open()
         return await self._statistics.of_broker()
 
-    # --- the end -------------------------------------------------------------------------------
+    # --- closing -------------------------------------------------------------------------------
 
     def _closed_error(self) -> AlreadyClosedError:
         return AlreadyClosedError(f"{self._subject}: closed")
@@ -518,11 +522,11 @@ class Consumer:
         """Delete the subscription, with its backlog, and close.
 
         Args:
-            force: Also if the subscription has other consumers, who are closed.
+            force: Whether to delete it though it has other consumers, which are closed then.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
-            ServiceError, ClientError: The subscription stays, and so does the consumer.
+            ServiceError, ClientError: The broker refused or did not answer; the consumer is open.
         """
         self._check_open()
         await self._position.unsubscribe(is_forced=force)
@@ -531,8 +535,8 @@ class Consumer:
     async def close(self) -> None:
         """Leave the subscription; it stays, and what was not acknowledged is delivered again.
 
-        Acknowledgements that wait are sent. Ends within the operation timeout and a little; who
-        waits in `receive` gets AlreadyClosedError. May be called again.
+        Collected acknowledgements are sent before. Ends within about the operation timeout; callers
+        that wait in `receive` get AlreadyClosedError. May be called again.
         """
         await self._close(is_registered=True)
 
@@ -570,7 +574,7 @@ class Consumer:
         self._abandon(None)
 
     def _abandon(self, error: PulsarError | None) -> None:
-        """Let go of everything at once."""
+        """End the parts at once; callers that wait get `error`, or AlreadyClosedError."""
         self._session.abandon(error or self._closed_error())
         self._context.unregister_child(self)
         self._context.statistics.unregister(self._statistics)

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["ConsumerConfig"]
 
 MIN_UNACKED_TIMEOUT_MS: Final = 1000
-"""Below it a slow network alone would redeliver (ConsumerBuilder.ackTimeout)."""
+"""The least `unacked_messages_timeout_ms`: with less, a slow network alone would cause
+redeliveries. Source: ConsumerBuilder.ackTimeout."""
 MIN_TICK_MS: Final = 100
 
 
@@ -56,37 +57,37 @@ class ConsumerConfig:
     """How consumers of the subscription share its messages; all of them need the same type."""
     schema: Schema[Any] | None = None  # Any: of whatever values
     """The schema that decodes payloads; None for bytes."""
-    # Any: a Consumer or MultiTopicsConsumer, whichever of them the listener says it takes.
+    # Any: the listener may declare the kind of consumer that it is used with.
     message_listener: Callable[[Any, Message], Awaitable[None] | None] | None = None
     """Called with the consumer and each message; `receive` is not to be called then."""
     receiver_queue_size: int = 1000
-    """Messages asked for in advance; asked for again when half of them were taken. 0: none."""
+    """Messages asked for in advance; more are asked for when half were taken. 0: none."""
     max_total_receiver_queue_size_across_partitions: int = 50_000
-    """The queues of all partitions or topics together; each gets its part if that is less."""
+    """Limit of all partitions' or topics' queues together; each gets an equal share if less."""
     consumer_name: str | None = None
     """The name in the broker's statistics, by which Failover sorts; None for a generated name."""
     unacked_messages_timeout_ms: int | None = None
-    """A message not acknowledged for so long is delivered again; None or 0: never."""
+    """A message not acknowledged within this time is delivered again; None or 0: never."""
     broker_consumer_stats_cache_time_ms: int = 30_000
     """Time for which an answer of `broker_statistics` is cached."""
     negative_ack_redelivery_delay_ms: int = 60_000
-    """A message negatively acknowledged is asked for again after so long."""
+    """Delay before a negatively acknowledged message is asked for again."""
     is_read_compacted: bool = False
     """Read each key's last value only, where the topic is compacted."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Metadata of the consumer, shown in the broker's statistics."""
     pattern_auto_discovery_period: int = 60
-    """Seconds between looks for topics that match a pattern."""
+    """Seconds between two checks for topics that match a pattern."""
     initial_position: InitialPosition = InitialPosition.Latest
     """Where a new subscription starts."""
     crypto_key_reader: CryptoKeyReader | None = None
-    """Has the private keys that encrypted messages name."""
+    """Provides the private keys that encrypted messages name."""
     replicate_subscription_state_enabled: bool = False
-    """Let the subscription's position follow to other clusters."""
+    """Whether the subscription's position is replicated to other clusters."""
     max_pending_chunked_message: int = 10
-    """Chunked messages that may be incomplete at a time; 0: any number."""
+    """Limit of incomplete chunked messages held at a time; 0: no limit."""
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
-    """Acknowledge what is dropped beyond that limit; otherwise it is delivered again."""
+    """Whether chunks dropped beyond that limit are acknowledged; if not, they come again."""
     start_message_id_inclusive: bool = False
     """Whether seeking to a message, or starting at one, delivers that message."""
     batch_receive_policy: ConsumerBatchReceivePolicy = field(
@@ -96,7 +97,8 @@ class ConsumerConfig:
     key_shared_policy: ConsumerKeySharedPolicy | None = None
     """How keys are divided among Key_Shared consumers; None: by the broker."""
     batch_index_ack_enabled: bool = False
-    """Acknowledge single messages of a batch, instead of the batch when all of it is done."""
+    """Send acknowledgements of single messages of a batch; if not, a batch is acknowledged once
+    all its messages are."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
     """Whether a pattern matches persistent topics, non-persistent ones, or both."""
     dead_letter_policy: DeadLetterPolicy | None = None
@@ -105,7 +107,7 @@ class ConsumerConfig:
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
     """What to do with a message that can't be decrypted."""
 
-    # What follows is the Java (or C++) client's.
+    # The options below are not the official Python client's: they are Java's or C++'s.
     retry_enable: bool = False
     """Consume the retry-letter topic too, and allow `reconsume_later`."""
     listener_concurrency: int = 1
@@ -113,7 +115,7 @@ class ConsumerConfig:
     ack_grouping_time_ms: int = 100
     """How long an acknowledgement waits for others; 0: each is sent at once."""
     ack_grouping_max_size: int = 1000
-    """So many acknowledgements are sent at once, however little time passed."""
+    """When so many acknowledgements wait, they are sent without waiting longer."""
     ack_receipt_enabled: bool = False
     """Whether `acknowledge` returns only when the broker has confirmed."""
     unacked_messages_tick_ms: int = 1000
@@ -123,21 +125,23 @@ class ConsumerConfig:
     negative_ack_redelivery_backoff: RedeliveryBackoff | None = None
     """Instead of `negative_ack_redelivery_delay_ms`: the delay grows with each delivery."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
-    """After which chunks whose rest could have come and did not are acknowledged; 0: never."""
+    """Chunks whose message stays incomplete for so long are acknowledged, and lost; 0: never.
+    Only time in which the rest could have come counts."""
     priority_level: int = 0
-    """0 goes first; Shared gives to higher numbers only what lower ones have no room for."""
+    """0 is the highest priority: the broker sends to consumers of a lower one (a higher number)
+    only what the others have no permits for."""
     subscription_mode: SubscriptionMode = SubscriptionMode.Durable
     """Durable, or forgotten when its last consumer leaves."""
     subscription_properties: Mapping[str, str] = field(default_factory=dict)
     """Properties that the broker stores with a new subscription."""
     start_message_rollback_duration_seconds: int = 0
-    """Start so long ago, instead of at a message."""
+    """A new subscription starts at messages published so many seconds ago; 0: it does not."""
     force_topic_creation: bool = True
-    """Whether subscribing may create the topic, if the broker creates topics at all."""
+    """Whether subscribing may create the topic, if the broker allows automatic creation."""
     interceptors: Sequence[ConsumerInterceptor] = ()
-    """Called in this order with messages and acknowledgements."""
+    """Interceptors, called in this order with messages and acknowledgements."""
     consumer_event_listener: ConsumerEventListener | None = None
-    """Told when a Failover consumer becomes the active one, and when no more."""
+    """Called when a Failover consumer becomes the active one, and when it ceases to be."""
     start_paused: bool = False
     """Ask for no messages before `resume`."""
     auto_update_partitions: bool = True
@@ -148,13 +152,14 @@ class ConsumerConfig:
     """Limit for the decompressed size of an entry; None: 1 GiB. A larger one is taken
     for damaged. Brokers bound what they store, which is compressed."""
     chunk_listener: ChunkListener | None = None
-    """For readers of ranges, which may begin within a chunked message; no option of `Client`."""
+    """Called with each chunk, for readers of ranges, which may begin within a chunked message;
+    not an option of `Client`."""
     problem_listener: ProblemListener | None = None
-    """Called with each entry that can't be used, by readers that leave nothing out in silence, with
-    the reason; no option of `Client`."""
+    """Called with each entry that can't be decoded, and the reason, for readers that must not skip
+    anything silently; not an option of `Client`."""
     keeps_batches: bool = False
-    """For those who call `Consumer.receive_run` alone: it gives large batches as a whole; no option
-    of `Client`."""
+    """`Consumer.receive_run` returns large batches whole, and no other method receives; not an
+    option of `Client`."""
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -16,11 +16,11 @@ __all__ = ["ConsumerEventListener"]
 
 
 class ConsumerEventListener(Protocol):
-    """Implement it, and give it as `consumer_event_listener`."""
+    """What the option `consumer_event_listener` of a Failover consumer has to implement."""
 
     def became_active(self, consumer: Consumer, partition_index: int) -> None:
-        """From here on this consumer gets the messages; -1 where there are no partitions."""
-        del consumer, partition_index  # a body: who derives may leave it out
+        """From here on this consumer gets the messages; the index is -1 without partitions."""
+        del consumer, partition_index  # a body, so that subclasses need not define it
 
     def became_inactive(self, consumer: Consumer, partition_index: int) -> None:
         """Another consumer gets the messages."""

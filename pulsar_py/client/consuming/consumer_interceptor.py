@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class ConsumerInterceptor:
-    """Override what is of interest; calls come from the event loop and must not block."""
+    """Base class: override the calls of interest. They come from the loop and must not block."""
 
     def before_consume(self, consumer: Consumer, message: Message) -> Message:
-        """A message is about to be handed out; what is returned is handed out instead."""
+        """A message is about to be handed out; return it, or another one to hand out instead."""
         del consumer
         return message
 
@@ -46,7 +46,7 @@ class ConsumerInterceptor:
         """Entries are asked for again, because of negative acknowledgements."""
 
     def on_ack_timeout_send(self, consumer: Consumer, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because nobody acknowledged them in time."""
+        """Entries are asked for again, because they were not acknowledged in time."""
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """A partitioned topic has more partitions now."""
@@ -61,7 +61,7 @@ class ConsumerInterceptors:
     __slots__ = ("_consumer", "_interceptors")
 
     def __init__(self, consumer: Consumer, interceptors: Sequence[ConsumerInterceptor]) -> None:
-        """`consumer` is what each call names."""
+        """`consumer` is the first argument of each call."""
         self._consumer = consumer
         self._interceptors = tuple(interceptors)
 
@@ -77,36 +77,36 @@ class ConsumerInterceptors:
         return message
 
     def on_acknowledge(self, message_id: MessageId, error: Exception | None) -> None:
-        """Tell all."""
+        """Call all interceptors."""
         _tell(
             self._interceptors,
             lambda each: each.on_acknowledge(self._consumer, message_id, error),
         )
 
     def on_acknowledge_cumulative(self, message_id: MessageId, error: Exception | None) -> None:
-        """Tell all."""
+        """Call all interceptors."""
         _tell(
             self._interceptors,
             lambda each: each.on_acknowledge_cumulative(self._consumer, message_id, error),
         )
 
     def on_negative_acks_send(self, entries: Sequence[EntryKey]) -> None:
-        """Tell all."""
+        """Call all interceptors."""
         _tell(self._interceptors, lambda each: each.on_negative_acks_send(self._consumer, entries))
 
     def on_ack_timeout_send(self, entries: Sequence[EntryKey]) -> None:
-        """Tell all."""
+        """Call all interceptors."""
         _tell(self._interceptors, lambda each: each.on_ack_timeout_send(self._consumer, entries))
 
     def close(self) -> None:
-        """Tell all."""
+        """Call all interceptors."""
         _tell(self._interceptors, lambda each: each.close())
 
 
 def tell_partitions_change(
     interceptors: Sequence[ConsumerInterceptor], topic: str, partitions_count: int
 ) -> None:
-    """A topic of a consumer of several has more partitions now; no single consumer is named."""
+    """Call `on_partitions_change` of all interceptors of a consumer of several topics."""
     _tell(interceptors, lambda each: each.on_partitions_change(topic, partitions_count))
 
 
@@ -119,6 +119,6 @@ def _tell(
 
 
 def _logged(interceptor: ConsumerInterceptor) -> ErrorsLogged:
-    """An interceptor's error costs neither the message nor the other interceptors."""
+    """Logs an interceptor's error, so that the message and other interceptors go on."""
     name = type(interceptor).__name__
     return ErrorsLogged(logger, "interceptor %s failed", name, extra={"interceptor": name})

@@ -12,7 +12,7 @@ Source: ConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -66,7 +66,7 @@ _NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class ConsumerSession:
-    """One consumer's parts, and its registration. Made by the consumer, lives as long."""
+    """One consumer's parts and registration. Made by the consumer, lives as long."""
 
     def __init__(
         self,
@@ -83,11 +83,12 @@ class ConsumerSession:
 
         Args:
             context: The client's shared parts.
-            topic: Whole name of a topic without partitions, or of a partition.
-            subscription_name: May be any text that is not empty.
-            config: Options.
+            topic: Full name of a topic without partitions, or of a partition.
+            subscription_name: Any text that is not empty.
+            config: The options.
             interceptors: Called with messages and redeliveries.
-            on_active_change: Gets whether it is the consumer's turn, and its partition (-1: none).
+            on_active_change: Called with whether a Failover consumer is active, and the partition's
+                index (-1: none).
             start_message_id: Where a non-durable subscription begins.
         """
         name = TopicName.parse(topic)
@@ -107,7 +108,7 @@ class ConsumerSession:
         self._on_active_change = on_active_change
         self._schema = ConsumerSchema(context, self.topic, config.schema)
         self._decryptor = _decryptor_of(config)
-        # Grows when what was received is thrown away; Exclusive and Failover only.
+        # The consumer epoch: counts clearings of the queue; Exclusive and Failover only.
         self._epoch = 0
         self.tracker: AcknowledgmentsTracker
         if name.is_persistent:
@@ -118,12 +119,12 @@ class ConsumerSession:
         else:
             self.tracker = NoAcknowledgmentsTracker()
         self._make_parts(start_message_id)
-        # Told of by the broker: Failover, and whether the topic was terminated.
+        # What the broker reported last: the active Failover consumer, the end of the topic.
         self.is_active = config.consumer_type is not ConsumerType.Failover
         self.has_reached_end = False
         # Whether CLOSE_CONSUMER was sent, or the broker has closed the consumer.
         self.has_left = False
-        # Takes a message over (dead letters); see `Consumer.redelivery_filter`.
+        # The dead-letter filter; see `Consumer.redelivery_filter`.
         self._takes_over: Callable[[Message], bool] | None = None
         self.take_over_by(None)
 
@@ -171,6 +172,7 @@ class ConsumerSession:
             redeliveries=self.redeliveries,
             counters=self.counters,
             prepare=self._prepare,
+            load_schema=self._load_schema,
             is_refused_later=config.is_shared,
         )
         self.handler = ConnectionHandler(context, self.topic, self, description=self.subject)
@@ -209,7 +211,7 @@ class ConsumerSession:
     def _expire_chunks(self, now: float) -> float | None:
         return self.receiver.expire_chunks(now, is_active=self.is_active)
 
-    # --- what is done with messages before the application has them ------------------------------
+    # --- before messages are handed out -----------------------------------------------------------
 
     @property
     def takes_over(self) -> Callable[[Message], bool] | None:
@@ -217,7 +219,7 @@ class ConsumerSession:
         return self._takes_over
 
     def take_over_by(self, takes_over: Callable[[Message], bool] | None) -> None:
-        """Set it."""
+        """Set `Consumer.redelivery_filter`."""
         self._takes_over = takes_over
         is_plain = (
             takes_over is None and self.redeliveries.unacked is None and not self._interceptors
@@ -233,15 +235,19 @@ class ConsumerSession:
         return self._interceptors.before_consume(message)
 
     async def _prepare(self, needs: Needs) -> None:
-        """Get the key or schema that an entry needs; without, it is decoded all the same."""
+        """Get the key or schema that an entry needs; if that fails, decoding reports why."""
+        if needs.is_key_needed and self._decryptor is not None:
+            await self._prepared(self._decryptor.learn_key(needs.parsed.metadata))
+        if needs.schema_version is not None:
+            await self._load_schema(needs.schema_version)
+
+    async def _load_schema(self, version: bytes) -> None:
+        await self._prepared(self._schema.load(version))
+
+    async def _prepared(self, work: Awaitable[None]) -> None:
         seconds = self._context.config.operation_timeout_seconds
         try:
-            if needs.is_key_needed and self._decryptor is not None:
-                await within(
-                    self._decryptor.learn_key(needs.parsed.metadata), seconds, self.subject
-                )
-            if needs.schema_version is not None:
-                await within(self._schema.load(needs.schema_version), seconds, self.subject)
+            await within(work, seconds, self.subject)
         except PulsarError as error:
             logger.warning(
                 "%s: entry not prepared: %s",
@@ -267,14 +273,15 @@ class ConsumerSession:
         self.redeliver(entries)
 
     def redeliver(self, entries: Sequence[EntryKey]) -> None:
-        """Ask for those entries again now (for all of them on a subscription not shared)."""
+        """See `Consumer.redeliver`."""
         cnx = self.handler.cnx
-        if not entries or cnx is None:  # without connection, the next one brings all of them
+        if not entries or cnx is None:  # without a connection: the next one brings them
             return
         if not self._config.is_shared:
             self.redeliver_all()
             return
         self.counters.redeliveries_requested += len(entries)
+        # First what is acknowledged: the broker would redeliver it with the rest.
         self.acknowledger.flush()
         cnx.write(ack_commands.redeliver(self._consumer_id, entries))
 
@@ -289,6 +296,7 @@ class ConsumerSession:
             return
         self.counters.redeliveries_requested += 1
         self.acknowledger.flush()
+        # Consumer epochs are for Exclusive and Failover subscriptions (PIP-84).
         if not self._config.is_shared:
             self._epoch += 1
         self.redeliveries.clear()
@@ -323,7 +331,9 @@ class ConsumerSession:
                 timeout_seconds=self.handler.request_timeout_seconds,
                 subject=self.subject,
             )
-        self.acknowledger.connected(cnx)  # before the permits: what is done is not sent again
+        self.acknowledger.connected(
+            cnx
+        )  # before the permits, so that the broker does not send what is acknowledged
         self.receiver.connected(cnx)
 
     def _unregister(self, cnx: ClientCnx) -> None:
@@ -332,7 +342,7 @@ class ConsumerSession:
             cnx.send(commands.close_consumer(self._consumer_id, cnx.next_request_id()))
 
     def on_connection_failed(self, error: Exception) -> None:
-        """There will be no connection any more."""
+        """The consumer has ended: callers that wait get the error."""
         self.receiver.fail(error)
         self.acknowledger.abandon()
         self.redeliveries.close()
@@ -346,17 +356,17 @@ class ConsumerSession:
             self.receiver.on_message(message, headers_and_payload)
 
     def _is_stale(self, message: CommandMessage) -> bool:
-        """Whether it was sent before the queue was cleared."""
+        """Whether it was sent before the queue was cleared: its epoch is an older one."""
         return message.HasField("consumer_epoch") and message.consumer_epoch < self._epoch
 
     def on_batch_end(self) -> None:
-        """All that was received in one go is here."""
+        """All that was received in one read is in the queue: wake waiters, send permits."""
         if self._takes_over is not None:
             self.receiver.give_up(self._takes_over)
         self.receiver.wake()
 
     def on_active_consumer_change(self, *, is_active: bool) -> None:
-        """A Failover consumer got, or lost, its turn."""
+        """A Failover consumer became the active one, or ceased to be it."""
         self.is_active = is_active
         self._on_active_change(is_active, self._partition_index)
 
@@ -388,13 +398,14 @@ class ConsumerSession:
         self.receiver.disconnected()
         self.acknowledger.disconnected()
 
-    # --- the end -------------------------------------------------------------------------------
+    # --- closing ---------------------------------------------------------------------------------
 
     async def leave(self) -> None:
-        """Tell the broker, whose answer is waited for but does not matter."""
+        """Send CLOSE_CONSUMER, and wait for the answer, whatever it is."""
         cnx = self.handler.cnx
         if cnx is None:
             return
+        # Unregistered before the request, so that entries that still come are dropped.
         cnx.unregister_consumer(self._consumer_id)
         self.has_left = True
         request_id = cnx.next_request_id()
@@ -406,7 +417,7 @@ class ConsumerSession:
             )
 
     def abandon(self, error: Exception) -> None:
-        """Let go of everything at once; who waits gets `error`."""
+        """End the parts at once; callers that wait get `error`."""
         cnx = self.handler.cnx
         if cnx is not None:
             cnx.unregister_consumer(self._consumer_id)

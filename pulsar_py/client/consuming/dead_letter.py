@@ -54,37 +54,37 @@ MoveKey = tuple[int, int, int]
 
 
 def retry_letter_topic_of(topic: str, subscription_name: str) -> str:
-    """`<topic>-<subscription>-RETRY`, full name, of a partition's whole topic."""
+    """The full name `<topic>-<subscription>-RETRY`; partitions of a topic share it."""
     return f"{TopicName.parse(topic).base}-{subscription_name}{RETRY_SUFFIX}"
 
 
 def dead_letter_topic_of(topic: str, subscription_name: str) -> str:
-    """`<topic>-<subscription>-DLQ`, full name, of a partition's whole topic."""
+    """The full name `<topic>-<subscription>-DLQ`; partitions of a topic share it."""
     return f"{TopicName.parse(topic).base}-{subscription_name}{DEAD_LETTER_SUFFIX}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterPolicy:
-    """When a subscription gives a message up, and where it goes then.
+    """After how many redeliveries a message goes to the dead-letter topic, and which that is.
 
-    The official Python client calls it `ConsumerDeadLetterPolicy`; so may you.
+    `ConsumerDeadLetterPolicy`, its name in the official Python client, is an alias.
     """
 
     max_redeliver_count: int
-    """Redeliveries after which a message is given up; at least 1."""
+    """Redeliveries after which a message becomes a dead letter; at least 1."""
     dead_letter_topic: str | None = None
     """None: `<topic>-<subscription>-DLQ`."""
     initial_subscription_name: str | None = None
-    """A subscription to create with the dead-letter topic, so that nothing there is lost."""
+    """A subscription to create with the dead-letter topic, so that it keeps its messages."""
     retry_letter_topic: str | None = None
     """None: `<topic>-<subscription>-RETRY`. Used with `retry_enable` only."""
 
     def __post_init__(self) -> None:
-        """Check kinds and the bound.
+        """Check types and the bound.
 
         Raises:
-            InvalidConfigurationError: `max_redeliver_count` is less than 1, or something is of the
-                wrong kind.
+            InvalidConfigurationError: `max_redeliver_count` is less than 1, or a field is of the
+                wrong type.
         """
         check_options(self)
         if self.max_redeliver_count < 1:
@@ -115,13 +115,13 @@ ConsumerDeadLetterPolicy = DeadLetterPolicy
 def dead_letter_properties(
     properties: Mapping[str, str], *, topic: str, subscription_name: str, message_id: MessageId
 ) -> dict[str, str]:
-    """The properties of a message's copy: its own, and where it came from at first.
+    """The properties of a message's copy: its own, and its original topic and message id.
 
     Args:
-        properties: The message's own; what a former move wrote there stays.
-        topic: Where it was received; a partition counts as its whole topic.
-        subscription_name: The subscription that gave it up.
-        message_id: Its id there.
+        properties: The message's own; the origin that an earlier copy wrote there stays.
+        topic: The topic that it was received from; of a partition, its topic is named.
+        subscription_name: The subscription that it was received by.
+        message_id: Its id in `topic`.
     """
     copied = dict(properties)
     copied.setdefault(PROPERTY_REAL_TOPIC, str(TopicName.parse(topic).base))
@@ -138,7 +138,7 @@ class CopyPlan:
     topic: str
     properties: Mapping[str, str]
     is_dead: bool
-    """Whether it was given up: `topic` is the dead-letter topic then."""
+    """Whether it becomes a dead letter: `topic` is the dead-letter topic then."""
     delay_millis: int
     """Delay of its delivery; 0 for dead letters."""
 
@@ -153,8 +153,8 @@ def plan_reconsume(
     """The copy of a message that the application hands back by `reconsume_later`.
 
     Args:
-        policy: One `with_names`.
-        properties: What `dead_letter_properties` gave.
+        policy: A policy whose topics are named (`with_names`).
+        properties: The result of `dead_letter_properties`.
         delay_millis: How long it is to be held back; less than 0 counts as 0.
         custom_properties: The application's own; they win over the message's.
     """
@@ -184,15 +184,15 @@ class MoveOutcome(Enum):
     DUPLICATE = 2
     """It is being moved already; this is another delivery of it."""
     FULL = 3
-    """Too many are on their way: ask for it again later."""
+    """Too many messages are being moved: ask the broker for this one again later."""
 
 
 class MoveQueue(Generic[T]):
-    """The messages of one consumer on their way to the dead-letter topic, oldest first.
+    """The messages of one consumer that are being moved to the dead-letter topic, oldest first.
 
-    `T` is whatever stands for a message. A message stays known from `offer` until `on_done`, so
-    that another delivery of it is not moved twice.
-    Invariant: what waits is known, and at most `limit_count` are.
+    `T` is the type of messages. A message's id is remembered from `offer` until `on_done`, so that
+    another delivery of it is not moved twice.
+    Invariant: at most `limit_count` ids are remembered, among them those of all that wait.
     """
 
     def __init__(self, limit_count: int) -> None:
@@ -218,7 +218,7 @@ class MoveQueue(Generic[T]):
         return [waiting.popleft() for _ in range(min(count, len(waiting)))]
 
     def on_done(self, message_id: MessageId) -> None:
-        """It was moved, or given up for now: another delivery of it counts as new."""
+        """Forget a message that was moved, or could not be: its next delivery is moved again."""
         self._known.remove(_key(message_id))
 
     def __contains__(self, message_id: MessageId) -> bool:

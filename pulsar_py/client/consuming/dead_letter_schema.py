@@ -1,7 +1,7 @@
 """The schema of dead letter topics: the consumer's definition over undecoded payloads (pure).
 
 The dead letter topic gets the schema that the consumer reads with, so that its values can be read.
-Payloads are not decoded on the way: often they are given up because they can't be decoded.
+Payloads are copied as bytes: many messages are dead letters because they can't be decoded.
 
 Source: ConsumerImpl.processPossibleToDLQ in Pulsar's Java client, which uses AUTO_PRODUCE_BYTES.
 """
@@ -38,9 +38,9 @@ class DeadLetterSchema(Schema[bytes]):
 def dead_letter_schema_of(
     schema: Schema[Any] | None,
 ) -> DeadLetterSchema | None:  # Any: whatever values
-    """For the letters of a consumer with that schema; None where letters are bytes.
+    """The dead-letter topic's schema for a consumer with that schema; None: dead letters are bytes.
 
-    They are where it reads bytes, or whatever schema the topic has.
+    That is so where the consumer reads bytes, or reads by the topic's own schema.
     """
     if schema is None or schema.needs_topic_schema:
         return None

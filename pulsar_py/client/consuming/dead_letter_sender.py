@@ -45,7 +45,7 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 MAX_MOVING: Final = 1000
-"""Messages kept while they are moved; others are asked for again later."""
+"""Messages that may be in the course of moving; others are asked for again later."""
 MOVES_AT_ONCE: Final = 100
 _SUFFIX_LENGTH: Final = 5
 _SUFFIX_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -67,14 +67,14 @@ class DeadLetterProducer(Protocol):
         """Publish; returns when it is stored."""
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
     def abandon(self) -> None:
-        """Let go of it, without waiting."""
+        """End it, without waiting."""
 
 
 MakeProducer = Callable[..., Awaitable[DeadLetterProducer]]
-"""`Client.create_producer`, or what stands for it: takes a topic and options."""
+"""`Client.create_producer`, or a function like it: takes a topic and options."""
 
 
 class DeadLetterSource(Protocol):
@@ -89,16 +89,16 @@ class DeadLetterSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterNames:
-    """Names of the consumer, for names of producers and for properties."""
+    """Topic, subscription and name of a consumer, for its producers' names and for properties."""
 
     topic: str
-    """Full name, of a partition where it is one."""
+    """Full name of the topic or partition."""
     subscription_name: str
     consumer_name: str
 
 
 class DeadLetterProducers:
-    """The producers of one consumer's letters: each made when it is first needed, by one caller."""
+    """The producers of one consumer's dead and retry letters, each made when first needed."""
 
     def __init__(
         self,
@@ -142,6 +142,7 @@ class DeadLetterProducers:
             return producer
 
     def _options_of(self, plan: CopyPlan) -> dict[str, Any]:
+        # Chunks, because the message may have come in chunks: its copy is as large.
         options = {**self._options, "batching_enabled": False, "chunking_enabled": True}
         if plan.is_dead:
             options["producer_name"] = self._producer_name()
@@ -150,7 +151,7 @@ class DeadLetterProducers:
         return options
 
     def _producer_name(self) -> str:
-        """Consumers of one name may share a subscription, so chance tells their producers apart."""
+        """A name with a random part: consumers of a subscription may have the same name."""
         suffix = "".join(self._context.random.choices(_SUFFIX_LETTERS, k=_SUFFIX_LENGTH))
         names = self._names
         return f"{names.topic}-{names.subscription_name}-{names.consumer_name}-{suffix}-DLQ"
@@ -206,14 +207,14 @@ class DeadLetterSender:
         self._queue: MoveQueue[Message] = MoveQueue(MAX_MOVING)
         self._is_moving = False
         self._is_closed = False
-        # Entries to ask for again when `_returns` runs out; bounded by the broker's limit of
-        # unacknowledged messages. None: no timer.
+        # Entries to ask for again when the timer `_returns` ends; bounded by the broker's limit of
+        # unacknowledged messages. None: no timer runs.
         self._returned: set[EntryKey] = set()
         self._returns: asyncio.TimerHandle | None = None
         self._backoff = Backoff(context.random, initial_seconds=1.0)
 
     def take_over(self, message: Message) -> bool:
-        """Whether the message is given up, and moved from now on: neither deliver nor ack it.
+        """Whether the message is to become a dead letter; if so it is moved from now on.
 
         It is the consumer's `redelivery_filter`, called with each message before it is handed out.
         """
@@ -236,7 +237,7 @@ class DeadLetterSender:
             self._is_moving = False
 
     async def _move(self, message: Message) -> None:
-        """Publish, then acknowledge; an error costs a later redelivery."""
+        """Publish the copy, then acknowledge; on an error the message is asked for again later."""
         try:
             await self._producers.send(message, self._dead_letter_plan(message))
             await self._source.acknowledge(message)
@@ -267,7 +268,7 @@ class DeadLetterSender:
         )
 
     def _return(self, message: Message) -> None:
-        """Ask for it again after a while."""
+        """Ask the broker for it again after a delay."""
         self._returned.update(message.entry.chunk_ids or (message.entry.key,))
         if self._returns is None and not self._is_closed:
             delay_seconds = self._backoff.next_delay(self._clock.monotonic_seconds())
@@ -284,7 +285,7 @@ class DeadLetterSender:
         delay_millis: int,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Publish a copy to the retry topic, beyond the limit to the dead-letter topic; then ack.
+        """Publish a copy to the retry topic (or dead-letter topic beyond the limit), then ack it.
 
         Raises:
             OperationNotSupportedError: The consumer has no `retry_enable`.

@@ -30,10 +30,10 @@ class InterceptorCalls(Protocol):
         """All messages up to this one were acknowledged, or the attempt failed."""
 
     def on_negative_acks_send(self, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because they were refused."""
+        """Entries are asked for again, because they were negatively acknowledged."""
 
     def on_ack_timeout_send(self, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because nobody acknowledged them in time."""
+        """Entries are asked for again, because they were not acknowledged in time."""
 
     def close(self) -> None:
         """The consumer closed."""

@@ -63,11 +63,12 @@ class ConsumerKeySharedPolicy:
     """
 
     key_shared_mode: KeySharedMode = KeySharedMode.AutoSplit
-    """Whether the broker shares out the hashes, or each consumer names its own."""
+    """Whether the broker divides the hashes, or each consumer names its own."""
     allow_out_of_order_delivery: bool = False
-    """Do not hold back a key's messages until the consumer that had it before is done."""
+    """Whether a key's messages may go to a new consumer before the former one of that key has
+    acknowledged its own."""
     sticky_ranges: Sequence[tuple[int, int] | KeyHashRange] | None = None
-    """Hashes of this consumer, with `Sticky`."""
+    """The hash ranges of this consumer; with `Sticky` only."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -78,12 +79,12 @@ class ConsumerKeySharedPolicy:
             )
         if not is_sticky and self.sticky_ranges:
             raise InvalidConfigurationError(
-                f"sticky_ranges: {self.sticky_ranges} make no sense with KeySharedMode.AutoSplit"
+                f"sticky_ranges: {self.sticky_ranges} need KeySharedMode.Sticky, not AutoSplit"
             )
         parse_ranges(self.sticky_ranges or (), "sticky_ranges")
 
     def to_meta(self) -> KeySharedMeta:
-        """As SUBSCRIBE carries it."""
+        """The `keySharedMeta` of SUBSCRIBE."""
         ranges = parse_ranges(self.sticky_ranges or (), "sticky_ranges")
         return KeySharedMeta(
             keySharedMode=(WireKeySharedMode.STICKY if ranges else WireKeySharedMode.AUTO_SPLIT),
@@ -95,7 +96,7 @@ class ConsumerKeySharedPolicy:
 def parse_ranges(
     ranges: Iterable[tuple[int, int] | KeyHashRange], option: str
 ) -> list[KeyHashRange]:
-    """The ranges, sorted.
+    """The ranges, checked and sorted.
 
     Raises:
         InvalidConfigurationError: One is out of bounds, or two overlap; names the option.

@@ -38,7 +38,10 @@ def order_key_of(message: Message, consumer_type: ConsumerType) -> OrderKey:
 
 
 class ListenerOrder(Generic[T]):
-    """Messages in hand. Invariant: a key is in `_waiting` exactly while one of its runs."""
+    """The messages that a listener was, or will be, called with.
+
+    Invariant: a key is in `_waiting` exactly while one of its messages is runnable or runs.
+    """
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
@@ -46,7 +49,7 @@ class ListenerOrder(Generic[T]):
         self._waiting_count = 0
         # Messages that may run, with their order keys.
         self._runnable: deque[tuple[OrderKey, T]] = deque()
-        # Of each order key that runs, or is runnable: what has to wait for it.
+        # Order key that runs or is runnable -> the messages that wait for it.
         self._waiting: dict[OrderKey, deque[T]] = {}
 
     @property

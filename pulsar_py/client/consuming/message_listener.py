@@ -30,14 +30,14 @@ __all__ = ["ListenedConsumer", "Listener", "ListenerRunner", "listener_concurren
 logger = logging.getLogger(__name__)
 
 Listener = Callable[[Any, Message], Awaitable[None] | None]
-"""Called with the consumer and a message. Any: the consumer's class is the listener's affair."""
+"""Called with the consumer and a message. Any: listeners declare the consumer class they use."""
 
 _CALLS_WITHOUT_BREAK: Final = 32
-"""Calls of a plain function after which others on the loop get their turn."""
+"""Calls of a plain function after which the runner lets other tasks of the loop run."""
 
 
 def listener_concurrency(context: ClientContext, wanted: int) -> int:
-    """Calls of a listener that may run at once: the consumer's own number, or the client's."""
+    """Calls of a listener that may run at once: the larger option of consumer and client."""
     return max(wanted, context.config.message_listener_threads)
 
 
@@ -63,7 +63,7 @@ class ListenerRunner:
         consumer_type: ConsumerType,
         concurrency: int = 1,
     ) -> None:
-        """Take the parts; nothing runs before `start`. `name` stands in logs."""
+        """Nothing runs before `start`. `name` is the consumer's name in logs."""
         self._consumer = consumer
         self._listener = listener
         self._name = name
@@ -84,7 +84,7 @@ class ListenerRunner:
         self._tasks.spawn(work, "pull")
 
     def pause(self) -> None:
-        """Call it no more until `resume`; calls that run go on."""
+        """Stop calling it until `resume`; calls under way go on."""
         self._may_run.clear()
 
     def resume(self) -> None:
@@ -92,12 +92,12 @@ class ListenerRunner:
         self._may_run.set()
 
     async def close(self) -> None:
-        """Cancel what runs, and wait for it. Called from the listener, it leaves that one be."""
+        """Cancel calls under way and wait for them; not for the one that calls this, if it does."""
         self._is_closed = True
         await self._tasks.close()
 
     def abandon(self) -> None:
-        """Cancel what runs, without waiting for its end."""
+        """Cancel calls under way, without waiting for their end."""
         self._is_closed = True
         self._tasks.abandon()
 
@@ -108,7 +108,7 @@ class ListenerRunner:
             message = await self._consumer.receive_for_listener()
         except AlreadyClosedError:
             return None
-        await self._may_run.wait()  # paused while it waited: the message waits too
+        await self._may_run.wait()  # paused meanwhile: the message waits until `resume`
         return message
 
     async def _run_in_order(self) -> None:

@@ -15,7 +15,7 @@ __all__ = ["seek_data", "start_data"]
 
 
 def start_data(message_id: MessageId) -> MessageIdData:
-    """Where the broker begins: with the entry; of a chunked message, with its first chunk."""
+    """The position that SUBSCRIBE carries: the entry; of a chunked message, its first chunk."""
     first = message_id.first_chunk or message_id
     data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
     if first.batch_index >= 0:
@@ -24,7 +24,7 @@ def start_data(message_id: MessageId) -> MessageIdData:
 
 
 def seek_data(message_id: MessageId) -> MessageIdData:
-    """The id that SEEK carries: the entry, and of a batch the messages from the index on."""
+    """The id that SEEK carries: the entry, and of a batch the set of messages from the index on."""
     first = message_id.first_chunk or message_id
     data = MessageIdData(ledgerId=to_unsigned(first.ledger_id), entryId=to_unsigned(first.entry_id))
     if first.batch_index > 0 and first.batch_size > first.batch_index:

@@ -51,17 +51,17 @@ class Settlement:
         is_receipt_wanted: bool,
         is_batch_index_enabled: bool,
     ) -> None:
-        """Take the parts.
+        """Keep the parts, which are the consumer's.
 
         Args:
             context: Knows on which event loop the client works.
-            subject: What errors name.
-            tracker: What is acknowledged.
-            acknowledger: Who sends that.
-            redeliveries: Who asks for entries again.
+            subject: The consumer's name in errors.
+            tracker: Collects acknowledgements.
+            acknowledger: Sends them.
+            redeliveries: Asks for entries again.
             counters: Statistics.
             interceptors: Called with each acknowledgement.
-            consumer_type: What the subscription allows.
+            consumer_type: Decides whether cumulative acknowledgements are allowed.
             is_receipt_wanted: Whether the broker has to confirm.
             is_batch_index_enabled: Whether single messages of a batch are acknowledged.
         """
@@ -79,7 +79,7 @@ class Settlement:
     async def acknowledge(
         self, message: Message | MessageId | Sequence[Message | MessageId]
     ) -> None:
-        """These are done; see `Consumer.acknowledge`, which does the plain case by itself."""
+        """See `Consumer.acknowledge`, which handles a single message without receipts itself."""
         messages = messages_of(message, self._subject)
         for each in messages:
             self._acknowledge_one(each)
@@ -139,7 +139,7 @@ class Settlement:
                 self._interceptors.on_acknowledge(_id_of(each), error)
 
     async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
-        """All up to this one are done; see `Consumer.acknowledge_cumulative`."""
+        """See `Consumer.acknowledge_cumulative`."""
         check_message(message, self._subject)
         if self._type in (ConsumerType.Shared, ConsumerType.KeyShared):
             raise CumulativeAcknowledgementNotAllowedError(
@@ -156,7 +156,7 @@ class Settlement:
             self._tell_acknowledged([message], None, is_cumulative=True)
 
     def refuse(self, message: Message | MessageId) -> None:
-        """Deliver this one again; see `Consumer.negative_acknowledge`."""
+        """See `Consumer.negative_acknowledge`."""
         self._context.check_loop(self._subject)  # this sets a timer
         check_message(message, self._subject)
         if isinstance(message, Message | ReceivedMessageId):

@@ -33,16 +33,16 @@ class ConsumerStatisticsSource:
         ask_broker: Callable[[], Awaitable[BrokerConsumerStatistics]],
         broker_valid_seconds: float,
     ) -> None:
-        """Take the parts.
+        """Keep the parts, which are the consumer's.
 
         Args:
-            counters: What the consumer counts.
-            receiver: How much waits in its queue.
-            redeliveries: How much waits for an acknowledgement.
+            counters: The consumer's counts.
+            receiver: Knows the length of its queue.
+            redeliveries: Knows how many entries wait for an acknowledgement.
             clock: For the ends of intervals.
             log_fields: Log fields that identify the consumer.
             ask_broker: Asks the broker for its statistics; raises as `of_broker`.
-            broker_valid_seconds: How long an answer of the broker is used again.
+            broker_valid_seconds: Time for which an answer of the broker is cached.
         """
         self._counters = counters
         self._receiver = receiver
@@ -51,15 +51,15 @@ class ConsumerStatisticsSource:
         self._log_fields = log_fields
         self._ask_broker = ask_broker
         self._broker_valid_seconds = broker_valid_seconds
-        # What the broker said last, and until when that is good.
+        # The broker's last answer, and the time until which it is used again.
         self._broker: tuple[float, BrokerConsumerStatistics] | None = None
 
     def peek(self) -> ConsumerStatistics:
-        """The interval so far, which goes on, and totals."""
+        """The counts of the current interval, which goes on, and totals."""
         return self._counters.peek(self._clock.monotonic_seconds(), **self._gauges())
 
     def take_statistics(self, now: float) -> ConsumerStatistics:
-        """The interval that ends now; for the client's reporter."""
+        """The counts of the interval, which ends now; for the client's reporter."""
         return self._counters.take(now, **self._gauges())
 
     def _gauges(self) -> dict[str, int]:
@@ -71,7 +71,7 @@ class ConsumerStatisticsSource:
         }
 
     def statistics_fields(self) -> Mapping[str, str]:
-        """What tells this consumer from others in the log."""
+        """Log fields that identify the consumer."""
         return self._log_fields
 
     async def of_broker(self) -> BrokerConsumerStatistics:

@@ -30,7 +30,7 @@ def subscribe(
     schema: Schema | None,
     is_reconnecting: bool = False,
 ) -> bytes:
-    """SUBSCRIBE; what only a non-durable or a new subscription uses is left out for others."""
+    """The SUBSCRIBE command; fields for non-durable or new subscriptions are left out of others."""
     command = CommandSubscribe(
         topic=topic,
         subscription=subscription_name,

@@ -64,7 +64,7 @@ class SubscriptionPosition:
         is_durable: bool,
         partition_index: int,
     ) -> None:
-        """Take the parts; `start` is where a non-durable subscription begins."""
+        """`start` is where a non-durable subscription begins; the rest are the consumer's parts."""
         self._context = context
         self._handler = handler
         self._receiver = receiver
@@ -77,7 +77,8 @@ class SubscriptionPosition:
         self._partition_index = partition_index
         self._set_start(None if start is None else StartPosition(start, is_inclusive))
         self._seeking = asyncio.Lock()
-        # Where a seek that is under way goes: (position or None for a time,); None: no seek.
+        # The target of a seek that is under way, in a tuple: a position, or None for a time. None
+        # instead of the tuple: no seek is under way.
         self._target: tuple[StartPosition | None] | None = None
 
     def _set_start(self, start: StartPosition | None) -> None:
@@ -88,10 +89,10 @@ class SubscriptionPosition:
         return self._receiver.queue.start
 
     def next_registration(self) -> MessageId | None:
-        """Where the registration that begins now starts; forgets all that was received.
+        """The start position of the registration that begins now; drops all that was received.
 
-        None for a durable subscription, whose place the broker knows. A non-durable one begins
-        after the last message that the application got, or before the first one that waits.
+        None for a durable subscription, whose position the broker stores. A non-durable one begins
+        after the last message that the application got, or before the first one in the queue.
         """
         receiver = self._receiver
         chunk: EntryKey | None = None  # the first one of a message that was not handed out
@@ -109,6 +110,7 @@ class SubscriptionPosition:
         start = self._start
         if self._is_durable or start is None:
             return None
+        # An incomplete chunked message can only be completed from its first chunk on.
         if chunk is not None and chunk <= (start.message_id.ledger_id, start.message_id.entry_id):
             return before(chunk, -1, 0)
         return start.message_id
@@ -126,7 +128,7 @@ class SubscriptionPosition:
             self._set_start(None)
 
     def _is_within_start(self, key: tuple[int, int]) -> bool:
-        """Whether the start is a message of this entry, so that it says more than the entry."""
+        """Whether the start is a message of this entry: more exact than the entry itself."""
         start = self._start
         return start is not None and key == (start.message_id.ledger_id, start.message_id.entry_id)
 
@@ -167,7 +169,7 @@ class SubscriptionPosition:
         """Move the subscription; returns when the consumer is there.
 
         Raises:
-            ServiceError, ClientError: It was not moved, or nobody knows.
+            ServiceError, ClientError: It was not moved, or it is not known whether it was.
         """
         async with self._seeking:
             position = None
@@ -179,8 +181,10 @@ class SubscriptionPosition:
             try:
                 with OnFailure(stay):
                     await self._request(lambda request_id: self._seek_frame(request_id, target))
+                    # The broker closes the consumer for a seek. If it has registered anew already,
+                    # `next_registration` has moved it, and new messages may be queued.
                     if self._handler.epoch == epoch:
-                        self._moved(position)  # not registered anew yet, or not closed at all
+                        self._moved(position)
             finally:
                 self._target = None
         await self._wait_until_back()
@@ -240,14 +244,14 @@ class SubscriptionPosition:
         return answer.getLastMessageIdResponse
 
     async def broker_statistics(self) -> BrokerConsumerStatistics:
-        """The broker's figures about the consumer; raises as `seek`."""
+        """The broker's statistics of the consumer; raises as `get_last_message_id`."""
         answer = await self._request(
             lambda request_id: client_commands.consumer_stats(self._consumer_id, request_id)
         )
         return BrokerConsumerStatistics.of(answer.consumerStatsResponse)
 
     async def unsubscribe(self, *, is_forced: bool) -> None:
-        """Delete the subscription; raises as the others."""
+        """Delete the subscription; raises as `get_last_message_id`."""
         await self._request(
             lambda request_id: client_commands.unsubscribe(
                 self._consumer_id, request_id, is_forced=is_forced
@@ -267,7 +271,7 @@ class SubscriptionPosition:
             return True
         last = MessageId.from_data(response.last_message_id)
         if last.entry_id < 0 or self._receiver.queue.passed_key >= (last.ledger_id, last.entry_id):
-            return False  # what came last can't be handed out: damaged, or a chunk without the rest
+            return False  # the last entry can't be handed out: damaged, or an incomplete chunk
         return await self._is_after_start(last, response)
 
     async def _is_after_start(

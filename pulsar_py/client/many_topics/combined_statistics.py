@@ -1,4 +1,4 @@
-"""Adds the statistics of several consumers up to those of one (pure)."""
+"""Adds up the statistics of several consumers, for a consumer of several topics (pure)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["combine"]
 
 
 def combine(parts: Sequence[ConsumerStatistics]) -> ConsumerStatistics:
-    """Counts and rates added up; the interval is the longest one."""
+    """The sums of counts and rates; the interval is the longest one."""
     values = {
         each.name: sum(getattr(part, each.name) for part in parts)
         for each in fields(ConsumerStatistics)

@@ -1,7 +1,7 @@
 """Receives from several consumers in turn, as if they had one queue (edge).
 
-A source (a consumer's receiver) tells when it may have messages; `receive` takes a message of the
-source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
+A source (a consumer's receiver) announces that it may have messages; `receive` takes a message of
+the source whose turn it is. A turn is a few messages, so that a source that never runs dry does not
 keep others out for long, and the entries of one source are decoded together.
 
 Only unfinished batches are kept here, and their messages still belong to their sources: a source
@@ -36,13 +36,13 @@ TURN_MESSAGES: Final = 16
 
 
 class MessageSource(Protocol):
-    """The calls of a consumer's receiver that are used here; `Receiver` documents them."""
+    """A source of messages: the calls of a consumer's `Receiver` that are used here."""
 
     on_ready: Callable[[], None] | None
     on_recall: Callable[[], None] | None
 
     def take(self) -> Message | None:
-        """Its next message if it has one here; AlreadyClosedError if it never will again."""
+        """Its next queued message, None for none; raises AlreadyClosedError if it has ended."""
 
     def collect(self, collector: BatchCollector, messages_limit: int) -> bool:
         """Add queued messages that fit; returns whether the next one does not fit."""
@@ -63,24 +63,25 @@ class MergedReceiver(Generic[S]):
     def __init__(
         self, check_open: Callable[[], None], on_failed: Callable[[S, PulsarError], None]
     ) -> None:
-        """`check_open` raises where nothing can be received any more.
+        """`check_open` raises if nothing can be received any more.
 
-        `on_failed` is called for a source that ended for good, and may raise to a receiver.
+        `on_failed` is called for a source that ended for good; what it raises is raised to a caller
+        that receives.
         """
         self._check_open = check_open
         self._on_failed = on_failed
         # Sources that may have messages.
         self._ready: Rotation[S] = Rotation()
-        # Whose turn it is, and how many messages are left of it; None between turns.
+        # The source whose turn it is, and the messages left in its turn; None between turns.
         self._current: S | None = None
         self._turn_left_count = 0
-        # Whoever waits for one.
+        # Callers that wait for a message.
         self._receivers = Waiters()
-        # Batches in the making.
+        # Batches that are being collected.
         self._batches: list[_Batch[S]] = []
 
     def add(self, source: S) -> None:
-        """Receive from it, too; from now on it tells of messages, and may want some back."""
+        """Receive from it, too: it calls us when it has messages, or recalls collected ones."""
         source.on_ready = partial(self._on_ready, source)
         source.on_recall = partial(self._recall, source)
         self._on_ready(source)
@@ -92,7 +93,7 @@ class MergedReceiver(Generic[S]):
         self._receivers.wake_one()
 
     def _recall(self, source: S) -> None:
-        """Put back what it gave and was not handed out."""
+        """Return to the source its messages that were collected and not handed out."""
         for batch in reversed(self._batches):
             source.put_back(batch.remove(source))
 
@@ -105,7 +106,7 @@ class MergedReceiver(Generic[S]):
         self._recall(source)
 
     def close(self) -> None:
-        """Wake everybody who waits: `check_open` tells them."""
+        """Wake all callers that wait; `check_open` raises to them."""
         self._ready.clear()
         self._current = None
         for batch in self._batches:
@@ -132,14 +133,14 @@ class MergedReceiver(Generic[S]):
         return None
 
     def _begin_turn(self) -> S | None:
-        """The source whose turn it is; None if there is none."""
+        """Begin the next source's turn, and return it; None if no source may have messages."""
         self._current = self._ready.next()
         self._turn_left_count = TURN_MESSAGES
         return self._current
 
     def _on_ended(self, source: S, error: PulsarError) -> None:
         self._current = None
-        if not isinstance(error, AlreadyClosedError):  # else it is being closed
+        if not isinstance(error, AlreadyClosedError):  # with that error it is being closed
             self._on_failed(source, error)
 
     async def receive(self, timeout_seconds: float | None) -> Message:
@@ -164,7 +165,7 @@ class MergedReceiver(Generic[S]):
                 return message
 
     def _pass_on(self) -> None:
-        """One wake-up may stand for many messages: wake the next who waits."""
+        """Wake the next waiting caller: a source announces a group of messages only once."""
         if self._current is not None or len(self._ready):
             self._receivers.wake_one()
 
@@ -191,13 +192,13 @@ class MergedReceiver(Generic[S]):
                 raise
 
     def _put_back(self, batch: _Batch[S]) -> None:
-        """The call was cancelled, or the consumer closed: the next caller gets the messages."""
+        """Return the messages to their sources: the call was cancelled, or the consumer closed."""
         for source in dict.fromkeys(batch.sources):
             source.put_back(batch.remove(source))
             self._on_ready(source)
 
     def _collect(self, batch: _Batch[S]) -> bool:
-        """Take what is here and fits; whether that is enough."""
+        """Collect queued messages that fit; whether the batch is complete."""
         while (source := self._current) is not None or (source := self._begin_turn()) is not None:
             before_count = batch.messages_count
             try:
@@ -218,13 +219,13 @@ class MergedReceiver(Generic[S]):
 
 
 class _Batch(Generic[S]):
-    """One batch in the making: its messages, and of whom each is."""
+    """One batch that is being collected: its messages, and the source of each."""
 
     __slots__ = ("_collector", "sources")
 
     def __init__(self, policy: ConsumerBatchReceivePolicy) -> None:
         self._collector = BatchCollector(policy)
-        # Of each message whose it is.
+        # The source of each message.
         self.sources: list[S] = []
 
     @property
@@ -232,7 +233,7 @@ class _Batch(Generic[S]):
         return len(self.sources)
 
     def collect(self, source: S, messages_limit: int) -> bool:
-        """As the source's; what it had before it failed is kept."""
+        """As `MessageSource.collect`; if it raises, what was collected before is kept."""
         collector = self._collector
         try:
             return source.collect(collector, messages_limit)
@@ -244,7 +245,7 @@ class _Batch(Generic[S]):
         self.sources.clear()
 
     def remove(self, source: S) -> list[Message]:
-        """Leave out what is of it, and return that; there is room for others again."""
+        """Take the source's messages out of the batch, and return them."""
         if source not in self.sources:
             return []
         pairs = self._pairs()

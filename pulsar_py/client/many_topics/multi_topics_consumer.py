@@ -44,6 +44,8 @@ from pulsar_py.client.messages.topic_message_id import (
     topic_of,
 )
 from pulsar_py.client.receiving.receiver import Receiver
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
@@ -66,8 +68,10 @@ _NAME_LENGTH: Final = 10
 _NAME_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
+@blocks
+@lacks(absent_names.CONSUMER)
 class MultiTopicsConsumer:
-    """Receives the messages of several topics for one subscription; the face of `Consumer`."""
+    """Receives the messages of several topics for one subscription, with `Consumer`'s methods."""
 
     def __init__(
         self,
@@ -79,14 +83,14 @@ class MultiTopicsConsumer:
         policy: DeadLetterPolicy | None = None,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
-        """Take in what is wanted; nothing happens before `start`.
+        """Nothing happens before `start`.
 
         Args:
             context: The client's shared parts.
             topics: Names in any form; a partitioned topic stands for all its partitions.
             subscription_name: Common to all topics.
-            config: Options; its queue sizes are those of the whole.
-            policy: What to do with messages that are given up, `dead_letter_policy` with names.
+            config: Options; its queue sizes are those of all parts together.
+            policy: The dead-letter policy, with the names of its topics.
             start_message_id: Where a non-durable subscription begins, in all topics or topic by
                 topic (full names); those left out begin with their oldest message.
 
@@ -95,7 +99,7 @@ class MultiTopicsConsumer:
         """
         if config.receiver_queue_size == 0:
             raise InvalidConfigurationError(
-                f"receiver_queue_size: 0, at least 1 for consumers of several topics or partitions "
+                f"receiver_queue_size=0: expected at least 1 for several topics or partitions "
                 f"({', '.join(topics) or 'pattern'})"
             )
         self._context = context
@@ -105,7 +109,8 @@ class MultiTopicsConsumer:
             config, consumer_name=config.consumer_name or _generated_name(context)
         )
         self._tasks = TaskOwner(f"consumer of {subscription_name} on {self.topic()}")
-        # Parts are opened paused, and go on when they are parts, unless all are paused by then.
+        # Parts are opened paused, so that none receives before all of a change are open; they are
+        # resumed then, unless this consumer is paused.
         self._opener = PartOpener(
             context,
             subscription_name,
@@ -120,24 +125,24 @@ class MultiTopicsConsumer:
             on_opened=self._on_part_opened,
             on_closed=self._on_part_closed,
         )
-        # The same object for the whole life.
+        # The same object throughout, so hot paths look it up once.
         self._parts_by_topic = self._parts.by_topic
         self._receiver: MergedReceiver[Receiver] = MergedReceiver(
             self._check_open, self._on_part_failed
         )
-        # Messages that each part asks for in advance, since there were first more or fewer parts.
+        # The receiver queue size that parts were last set to; 0 before the first part was opened.
         self._share = 0
         self._interceptors = config.interceptors
         self._listener = self._make_listener()
         self._is_closed = False
 
-    # --- life ----------------------------------------------------------------------------------
+    # --- opening and closing -------------------------------------------------------------------
 
     async def start(self) -> None:
         """Subscribe to all topics; on a failure none stays open.
 
         Raises:
-            ServiceError, ClientError: Of the first topic that could not be subscribed to.
+            ServiceError, ClientError: The error of the first topic that could not be subscribed to.
         """
         async with OnFailureAwait(self.close):
             await self._start_parts()
@@ -193,7 +198,7 @@ class MultiTopicsConsumer:
         self._share_queue()
 
     def _share_queue(self) -> None:
-        """Give all parts their share of the queue, now that there may be more, or fewer."""
+        """Set each part's share of the queue, after their number changed."""
         config = self._config
         size = receiver_queue_size_per_topic(
             config.receiver_queue_size,
@@ -231,7 +236,7 @@ class MultiTopicsConsumer:
         """Delete the subscription on all topics, and close.
 
         Raises:
-            ServiceError, ClientError: Of the first topic that refused; the others are closed.
+            ServiceError, ClientError: The error of the first topic that failed; others are closed.
         """
         self._check_open()
         await each_result(lambda part: part.unsubscribe(force=force), self._all_parts())
@@ -281,14 +286,14 @@ class MultiTopicsConsumer:
         return parts[route(message, parts)]
 
     def _is_topic_gone(self, topic: str) -> bool:
-        """Whether a topic that is not among the parts may have been one."""
+        """Whether a topic that has no part may have had one; a message of it is ignored then."""
         del topic
         return False
 
-    # --- what it is ----------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------
 
     def topic(self) -> str:
-        """The topics' full names, as they were given, with commas between."""
+        """The full names of the topics that were subscribed to, separated by commas."""
         return ",".join(self._wanted_topics)
 
     def topics(self) -> list[str]:
@@ -296,16 +301,16 @@ class MultiTopicsConsumer:
         return sorted(self._parts.by_topic)
 
     def subscription_name(self) -> str:
-        """The subscription."""
+        """The name of the subscription."""
         return self._subscription_name
 
     def consumer_name(self) -> str:
-        """The name given, or a generated one; all parts have it."""
+        """The option `consumer_name`, or a generated name; all parts have it."""
         assert self._config.consumer_name is not None, "it was generated"
         return self._config.consumer_name
 
     def is_connected(self) -> bool:
-        """Whether the brokers know all parts now."""
+        """Whether all parts are registered with their brokers now."""
         return not self._is_closed and all(part.is_connected() for part in self._all_parts())
 
     @property
@@ -320,7 +325,7 @@ class MultiTopicsConsumer:
         return bool(parts) and all(part.has_reached_end_of_topic for part in parts)
 
     def statistics(self) -> ConsumerStatistics:
-        """Those of all parts, added up."""
+        """The statistics of all parts, added up."""
         return combine([part.statistics() for part in self._all_parts()])
 
     # --- receiving -----------------------------------------------------------------------------
@@ -392,15 +397,17 @@ class MultiTopicsConsumer:
         except AlreadyClosedError:
             raise StopAsyncIteration from None
 
-    # --- what became of messages ---------------------------------------------------------------
+    # --- acknowledging -------------------------------------------------------------------------
 
     async def acknowledge(
         self, message: Message | MessageId | Sequence[Message | MessageId]
     ) -> None:
-        """These messages are done.
+        """Acknowledge messages; see `Consumer.acknowledge`.
 
         Raises:
             InvalidMessageError: One came from none of the topics; nothing is acknowledged then.
+            AlreadyClosedError: The consumer is closed.
+            ServiceError, ClientError: With receipts: the broker did not confirm it.
         """
         # Hot path: consume of a partitioned topic in `make bench-client`.
         part: Consumer | None
@@ -421,7 +428,10 @@ class MultiTopicsConsumer:
         await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
 
     async def acknowledge_cumulative(self, message: Message | MessageId | MultiMessageId) -> None:
-        """All messages up to this one are done, in its topic; of a `MultiMessageId` in each."""
+        """Acknowledge all messages of a topic up to this one; with a `MultiMessageId`, of several.
+
+        Raises as `acknowledge`, and as `Consumer.acknowledge_cumulative`.
+        """
         if isinstance(message, MultiMessageId):
             await each_result(self.acknowledge_cumulative, last_of(message))
             return
@@ -430,7 +440,10 @@ class MultiTopicsConsumer:
             await part.acknowledge_cumulative(message)
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
-        """Deliver this message again, after the delay that was configured."""
+        """Deliver this message again, after the delay that was configured.
+
+        See `Consumer.negative_acknowledge`; raises as it and `acknowledge`.
+        """
         part = self._part_of(message)
         if part is not None:
             part.negative_acknowledge(message)
@@ -443,8 +456,8 @@ class MultiTopicsConsumer:
     ) -> None:
         """Deliver a copy of this message after a delay, by way of the retry topic.
 
-        The delay is kept as that of `Producer.send`'s `deliver_after`: the copy may come early by
-        the broker's tick, and at once where the subscription is neither Shared nor Key_Shared.
+        The delay is as exact as that of `deliver_after` of `Producer.send`. There is none if the
+        subscription is neither Shared nor Key_Shared: the copy comes at once.
 
         After `max_redeliver_count` times it goes to the dead-letter topic instead. `properties` are
         added to the copy's.
@@ -469,14 +482,15 @@ class MultiTopicsConsumer:
         """Move the subscription: to earliest, latest or a time everywhere, or topic by topic.
 
         Args:
-            target: `MessageId.earliest`, `MessageId.latest`, or publish time in milliseconds: all
-                topics. An id of one topic: that one. A mapping from full names to ids, or a
-                function from full names to an id, milliseconds, or None: as they say.
+            target: For all topics: `MessageId.earliest`, `MessageId.latest`, or a publish time in
+                milliseconds. For one topic: an id of it. For some: a mapping from full names to
+                ids, or a function from full names to an id, milliseconds, or None for not at
+                all.
 
         Raises:
             InvalidConfigurationError: It is something else, or a time below 0.
             InvalidMessageError: An id belongs to none of the topics.
-            ServiceError, ClientError: Of the first topic that could not.
+            ServiceError, ClientError: The error of the first topic that could not be moved.
         """
         self._check_open()
         check_seek_target(target)
@@ -492,7 +506,7 @@ class MultiTopicsConsumer:
         return last_of(dict(zip(parts, ids, strict=True)))
 
     async def get_last_message_id(self) -> MultiMessageId:
-        """The same as one value."""
+        """The last message of each topic or partition, as one value."""
         return newest_by_topic(await self.get_last_message_ids())
 
     async def has_message_available(self) -> bool:
@@ -503,7 +517,7 @@ class MultiTopicsConsumer:
     # --- pausing -------------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Ask the brokers for no more messages until `resume`, nor for those of topics to come."""
+        """Ask the brokers for no more messages until `resume`; new topics start paused, too."""
         self._is_paused = True
         for part in self._all_parts():
             part.pause()
@@ -515,7 +529,7 @@ class MultiTopicsConsumer:
             part.resume()
 
     def pause_message_listener(self) -> None:
-        """Call the listener no more until `resume_message_listener`.
+        """Stop calling the listener until `resume_message_listener`.
 
         Raises:
             OperationNotSupportedError: There is no listener.

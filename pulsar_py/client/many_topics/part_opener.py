@@ -33,9 +33,10 @@ __all__ = ["PartOpener", "attach_dead_letter_sender", "policy_of"]
 
 
 def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLetterPolicy | None:
-    """The dead-letter policy of a whole consumer whose first topic that is; None without one.
+    """The dead-letter policy of a consumer, its topics named after `topic`; None without one.
 
-    With retry all topics share the first one's retry and dead-letter topics.
+    With `retry_enable` all topics of a consumer share the retry and dead-letter topics, which are
+    named after the first one.
     """
     policy: DeadLetterPolicy | None = config.dead_letter_policy
     if not config.retry_enable:
@@ -46,7 +47,7 @@ def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLett
 def attach_dead_letter_sender(
     consumer: Consumer, context: ClientContext, config: ConsumerConfig, policy: DeadLetterPolicy
 ) -> None:
-    """Give a consumer that was just opened its sender of dead letters."""
+    """Make the sender of dead letters for a consumer that was just opened."""
     names = DeadLetterNames(
         consumer.topic(), consumer.subscription_name(), consumer.consumer_name()
     )
@@ -90,7 +91,7 @@ class PartOpener:
         policy: DeadLetterPolicy | None,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
-        """Take in what all parts share; `config` has a consumer name."""
+        """Keep what all parts share; `config` has a consumer name."""
         self._context = context
         self._subscription_name = subscription_name
         self._config = replace(config, message_listener=None)
@@ -120,7 +121,7 @@ class PartOpener:
         return start
 
     def _config_of(self, request: PartRequest) -> ConsumerConfig:
-        """The options of a part; a late topic starts at its beginning: all its messages are new."""
+        """The options of a part. A topic found later starts at its beginning: all of it is new."""
         config = replace(
             self._config,
             receiver_queue_size=receiver_queue_size_per_topic(

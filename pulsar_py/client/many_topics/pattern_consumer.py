@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 
 
 class PatternConsumer(MultiTopicsConsumer):
-    """Receives the messages of all topics that match a pattern, whenever they come up."""
+    """Receives the messages of all topics that match a pattern, also of those created later."""
 
     def __init__(
         self,
@@ -54,22 +54,22 @@ class PatternConsumer(MultiTopicsConsumer):
         *,
         policy: DeadLetterPolicy | None = None,
     ) -> None:
-        """Take in what is wanted; nothing happens before `start`.
+        """Nothing happens before `start`.
 
         Raises:
             InvalidConfigurationError: `receiver_queue_size` is 0.
         """
         self._pattern = pattern
-        # A topic that is deleted meanwhile must not be made again.
+        # Subscribing to a topic that was deleted meanwhile must not create it again.
         config = replace(config, force_topic_creation=False)
         super().__init__(context, (), subscription_name, config, policy=policy)
         self._list = TopicList(pattern)
-        # The broker's hash of what was asked for last.
+        # The broker's hash of the list that it last answered with; None: not known.
         self._asked_hash: str | None = None
         self._watcher: TopicListWatcher | None = None
-        # Topics whose parts ended for good: opened again if they are listed still.
+        # Topics whose parts ended for good; opened again if they are still listed.
         self._failed: set[str] = set()
-        # Set when the parts may have to follow the list.
+        # Set when parts may have to be opened or closed.
         self._news = asyncio.Event()
 
     def topic(self) -> str:
@@ -91,7 +91,7 @@ class PatternConsumer(MultiTopicsConsumer):
     def _is_topic_gone(self, topic: str) -> bool:
         return self._pattern.matches(TopicName.parse(topic))
 
-    # --- knowing the list ----------------------------------------------------------------------
+    # --- keeping the list up to date -----------------------------------------------------------
 
     async def _ask_for_topics(self) -> None:
         answer = await self._context.lookup.topics_of_namespace(
@@ -105,7 +105,7 @@ class PatternConsumer(MultiTopicsConsumer):
             self.on_topics_listed(answer.topics)
 
     async def _watch(self) -> None:
-        """Watch where that is possible, and ask now and then while it is not."""
+        """Keep a topic watcher connected where brokers have one, and poll while it is not."""
         may_watch = self._pattern.mode is RegexSubscriptionMode.PersistentOnly
         period_seconds = self._config.pattern_auto_discovery_period
         while True:
@@ -117,7 +117,7 @@ class PatternConsumer(MultiTopicsConsumer):
                 await self._look()
 
     async def _open_watcher(self) -> bool:
-        """Try to watch; whether it works, or may work the next time."""
+        """Try to open a watcher; returns False if that can't work later either."""
         watcher = TopicListWatcher(self._context, self._pattern, self)
         try:
             await watcher.open()
@@ -132,19 +132,19 @@ class PatternConsumer(MultiTopicsConsumer):
             await self._ask_for_topics()
         except PulsarError as error:
             logger.warning(
-                "%s: topics unknown: %s",
+                "%s: the broker could not list the topics: %s",
                 self._pattern.text,
                 error,
                 extra={"pattern": self._pattern.text, "error": str(error)},
             )
 
     def on_topics_listed(self, topics: Sequence[str]) -> None:
-        """All topics that match, as the broker lists them."""
+        """Take the whole list of matching topics, as the broker sent it."""
         self._on_change(self._list.on_listed(topics))
 
     def on_topics_updated(self, new: Sequence[str], deleted: Sequence[str]) -> None:
         """Take topics that were added and removed."""
-        self._asked_hash = None  # it was of another list
+        self._asked_hash = None  # the hash was that of the former list
         self._on_change(self._list.on_updated(new, deleted))
 
     def _on_change(self, change: TopicsChange) -> None:
@@ -156,13 +156,13 @@ class PatternConsumer(MultiTopicsConsumer):
         self._news.set()
 
     def on_watch_failed(self, error: Exception) -> None:
-        """The namespace is asked now and then, instead."""
+        """Go on by polling alone: the watcher has ended."""
         self._watcher = None
         logger.info(
             "topics are not watched", extra={"pattern": self._pattern.text, "error": str(error)}
         )
 
-    # --- following it --------------------------------------------------------------------------
+    # --- opening and closing parts -------------------------------------------------------------
 
     async def _follow_list(self) -> None:
         while True:
@@ -182,7 +182,7 @@ class PatternConsumer(MultiTopicsConsumer):
         self._news.set()
 
     async def _add(self, topics: Sequence[str]) -> None:
-        """Together if they all open, else one by one: a bad one must not keep others out."""
+        """Open parts together, else one by one: a topic that fails must not keep out the others."""
         try:
             await self._parts.add(topics, is_late=True)
         except Exception:  # noqa: BLE001 - tried again below, and logged there

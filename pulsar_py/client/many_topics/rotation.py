@@ -38,7 +38,7 @@ class Rotation(Generic[T]):
         self._order.pop(source, None)
 
     def clear(self) -> None:
-        """Nobody has anything."""
+        """Remove all sources."""
         self._order.clear()
 
     def __len__(self) -> int:

@@ -38,7 +38,8 @@ FATAL_ERRORS: Final[tuple[type[Exception], ...]] = (
     InvalidTopicNameError,
     AuthorizationError,
 )
-"""The broker does not watch, or not this pattern: somebody has to ask now and then."""
+"""Errors after which watching can't work: the broker has no watchers, or refuses the pattern.
+The owner has to poll instead."""
 
 
 class TopicListNews(Protocol):
@@ -51,19 +52,19 @@ class TopicListNews(Protocol):
         """Topics were added and removed."""
 
     def on_watch_failed(self, error: Exception) -> None:
-        """There will be no news any more, and why."""
+        """The watcher has ended with this error: there will be no more calls."""
 
 
 class TopicListWatcher:
     """One watch; owned by the consumer of a pattern."""
 
     def __init__(self, context: ClientContext, pattern: TopicPattern, news: TopicListNews) -> None:
-        """Take in what to watch; nothing happens before `open`."""
+        """Nothing happens before `open`."""
         self._context = context
         self._pattern = pattern
         self._news = news
         self._watcher_id = context.new_consumer_id()
-        # Any broker will do: this topic is looked up, never made.
+        # Any broker can watch. The ConnectionHandler needs a topic to look up; it is not created.
         topic = pattern.namespace_name.topic("topic-list-watcher")
         self._connection: ConnectionHandler = ConnectionHandler(
             context,
@@ -74,25 +75,25 @@ class TopicListWatcher:
         )
         # The broker's hash of its last list; None before the first one.
         self._topics_hash: str | None = None
-        # Updates that came before the answer was handled; None: it was.
+        # Updates that arrived before the first answer was handled; None afterwards.
         self._early: list[tuple[Sequence[str], Sequence[str]]] | None = []
 
     @property
     def is_connected(self) -> bool:
-        """Whether news come by themselves now."""
+        """Whether the broker sends updates now."""
         return self._connection.is_connected
 
     async def open(self) -> None:
-        """Begin; returns when the list has been handed on.
+        """Start watching; returns when the first list has been handed on.
 
         Raises:
-            OperationNotSupportedError: The broker does not watch.
-            ServiceError, ClientError: It could not be asked.
+            OperationNotSupportedError: The broker has no topic watchers.
+            ServiceError, ClientError: The watch could not be opened within the operation timeout.
         """
         await self._connection.open()
 
     async def opened(self, cnx: ClientCnx) -> None:
-        """Ask for the watch on a new connection."""
+        """Send WATCH_TOPIC_LIST on a new connection, and hand its answer on."""
         if not cnx.feature_flags.supports_topic_watchers:
             raise OperationNotSupportedError(
                 f"watcher of {self._pattern.text}: {cnx.remote_address} has no topic watchers"
@@ -118,6 +119,7 @@ class TopicListWatcher:
             subject=self._pattern.text,
         )
         success = answer.watchTopicListSuccess
+        # The broker leaves the topics out if the hash is the one that was sent.
         if success.topics_hash != self._topics_hash:
             self._topics_hash = success.topics_hash
             self._news.on_topics_listed(list(success.topic))
@@ -128,7 +130,7 @@ class TopicListWatcher:
     def on_topic_list_update(
         self, new_topics: Sequence[str], deleted_topics: Sequence[str], topics_hash: str
     ) -> None:
-        """The broker has news."""
+        """The broker sent a WATCH_TOPIC_UPDATE."""
         if self._early is not None:
             self._early.append((list(new_topics), list(deleted_topics)))
             return
@@ -136,16 +138,17 @@ class TopicListWatcher:
         self._news.on_topics_updated(list(new_topics), list(deleted_topics))
 
     def on_connection_closed(self, cnx: BrokerConnection) -> None:
-        """The watch went with the connection: ask anew."""
+        """The watch ended with the connection: open it again."""
         self._connection.connection_closed(cnx)
 
     def on_connection_failed(self, error: Exception) -> None:
-        """No broker watches any more."""
+        """The watcher could not be opened again; it has ended."""
         self._news.on_watch_failed(error)
 
     async def close(self) -> None:
-        """Watch no more; may be called again."""
+        """Stop watching; may be called again."""
         cnx = self._connection.cnx
+        # Before the request: if the connection is lost meanwhile, it must not be made again.
         self._connection.abandon()
         if cnx is not None and cnx.is_connected:
             cnx.unregister_topic_watcher(self._watcher_id)
@@ -159,7 +162,7 @@ class TopicListWatcher:
         await self._connection.close()
 
     def abandon(self) -> None:
-        """Watch no more, without waiting for the broker; fine after `close`, too."""
+        """Stop watching, without waiting for the broker; may be called after `close`."""
         cnx = self._connection.cnx
         self._connection.abandon()
         if cnx is not None and cnx.is_connected:

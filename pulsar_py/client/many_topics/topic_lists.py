@@ -65,10 +65,10 @@ class TopicPattern:
     __slots__ = ("_compiled", "broker_text", "mode", "namespace_name", "text")
 
     def __init__(self, pattern: re.Pattern[str] | str, mode: RegexSubscriptionMode) -> None:
-        """Take `[domain://]tenant/namespace/<expression>`, or the expression alone.
+        """`pattern` is `[domain://]tenant/namespace/<expression>`, or the expression alone.
 
         Raises:
-            InvalidConfigurationError: The namespace part is missing or no plain name, or the
+            InvalidConfigurationError: The namespace is missing or not a plain name, or the
                 expression doesn't compile.
         """
         text = pattern if isinstance(pattern, str) else pattern.pattern
@@ -84,13 +84,14 @@ class TopicPattern:
             raise InvalidConfigurationError(f"topic pattern {text!r}: {error}") from error
         # Without the scheme, because names are matched without it.
         self.text = "/".join(parts)
-        # What the broker is given: all, where flags change what the text means.
+        # The text for the broker, which does not know Python's flags: with flags it has to list all
+        # topics, and only the client matches.
         plain = self._compiled.flags & ~re.UNICODE == 0
         self.broker_text = self.text if plain else f"{self.namespace_name}/.*"
         self.mode = _mode_of(text, mode)
 
     def matches(self, topic_name: TopicName) -> bool:
-        """Whether the whole name, without scheme and partition, fits, and the domain too."""
+        """Whether the full name without scheme and partition matches, and so does the domain."""
         if topic_name.domain == PERSISTENT and self.mode is RegexSubscriptionMode.NonPersistentOnly:
             return False
         if (
@@ -114,11 +115,11 @@ def _mode_of(text: str, mode: RegexSubscriptionMode) -> RegexSubscriptionMode:
 
 
 class TopicList:
-    """The topics of a namespace that match a pattern."""
+    """The topics of a namespace that match a pattern, as far as they are known."""
 
     def __init__(self, pattern: TopicPattern) -> None:
         self._pattern = pattern
-        # Names as the broker lists them (partitions one by one): what `hash` is of.
+        # Names as the broker lists them (partitions one by one); `hash` covers these.
         self._listed: set[str] = set()
 
     @property
@@ -132,11 +133,11 @@ class TopicList:
         return topics_hash(self._listed)
 
     def on_listed(self, names: Iterable[str]) -> TopicsChange:
-        """Take a whole list; answers what joined and left."""
+        """Take a whole list; returns the topics that join and leave."""
         return self._become({name for name in names if self._is_wanted(name)})
 
     def on_updated(self, new: Iterable[str], deleted: Iterable[str]) -> TopicsChange:
-        """Take a difference; answers what joined and left."""
+        """Take a difference; returns the topics that join and leave."""
         gone = set(deleted)
         wanted = {name for name in new if self._is_wanted(name)}
         return self._become((self._listed - gone) | wanted)

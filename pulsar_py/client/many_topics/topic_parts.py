@@ -1,8 +1,8 @@
 """Keeps the parts of a consumer of several topics: one for each topic or partition (edge).
 
 `TopicParts` opens and closes them, one change at a time: topics that are added together are opened
-together or not at all. It knows how many partitions each topic had and opens those that a topic
-grew by.
+together or not at all. It knows how many partitions each topic had, and opens those that were added
+since.
 
 Source: MultiTopicsConsumerImpl.subscribeAsync, subscribeIncreasedTopicPartitions in Pulsar.
 """
@@ -30,10 +30,10 @@ class Part(Protocol):
     """The calls that `TopicParts` makes to one part."""
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
 
     def abandon(self) -> None:
-        """Let go of it at once, without waiting; fine after `close`, too."""
+        """End it at once, without waiting; may be called after `close`."""
 
 
 P = TypeVar("P", bound=Part)
@@ -46,9 +46,9 @@ class PartRequest:
     topic: str
     """Full name of the topic or partition."""
     parts_count: int
-    """Parts there will be, for sharing what is bounded in total."""
+    """The number of parts after this change, by which the receiver queue is divided."""
     is_late: bool
-    """Whether it came up after the consumer began: all in it is newer than that."""
+    """Whether it was found after the consumer started, so that all its messages are new."""
 
 
 class TopicParts(Generic[P]):
@@ -62,24 +62,21 @@ class TopicParts(Generic[P]):
         on_opened: Callable[[P], None],
         on_closed: Callable[[P], None],
     ) -> None:
-        """Take in how a part is opened, and whom to tell of each that is a part from now on.
-
-        `on_closed` is called before one of them is closed.
-        """
+        """`on_opened` is called for each new part, `on_closed` before a part is closed."""
         self._open_part = open_part
         self._partitions_count = partitions_count
         self._on_opened = on_opened
         self._on_closed = on_closed
         self._parts: dict[str, P] = {}
         self._by_topic = MappingProxyType(self._parts)
-        # Full name of each topic -> its partitions; 0: none, or it is a partition itself.
+        # Full name of each topic -> number of its partitions; 0: none, or it is one itself.
         self._counts: dict[str, int] = {}
         self._changing = asyncio.Lock()
         self._is_closed = False
 
     @property
     def by_topic(self) -> Mapping[str, P]:
-        """The parts by full name, that of the partition where it is one."""
+        """The parts by full name of the topic or partition."""
         return self._by_topic
 
     @property
@@ -92,11 +89,11 @@ class TopicParts(Generic[P]):
         return self._counts[topic]
 
     async def add(self, topics: Iterable[str], *, is_late: bool = False) -> None:
-        """Open the parts of those topics that are not there yet; all of them, or none.
+        """Open the parts of the topics that have none yet; all of them, or none.
 
         Raises:
             AlreadyClosedError: `close` began.
-            ServiceError, ClientError: The first part's that could not be opened.
+            ServiceError, ClientError: The error of the first part that could not be opened.
         """
         async with self._changing:
             self._check_open()
@@ -128,7 +125,7 @@ class TopicParts(Generic[P]):
             raise AlreadyClosedError("the consumer was closed while topics were added")
 
     async def remove(self, topics: Iterable[str]) -> None:
-        """Close the parts of those topics; unknown ones are fine."""
+        """Close the parts of these topics; unknown ones are ignored."""
         async with self._changing:
             for name in topics:
                 count = self._counts.pop(name, None)
@@ -142,9 +139,10 @@ class TopicParts(Generic[P]):
         await _close_all(parts)
 
     async def update_partitions(self) -> dict[str, int]:
-        """Open what topics grew by; the topics that did and their partitions now.
+        """Open new partitions of all topics; returns the topics that have some, and their counts.
 
-        A topic that can't be asked, or whose new partitions don't open, waits for the next time.
+        A topic whose count is not known, or whose new partitions can't be opened, is tried again at
+        the next call.
         """
         async with self._changing:
             grown: dict[str, int] = {}
@@ -161,7 +159,7 @@ class TopicParts(Generic[P]):
     async def _grow(self, name: str, count: int) -> bool:
         try:
             await self._open_all(_part_names(name, self._counts[name], count), is_late=True)
-        except Exception:  # tried again at the next look
+        except Exception:  # tried again at the next call
             logger.warning(
                 "%s: new partitions not opened", name, extra={"topic": name}, exc_info=True
             )
@@ -177,7 +175,7 @@ class TopicParts(Generic[P]):
             await self._close_parts(list(self._parts))
 
     def abandon(self) -> None:
-        """Let go of all parts at once."""
+        """End all parts at once."""
         self._is_closed = True
         for part in self._parts.values():
             self._on_closed(part)
@@ -197,7 +195,7 @@ def _part_names(topic: str, first: int, count: int) -> list[str]:
 async def _close_all(parts: Collection[Part]) -> None:
     try:
         await concurrently(_close, parts)
-    finally:  # cancelled: those whose turn had not come
+    finally:  # if cancelled: the parts that were not closed yet
         for part in parts:
             part.abandon()
 

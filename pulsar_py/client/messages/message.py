@@ -40,19 +40,19 @@ __all__ = [
 ]
 
 EntryMetadata: TypeAlias = MessageMetadata
-"""The key before all entries."""
+"""The metadata of a whole entry."""
 
 OwnMetadata: TypeAlias = MessageMetadata | SingleMessageMetadata
 """The metadata with a message's key, properties and event time; in a batch each has its own."""
 
 
 def text_of(field: str | bytes) -> str:
-    """A text of metadata as text; what is no UTF-8, which comes as bytes, has U+FFFD in places."""
+    """A metadata field as text; one that is not UTF-8 comes as bytes, and gets U+FFFD in places."""
     return field if isinstance(field, str) else field.decode(errors="replace")
 
 
 def key_bytes_of(fields: OwnMetadata) -> bytes | None:
-    """The key as bytes, whatever they are; None if there is none."""
+    """The partition key as bytes; None if there is none."""
     if not fields.HasField("partition_key") or fields.null_partition_key:
         return None
     return decode_partition_key(fields.partition_key, is_base64=fields.partition_key_b64_encoded)
@@ -63,14 +63,14 @@ EntryKey = tuple[int, int]
 
 
 class ValueDecoder(Protocol):
-    """Makes values of a consumer's payloads; `client.schema_reader` has the one with versions."""
+    """Decodes a consumer's payloads; `receiving.schema_reader` implements it."""
 
     def decode(self, data: bytes | None, schema_version: bytes | None, key: bytes | None) -> Any:
         """The value of a message.
 
         Args:
             data: Its payload; None for a null value.
-            schema_version: As the message names it, None where it names none.
+            schema_version: The version that the message names, None if it names none.
             key: Its key's bytes, for separated key-value schemas.
 
         Raises:
@@ -82,10 +82,10 @@ class ReceivedEntry:
     """One entry that was received: a plain message, a batch, or all chunks of one message.
 
     Its messages and their ids share it, which is how the last acknowledgement of a batch is known.
-    Invariant: bit i of `unacked_bits` is set while message i waits for its acknowledgement; a plain
-    message has bit 0. Who acknowledges in order counts `next_unacked` up instead, which costs no
-    operation on a large integer: no message below it waits, and that before `unacked_end` does
-    unless all are done.
+    Invariant: bit i of `unacked_bits` is set while message i is not acknowledged; a plain message
+    has bit 0. Acknowledgements in order only count `next_unacked` up, which costs no operation on
+    a large integer: all messages below it are acknowledged, and the message before `unacked_end`
+    is not, unless all are.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class ReceivedEntry:
         "unacked_end",
     )
 
-    def __init__(  # noqa: PLR0917 - made once an entry, where keywords cost
+    def __init__(  # noqa: PLR0917 - made once an entry, where keywords are slow
         self,
         key: EntryKey,
         topic: str,
@@ -120,7 +120,7 @@ class ReceivedEntry:
     ) -> None:
         # Ledger and entry; those of the last chunk.
         self.key = key
-        # The whole name of the topic, or of the partition.
+        # The full name of the topic or partition.
         self.topic = topic
         self.metadata = metadata
         self.partition_index = partition_index
@@ -140,7 +140,7 @@ class ReceivedEntry:
 
     @property
     def unacked_bits(self) -> int:
-        """The messages that wait for their acknowledgement."""
+        """The set of messages that are not acknowledged, as an integer."""
         return self._bits >> self.next_unacked << self.next_unacked
 
     @unacked_bits.setter
@@ -199,7 +199,7 @@ class Message:
         single: SingleMessageMetadata | bytes | None,
         data: bytes,
     ) -> None:
-        # What it shares with the other messages of its batch.
+        # The entry, which it shares with the other messages of its batch.
         self.entry = entry
         # -1: not part of a batch.
         self.batch_index = batch_index
@@ -238,7 +238,7 @@ class Message:
         return ReceivedMessageId(self.entry, self.batch_index)
 
     def topic_name(self) -> str:
-        """The whole name of its topic; of its partition, where the topic has partitions."""
+        """The full name of the topic or partition that it came from."""
         return self.entry.topic
 
     def _fields(self) -> MessageMetadata | SingleMessageMetadata:
@@ -252,7 +252,7 @@ class Message:
         return self._fields()
 
     def metadata_among(self, known: dict[bytes, OwnMetadata]) -> OwnMetadata:
-        """As `own_metadata`; what has the same bytes as one in `known` is not parsed again."""
+        """As `own_metadata`, but taken from `known` (serialized -> parsed) where it is there."""
         single = self._single
         if isinstance(single, bytes):
             shared = known.get(single)
@@ -271,14 +271,14 @@ class Message:
         return any(text_of(each.key) == name for each in self._fields().properties)
 
     def has_key(self) -> bool:
-        """Whether it has a partition key, be it empty."""
+        """Whether it has a partition key, which may be empty."""
         fields = self._fields()
         return fields.HasField("partition_key") and not fields.null_partition_key
 
     def partition_key(self) -> str:
-        """The key, "" if it has none; a key of bytes comes in Base64, as the wire has it.
+        """The key, "" if it has none; a key given as bytes comes in Base64, as on the wire.
 
-        `key_bytes` has those that are no UTF-8 as they came.
+        Of a key that is not UTF-8, `key_bytes` has the bytes as they came.
         """
         return text_of(self._fields().partition_key)
 
@@ -299,7 +299,7 @@ class Message:
         return self._fields().HasField("ordering_key")
 
     def ordering_key(self) -> str:
-        """The ordering key as text, "" if it has none; `ordering_key_bytes` has other bytes."""
+        """The ordering key as text, "" if it has none; see `ordering_key_bytes` for other bytes."""
         return self._fields().ordering_key.decode(errors="surrogateescape")
 
     def ordering_key_bytes(self) -> bytes:
@@ -311,15 +311,15 @@ class Message:
         return self._fields().null_value
 
     def event_timestamp(self) -> int:
-        """Milliseconds that the application gave as the event's time; 0 if it gave none."""
+        """The event time that the application set, milliseconds since 1970; 0 if it set none."""
         return self._fields().event_time
 
     def publish_timestamp(self) -> int:
-        """Milliseconds at which the producer published it."""
+        """The producer's clock when it published the message, milliseconds since 1970."""
         return self.entry.metadata.publish_time
 
     def deliver_at_timestamp(self) -> int:
-        """Milliseconds before which it was not to be delivered; 0: at once."""
+        """The time before which it was not to be delivered, milliseconds since 1970; 0: none."""
         return self.entry.metadata.deliver_at_time
 
     def redelivery_count(self) -> int:
@@ -345,7 +345,7 @@ class Message:
         return metadata.schema_version if metadata.HasField("schema_version") else None
 
     def int_schema_version(self) -> int | None:
-        """The same as a number, as the default registry counts."""
+        """The schema version as a number, counted from 0 by the broker's own registry."""
         version = self.schema_version()
         return None if version is None else int.from_bytes(version, "big")
 
@@ -366,22 +366,22 @@ class Message:
         return self.entry.encryption_context
 
     def has_broker_publish_time(self) -> bool:
-        """Whether the broker tells when it stored the message."""
+        """Whether the broker added the time at which it stored the message."""
         broker = self.entry.broker_metadata
         return broker is not None and broker.HasField("broker_timestamp")
 
     def broker_publish_time(self) -> int | None:
-        """Milliseconds at which the broker stored it; None if it does not tell."""
+        """When the broker stored it, milliseconds since 1970; None if the broker adds no time."""
         broker = self.entry.broker_metadata
         return broker.broker_timestamp if broker and self.has_broker_publish_time() else None
 
     def has_index(self) -> bool:
-        """Whether the broker counts the topic's messages."""
+        """Whether the broker added the message's index within the topic."""
         broker = self.entry.broker_metadata
         return broker is not None and broker.HasField("index")
 
     def index(self) -> int | None:
-        """Its number within the topic, from 0; None if the broker does not count."""
+        """Its index within the topic, from 0; None if the broker adds none."""
         broker = self.entry.broker_metadata
         if broker is None or not self.has_index():
             return None
@@ -399,7 +399,7 @@ class Message:
         topic: str = "persistent://public/default/t",
         metadata: MessageMetadata | None = None,
     ) -> Self:
-        """A message that no broker sent; for tests of what takes messages."""
+        """A message that no broker sent, for tests of code that takes messages."""
         whole = metadata or MessageMetadata(producer_name="p", sequence_id=0, publish_time=0)
         name = TopicName.parse(topic)
         return cls(

@@ -52,9 +52,9 @@ class Kind:
     """The values that an option accepts."""
 
     expected: str
-    """As an error says it, after the value."""
+    """What an error says is expected."""
     accepts: Accepts
-    """Whether a value is that."""
+    """Returns whether a value is accepted."""
 
     def or_none(self) -> Kind:
         """The same, or None."""
@@ -62,7 +62,7 @@ class Kind:
 
 
 def check_options(config: Any) -> None:  # Any: of a dataclass
-    """Refuse what is of another kind than its field's annotation says.
+    """Refuse values that their field's annotation does not allow.
 
     Raises:
         InvalidConfigurationError: It names the option, its value, and what is expected.
@@ -75,9 +75,9 @@ def check_options(config: Any) -> None:  # Any: of a dataclass
 
 
 def own_members(options: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """The options, the official client's enumeration members among them as ours.
+    """The options, with the official client's enumeration members replaced by ours.
 
-    Any: options are not checked yet, `config` is the dataclass that they are for.
+    Any: options are not checked yet; `config` is the dataclass that they are for.
     """
     members = {each.name: kind for each in fields(config) if (kind := _ENUMS.get(str(each.type)))}
     return {
@@ -290,7 +290,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ChunkListener | None": _FUNCTION.or_none(),
     "ProblemListener | None": _FUNCTION.or_none(),
 }
-"""By a field's annotation, as it is written; a test finds what is missing."""
+"""Annotation of a field, as it is written -> the values it accepts; a test finds gaps."""
 
 _TOPICS = Kind(
     "a topic (str), a list of topics, or a compiled pattern (re.compile)",

@@ -32,7 +32,7 @@ __all__ = [
 
 @total_ordering
 class TopicMessageId(MessageId):
-    """An id of one topic's message. Equal to the plain id too; ordered within its topic only."""
+    """A message id with its topic. Equal to the plain id, too; ordered within its topic only."""
 
     __slots__ = ("topic_name",)
 
@@ -47,7 +47,7 @@ class TopicMessageId(MessageId):
         batch_size: int = 0,
         first_chunk: MessageId | None = None,
     ) -> None:
-        """Take the parts; `topic_name` is the full name, with the partition."""
+        """`topic_name` is the full name of the topic or partition."""
         super().__init__(
             ledger_id,
             entry_id,
@@ -56,7 +56,7 @@ class TopicMessageId(MessageId):
             batch_size=batch_size,
             first_chunk=first_chunk,
         )
-        # The full name, that of the partition where there is one.
+        # The full name of the topic or partition.
         self.topic_name = topic_name
 
     @classmethod
@@ -92,7 +92,7 @@ class MultiMessageId(Mapping[str, MessageId]):
     __slots__ = ("_ids",)
 
     def __init__(self, ids: Mapping[str, MessageId]) -> None:
-        """Take one id a topic."""
+        """`ids` maps full topic names to ids."""
         self._ids = dict(sorted(ids.items()))
 
     def __getitem__(self, topic_name: str) -> MessageId:
@@ -112,9 +112,9 @@ class MultiMessageId(Mapping[str, MessageId]):
 
 
 def topic_of(message_id: MessageId) -> str | None:
-    """The full name of the topic, or partition, whose id it is; None where it does not tell.
+    """The full name of the topic or partition that an id carries; None if it carries none.
 
-    Those of received messages tell, and `TopicMessageId`s.
+    Ids of received messages carry it, and `TopicMessageId`s do.
     """
     if isinstance(message_id, TopicMessageId | ReceivedMessageId):
         return message_id.topic_name
@@ -122,7 +122,7 @@ def topic_of(message_id: MessageId) -> str | None:
 
 
 def group_by_topic(message_ids: Iterable[MessageId]) -> dict[str, list[MessageId]]:
-    """Ids by their topics, order kept within each.
+    """Ids grouped by topic, in their order within each.
 
     Raises:
         InvalidMessageError: An id carries no topic.
@@ -149,10 +149,10 @@ def newest_by_topic(message_ids: Iterable[MessageId]) -> MultiMessageId:
 
 
 def route(message_id: MessageId, topics: Collection[str]) -> str:
-    """The one of `topics` (full names, partitions one by one) that an id belongs to.
+    """Find the one of `topics` (full names, partitions one by one) that an id belongs to.
 
     Raises:
-        InvalidMessageError: The id has no topic, and there are several; or another topic's.
+        InvalidMessageError: The id carries no topic, and there are several; or another topic.
     """
     topic_name = topic_of(message_id)
     if topic_name is None and len(topics) == 1:
@@ -181,7 +181,8 @@ def _partition_of_one_topic(index: int, topics: Collection[str]) -> str | None:
 
 
 SeekTarget = MessageId | Mapping[str, MessageId] | int | Callable[[str], MessageId | int | None]
-"""Earliest, latest, an id of one topic; an id a topic; milliseconds; or a function of the topic."""
+"""An id (earliest, latest, or of one topic), a mapping from topics to ids, milliseconds since
+1970, or a function from a topic's name to one of these or None."""
 
 
 def seek_targets(target: SeekTarget, topics: Collection[str]) -> dict[str, MessageId | int]:
@@ -203,5 +204,5 @@ def seek_targets(target: SeekTarget, topics: Collection[str]) -> dict[str, Messa
 
 
 def last_of(ids: Mapping[str, MessageId]) -> list[TopicMessageId]:
-    """Ids by topic as ids that tell it."""
+    """The ids of a mapping by topic, each with its topic."""
     return [TopicMessageId.of(topic, message_id) for topic, message_id in ids.items()]

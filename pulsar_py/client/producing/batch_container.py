@@ -52,16 +52,16 @@ def traits_of(message: OutgoingMessage) -> Traits:
 
 
 class Batch:
-    """Messages that become one entry, in order; plain ones are their payload alone."""
+    """Messages that become one entry, in order; a message without options is its payload alone."""
 
     __slots__ = ("bytes_count", "entry", "has_own_ids", "messages", "traits")
 
     def __init__(self, entry: PendingEntry, traits: Traits) -> None:
-        # How it ends, for those who wait.
+        # The result, for the callers that wait for it.
         self.entry = entry
         self.traits = traits
         self.messages: list[bytes | OutgoingMessage] = []
-        # What was reserved for them of the client's memory limit.
+        # Bytes reserved for them from the client's memory limit.
         self.bytes_count = 0
         # Whether a message brought a sequence id of its own.
         self.has_own_ids = False
@@ -89,7 +89,7 @@ class Container(ABC):
 
     @abstractmethod
     def fits(self, message: OutgoingMessage, size: int) -> bool:
-        """Whether it may join what is there; if not, `take` first."""
+        """Whether a message may be added now; if not, `take` first."""
 
     @abstractmethod
     def add(
@@ -140,7 +140,7 @@ class BatchContainer(Container):
         self._batch: Batch | None = None
 
     def add_plain(self, payload: bytes, size: int) -> SendResult | None:
-        """`add` of a message that has nothing else, if a batch is open for it; None if not."""
+        """As `Container.add_plain`."""
         # Hot path: produce in `make bench-client`.
         batch = self._batch
         if batch is None or batch.traits is not PLAIN_TRAITS:
@@ -192,7 +192,7 @@ class BatchContainer(Container):
 
 
 class KeyBasedBatchContainer(Container):
-    """One batch for each key, or ordering key where there is one."""
+    """One batch for each ordering key, or partition key of messages without one."""
 
     __slots__ = ("_batches",)
 
@@ -202,7 +202,7 @@ class KeyBasedBatchContainer(Container):
         self._batches: dict[bytes, Batch] = {}
 
     def add_plain(self, payload: bytes, size: int) -> SendResult | None:
-        """Not for keys: there is always a key to look at, be it the empty one."""
+        """None always: messages have to be looked at for their keys, if only the empty one."""
         del payload, size
         return None
 

@@ -53,7 +53,7 @@ def _container(config: ProducerConfig) -> Container | None:
 
 
 class Batcher:
-    """One producer's way from messages to its outbox. Owned by its TopicProducer."""
+    """Passes one producer's messages to its outbox, in batches. Owned by its TopicProducer."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Batcher:
         counters: ProducerCounters,
         partition_index: int,
     ) -> None:
-        """Take in where entries go, and who numbers and counts them."""
+        """Entries go to `outbox`, numbered by `sequences` and counted by `counters`."""
         self._outbox = outbox
         self._clock = clock
         self._sequences = sequences
@@ -73,12 +73,13 @@ class Batcher:
         self._partition_index = partition_index
         self._container = _container(config)
         self._delay_seconds = config.batching_max_publish_delay_ms / 1000
-        # Runs while there is a batch; it may find that its batch has gone and wait for the next.
+        # The publish delay of the oldest batch. It is not cancelled when that batch goes out:
+        # `_on_timer` finds it gone, and sets the timer again for the next one.
         self._timer: asyncio.TimerHandle | None = None
         self._is_flush_due = False  # at the end of this step of the loop
 
     def fit(self, max_message_size: int) -> None:
-        """Leave room for what a batch has beside its payloads, if the broker takes little."""
+        """Limit batches so that they fit `max_message_size` with the metadata of their messages."""
         container = self._container
         if container is not None:
             overhead = _ENTRY_OVERHEAD_BYTES + _MESSAGE_OVERHEAD_BYTES * container.messages_limit
@@ -86,7 +87,7 @@ class Batcher:
             container.bytes_limit = min(container.bytes_limit, room)
 
     def post_plain(self, payload: bytes, size: int) -> SendResult:
-        """A message that has nothing but a payload; `size` bytes were reserved for it."""
+        """Post a message that has nothing but a payload; `size` bytes were reserved for it."""
         # Hot path: produce in `make bench-client`.
         container = self._container
         if container is None:
@@ -118,7 +119,7 @@ class Batcher:
         outbox.post_plain(entry, payload, self._sequences.give_run(1), publish_time)
 
     def post(self, message: OutgoingMessage, size: int) -> SendResult:
-        """Any message; `size` bytes were reserved for it."""
+        """Post any message; `size` bytes were reserved for it."""
         container = self._container
         own_id = message.sequence_id
         if (
@@ -153,7 +154,7 @@ class Batcher:
         self._outbox.post_draft(entry, draft)
 
     def send_batches(self) -> None:
-        """Send what is there, full or not."""
+        """Send all batches, full or not."""
         if self._container is not None and self._container.messages_count:
             for batch in self._container.take():
                 self._send_batch(batch)
@@ -163,7 +164,7 @@ class Batcher:
         messages, entry = batch.messages, batch.entry
         count = entry.messages_count = len(messages)
         entry.bytes_count = batch.bytes_count
-        if count == 1:
+        if count == 1:  # in plain layout, as Pulsar's Java client sends it
             first = messages[0]
             if isinstance(first, bytes):
                 self._post_bytes(entry, first)
@@ -196,7 +197,7 @@ class Batcher:
             self._timer = self._clock.call_later(delay, self._on_timer)
 
     def flush_soon(self) -> None:
-        """Send what is there at the end of this step of the loop."""
+        """Send all batches at the end of this step of the loop."""
         if self._container is not None and not self._is_flush_due:
             self._is_flush_due = True
             asyncio.get_running_loop().call_soon(self._flush_now)
@@ -206,7 +207,7 @@ class Batcher:
         self.send_batches()
 
     def close(self) -> list[PendingEntry]:
-        """No more timers; what was never sent."""
+        """Stop the timers; returns the entries of messages that were never sent."""
         if self._timer is not None:
             self._timer.cancel()
         batches = [] if self._container is None else self._container.take()

@@ -31,7 +31,7 @@ def chunk_size(
 
     Args:
         metadata_size: Bytes of the serialized metadata.
-        max_message_size: What the broker takes.
+        max_message_size: The broker's limit for metadata and payload, in bytes.
         chunk_max_message_size: The user's own limit, -1 for none.
 
     Raises:
@@ -40,7 +40,7 @@ def chunk_size(
     size = max_message_size - metadata_size
     if size <= 0:
         raise MessageTooBigError(
-            f"metadata of {metadata_size} bytes leaves no room for a chunk: the broker takes "
+            f"metadata of {metadata_size} bytes leaves no room for a chunk: the broker's limit is "
             f"{max_message_size}"
         )
     return min(size, chunk_max_message_size) if chunk_max_message_size > 0 else size

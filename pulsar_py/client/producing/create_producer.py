@@ -21,10 +21,11 @@ __all__ = ["create_producer"]
 
 
 async def create_producer(context: ClientContext, topic: str, **options: Any) -> Producer:
-    """An open producer; `options` are the fields of `ProducerConfig`.
+    """Create a producer; `options` are the fields of `ProducerConfig`.
 
     Raises:
-        InvalidConfigurationError, InvalidTopicNameError: Before anything is asked of a broker.
+        InvalidConfigurationError, InvalidTopicNameError: An argument is not valid; brokers were not
+            asked for anything.
         ServiceError: The broker refused.
         ClientError: No connection within the operation timeout.
     """

@@ -22,7 +22,7 @@ __all__ = ["DeferredMessages"]
 
 
 class DeferredMessages:
-    """One producer's queue. Owned by its TopicProducer."""
+    """One producer's queue of messages that can't be encoded yet. Owned by its TopicProducer."""
 
     def __init__(
         self,
@@ -34,15 +34,16 @@ class DeferredMessages:
         give_back: Callable[[int], None],
         on_empty: Callable[[], None],
     ) -> None:
-        """Take in whom to tell.
+        """Nothing runs before the first `add`.
 
         Args:
-            tasks: Of the producer.
-            values: Asks for schema versions.
-            wait_opened: Returns when the first registration is decided; a failure ends us first.
-            go_on: Posts a message that holds so many bytes of memory.
-            give_back: A message that held so many bytes failed.
-            on_empty: Messages need not wait any more.
+            tasks: The producer's tasks.
+            values: Asks brokers for schema versions.
+            wait_opened: Returns when the producer was opened. If that fails, the producer calls
+                `fail_all` before it returns.
+            go_on: Posts a message, given with its reserved bytes.
+            give_back: Releases the reserved bytes of a message that failed.
+            on_empty: Called when the queue is empty: messages need not wait any more.
         """
         self._tasks = tasks
         self._values = values
@@ -50,15 +51,15 @@ class DeferredMessages:
         self._go_on = go_on
         self._give_back = give_back
         self._on_empty = on_empty
-        # Each with the bytes it holds, and how it ends.
+        # Messages with their reserved bytes and results.
         self._queue: deque[tuple[OutgoingMessage, int, SendCompletion]] = deque()
-        self._work: asyncio.Task[None] | None = None  # while the queue is worked off
+        self._work: asyncio.Task[None] | None = None  # while the queue is not empty
 
     def __bool__(self) -> bool:
         return bool(self._queue)
 
     def add(self, message: OutgoingMessage, size: int) -> SendResult:
-        """Let a message wait, and all that holds `size` bytes for it."""
+        """Put a message into the queue, for which `size` bytes are reserved."""
         completion = SendCompletion()
         self._queue.append((message, size, completion))
         if self._work is None:
@@ -66,7 +67,7 @@ class DeferredMessages:
         return SendResult(completion)
 
     async def drained(self) -> None:
-        """Return when nothing waits any more; what failed does not raise here."""
+        """Return when the queue is empty; failures of messages are not raised here."""
         if self._work is not None:
             await asyncio.wait([self._work])
 
@@ -76,7 +77,7 @@ class DeferredMessages:
             while self._queue:
                 first = self._queue[0]
                 error = await self._prepare(first[0])
-                # It may have ended meanwhile: the producer was closed.
+                # While the broker was asked, `fail_all` may have ended the message.
                 if self._queue and self._queue[0] is first:
                     self._queue.popleft()
                     self._leave(*first, error)
@@ -115,7 +116,7 @@ class DeferredMessages:
         self._go_on(message, size).add_done_callback(end)
 
     def fail_all(self, error: Exception) -> None:
-        """Nothing goes on any more."""
+        """End all queued messages with this error."""
         queue, self._queue = self._queue, deque()
         for _, size, completion in queue:
             self._give_back(size)

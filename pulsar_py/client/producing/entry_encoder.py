@@ -66,7 +66,8 @@ class Draft:
 class EntryEncoder:
     """Encodes one producer's entries.
 
-    Invariant: between two calls the reused messages hold only what all entries have in common.
+    Invariant: between two calls the reused protobuf messages hold only the fields that all entries
+    have in common.
     """
 
     __slots__ = ("_plain", "_send", "_single", "producer_name", "schema_version")
@@ -79,7 +80,7 @@ class EntryEncoder:
         self.schema_version: bytes | None = None
 
     def registered(self, producer_name: str, schema_version: bytes | None) -> None:
-        """The broker's word; `schema_version` is put into all messages that have none."""
+        """Use these names from now on; `schema_version` goes into messages that bring no schema."""
         self.producer_name = producer_name
         self.schema_version = schema_version or None
         self._plain = self._metadata(self.schema_version)
@@ -108,7 +109,7 @@ class EntryEncoder:
         return (command + _pack_checksum(CHECKSUM_MAGIC_NUMBER, checksum) + head, payload)
 
     def encode_batch(self, batch: Batch, first_sequence_id: int, publish_time: int) -> Buffers:
-        """The frame of a batch of several messages without ids of their own, as it is."""
+        """The frame of an uncompressed batch of messages without sequence ids of their own."""
         # Hot path: produce in `make bench-client`.
         messages = batch.messages
         count = len(messages)
@@ -175,7 +176,7 @@ class EntryEncoder:
         return metadata
 
     def draft(self, message: OutgoingMessage, sequence_id: int, publish_time: int) -> Draft:
-        """A message that goes out alone."""
+        """The draft of a message that goes out alone."""
         metadata = self._metadata(self.schema_version)
         metadata.sequence_id = sequence_id
         metadata.publish_time = publish_time
@@ -183,7 +184,7 @@ class EntryEncoder:
         return Draft(metadata, message.payload, sequence_id, sequence_id, 0)
 
     def draft_batch(self, batch: Batch, sequence_ids: Sequence[int], publish_time: int) -> Draft:
-        """A batch of several messages."""
+        """The draft of a batch of several messages."""
         count = len(batch.messages)
         lowest, highest = min(sequence_ids), max(sequence_ids)
         metadata = self._batch_metadata(batch, lowest, count, publish_time)
@@ -195,7 +196,7 @@ class EntryEncoder:
     def frame(
         self, draft: Draft, metadata: MessageMetadata, payload: bytes, *, is_chunk: bool = False
     ) -> Buffers:
-        """The frame of a draft, or of one chunk of it, with its payload as it goes out."""
+        """The frame of a draft, or of one chunk of it; `payload` is compressed and encrypted."""
         serialized = metadata.SerializeToString()
         size = len(serialized)
         checksum = crc32c(payload, crc32c(serialized, crc32c(_pack_size(size))))

@@ -71,16 +71,16 @@ class OutgoingMessage:
 
         Raises:
             InvalidMessageError: A property or key can't be encoded in UTF-8, or a number does not
-                fit its field. What passes here can be encoded, whatever it shares a batch with.
+                fit its field. So encoding a batch can't fail later because of one message.
             InvalidConfigurationError: `deliver_after` is not a timedelta, or negative, or there is
                 `deliver_at` beside it.
         """
         # The value as given; None for a null value.
         self.content = content
-        # The value as the schema encoded it; the producer sets it before anyone else looks.
+        # The encoded value; the producer sets it before routers and interceptors get the message.
         self.payload: bytes = b""
         self.null_value = content is None
-        # A copy: it may be encoded later, and the application may go on with its own.
+        # A copy: it may be encoded later, after the application has changed its own.
         self.property_map = dict(properties) if properties else None
         self.key = partition_key
         self.ordering = (
@@ -104,7 +104,7 @@ class OutgoingMessage:
             self.deliver_at_time = now_millis + deliver_after // timedelta(milliseconds=1)
         # The message's own schema; None for the producer's.
         self.schema = schema
-        # The broker's name of `schema`; None for that of the producer's.
+        # The version of `schema`; None: the version of the producer's schema.
         self.schema_version: bytes | None = None
         self._check()
 
@@ -167,7 +167,7 @@ class OutgoingMessage:
 
     @property
     def is_plain(self) -> bool:
-        """Whether there is nothing but a payload."""
+        """Whether it has nothing but a payload."""
         return (
             not self.property_map
             and self.key is None
@@ -182,7 +182,7 @@ class OutgoingMessage:
 
     @property
     def extra_bytes(self) -> int:
-        """About how many bytes it needs beside its payload."""
+        """About how many bytes of metadata it needs beside its payload."""
         count = 0
         if self.property_map:
             count += sum(4 + len(name) + len(text) for name, text in self.property_map.items())
@@ -194,7 +194,7 @@ class OutgoingMessage:
 
 
 def fill_metadata(metadata: MessageMetadata, message: OutgoingMessage) -> None:
-    """Put a message into the metadata of an entry that it has for itself."""
+    """Write a message's fields into the metadata of its own entry."""
     _fill_common(metadata, message)
     if message.replicate_to:
         metadata.replicate_to.extend(message.replicate_to)
@@ -205,7 +205,7 @@ def fill_metadata(metadata: MessageMetadata, message: OutgoingMessage) -> None:
 
 
 def fill_single_metadata(metadata: SingleMessageMetadata, message: OutgoingMessage) -> None:
-    """Put a message into its metadata within a batch; sequence id and size are the caller's."""
+    """Write a message's fields into its metadata within a batch; the caller adds id and size."""
     _fill_common(metadata, message)
 
 
@@ -223,7 +223,7 @@ def _fill_common(
 
 
 def fill_key(metadata: MessageMetadata | SingleMessageMetadata, message: OutgoingMessage) -> None:
-    """Put a message's keys into metadata: its own, or that of the batch which it begins."""
+    """Write a message's keys into metadata: its own, or that of the batch it is the first of."""
     if message.key is not None:
         metadata.partition_key = message.partition_key()
         if isinstance(message.key, bytes):

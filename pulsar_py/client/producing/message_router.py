@@ -63,10 +63,10 @@ class MessageRouter(ABC):
 
 
 class SinglePartitionRouter(MessageRouter):
-    """All messages without a key to one partition."""
+    """Sends all messages without a key to one partition."""
 
     def __init__(self, partition: int, scheme: HashingScheme) -> None:
-        """`partition` may be any number: what counts is its rest."""
+        """`partition` may be any number: it is taken modulo the number of partitions."""
         self._partition = partition
         self._scheme = scheme
 
@@ -76,7 +76,7 @@ class SinglePartitionRouter(MessageRouter):
         return self._partition % partitions_count
 
     def choose(self, message: OutgoingMessage, now: float, partitions_count: int) -> int:
-        """By the key where there is one."""
+        """The partition of the key's hash; without a key as `choose_plain`."""
         if message.key is not None:
             return key_partition(self._scheme, message.partition_key(), partitions_count)
         return self.choose_plain(0, now, partitions_count)
@@ -87,7 +87,7 @@ class SinglePartitionRouter(MessageRouter):
 
 
 class RoundRobinRouter(MessageRouter):
-    """Messages without a key to one partition after the other.
+    """Sends messages without a key to one partition after the other.
 
     Invariant: without batching each turn is one message (`messages_limit` 1).
     """
@@ -101,21 +101,22 @@ class RoundRobinRouter(MessageRouter):
         bytes_limit: int = 0,
         turn_seconds: float = 0,
     ) -> None:
-        """Begin at partition `start`, of which only the rest counts.
+        """Begin at partition `start`.
 
         Args:
-            start: By chance, so that producers don't all begin at the same one.
-            scheme: For messages with a key.
-            messages_limit: So many messages are one turn.
-            bytes_limit: A turn ends before the message that passes it.
-            turn_seconds: A turn ends after so long.
+            start: Any number, taken modulo the number of partitions; random, so that producers
+                don't all begin at the same one.
+            scheme: Hashes the keys of messages that have one.
+            messages_limit: Messages in one partition's turn.
+            bytes_limit: Bytes in one turn; it ends before the message that exceeds them.
+            turn_seconds: The longest time of one turn.
         """
         self._cursor = start
         self._scheme = scheme
         self._messages_limit = messages_limit
         self._bytes_limit = bytes_limit
         self._turn_seconds = turn_seconds
-        # What went to the partition in this turn, and when that began.
+        # Messages and bytes of this turn, and when it began.
         self._messages_count = 0
         self._bytes_count = 0
         self._begun_at = 0.0
@@ -139,7 +140,7 @@ class RoundRobinRouter(MessageRouter):
         return self._cursor % partitions_count
 
     def choose(self, message: OutgoingMessage, now: float, partitions_count: int) -> int:
-        """By the key where there is one."""
+        """The partition of the key's hash; without a key as `choose_plain`."""
         if message.key is not None:
             return key_partition(self._scheme, message.partition_key(), partitions_count)
         return self.choose_plain(len(message.payload), now, partitions_count)
@@ -150,18 +151,18 @@ class RoundRobinRouter(MessageRouter):
 
 
 class CustomRouter(MessageRouter):
-    """The partition that the application's function returns."""
+    """Sends each message to the partition that the application's function returns."""
 
     def __init__(self, function: MessageRouterFunction) -> None:
         self._function = function
 
     def choose_plain(self, size: int, now: float, partitions_count: int) -> int:
-        """Not called: the function wants the message itself."""
+        """Not called: the function takes the message itself."""
         del size, now, partitions_count
         raise AssertionError("a custom router takes whole messages")
 
     def choose(self, message: OutgoingMessage, now: float, partitions_count: int) -> int:
-        """The function's answer.
+        """The function's result, checked.
 
         Raises:
             InvalidConfigurationError: It is not the index of a partition.

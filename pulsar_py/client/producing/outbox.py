@@ -9,7 +9,7 @@ that has to wait (its large payload is compressed in a thread, or a data key is 
 to `unready`, and everything behind it too, so that order holds; one task empties it. What always
 holds: an entry ends exactly once, by receipt, refusal, time-out or the end of the producer, and
 only then its permits and memory are given back; entries are written in the order in which they were
-posted, on every connection anew.
+posted, on each connection again.
 
 Source: ProducerImpl in Pulsar's Java client: processOpSendMsg, resendMessages, failPendingMessages.
 """
@@ -61,11 +61,12 @@ _THREAD_BYTES: Final[dict[CompressionType, int]] = {
     CompressionType.ZSTD: 512 * 1024,
     CompressionType.ZLib: 32 * 1024,
 }
-"""From so many bytes on compressing takes longer (about a millisecond) than the way to a thread."""
+"""Payloads of at least so many bytes are compressed in a thread: it takes about a millisecond, more
+than handing it to the thread."""
 
 
 class Outbox:
-    """One producer's entries under way. Owned by its TopicProducer."""
+    """One producer's entries without receipt. Owned by its TopicProducer."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Outbox:
         tasks: TaskOwner,
         on_done: Callable[[Sequence[PendingEntry], bool], None],
     ) -> None:
-        """`on_done` gets entries that are about to end, and whether they are stored."""
+        """`on_done` gets entries just before their results are set, and whether they are stored."""
         self._config = config
         self.encoder = encoder
         self._topic = topic
@@ -92,31 +93,31 @@ class Outbox:
                 failure_action=config.crypto_failure_action,
             )
         self._can_chunk = config.chunking_enabled and topic.startswith("persistent:")
-        # Whether nothing changes a payload that the broker takes.
+        # Whether payloads go out as they are: not compressed, encrypted or cut by an option.
         self._has_short_way = (
             config.compression_type is CompressionType.NONE
             and self.encryptor is None
             and not (self._can_chunk and config.chunk_max_message_size > 0)
         )
-        # What the broker takes; of the newest connection.
+        # The newest connection's limit for metadata and payload.
         self.max_message_size = DEFAULT_MAX_MESSAGE_SIZE
-        # More than this can't be sent, however it is encoded.
+        # Payloads above this are refused at once: no encoding makes them fit.
         self.largest_payload: float = math.inf
-        # Where entries go; None while there is no registration.
+        # The connection on which the producer is registered; None while it is not.
         self._cnx: ClientCnx | None = None
         self._pending = PendingMessages()
         # Drafts that wait for their turn to be encoded, and everything behind them.
         self._unready: deque[tuple[PendingEntry, Draft]] = deque()
-        # The task that works `_unready` off; None while that is empty.
+        # The task that empties `_unready`; None while that is empty.
         self._encoding: asyncio.Task[None] | None = None
-        # Receipts since the last `settle`.
+        # Entries that got receipts since the last `settle`.
         self._confirmed: list[PendingEntry] = []
         self._timeout_seconds = config.send_timeout_millis / 1000
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether payloads go out as they are, and at once."""
+        """Whether a payload can be posted as it is, and without waiting for entries before it."""
         return self._has_short_way and not self._unready
 
     @property
@@ -124,12 +125,12 @@ class Outbox:
         """All entries that have not ended, oldest first."""
         return [*self._pending, *(entry for entry, _ in self._unready)]
 
-    # --- going out -----------------------------------------------------------------------------
+    # --- sending -------------------------------------------------------------------------------
 
     def post_plain(
         self, entry: PendingEntry, payload: bytes, sequence_id: int, publish_time: int
     ) -> None:
-        """A message that has nothing but a payload; only while `is_plain`."""
+        """Post a message that has nothing but a payload; only while `is_plain`."""
         # Hot path: produce unbatched in `make bench-client`.
         entry.sequence_id = entry.highest_sequence_id = sequence_id
         self._post(entry, self.encoder.encode_plain(payload, sequence_id, publish_time))
@@ -137,7 +138,7 @@ class Outbox:
     def post_batch(
         self, entry: PendingEntry, batch: Batch, first_sequence_id: int, publish_time: int
     ) -> None:
-        """A batch whose messages have no ids of their own; only while `is_plain`."""
+        """Post a batch of messages without ids of their own; only while `is_plain`."""
         entry.sequence_id = first_sequence_id
         entry.highest_sequence_id = first_sequence_id + len(batch.messages) - 1
         entry.batch_size = len(batch.messages)
@@ -152,7 +153,7 @@ class Outbox:
             self._set_timer()
 
     def post_draft(self, entry: PendingEntry, draft: Draft) -> None:
-        """Any entry; it may be encoded later."""
+        """Post any entry; it may be encoded later."""
         entry.sequence_id = draft.sequence_id
         entry.highest_sequence_id = draft.highest_sequence_id
         entry.batch_size = draft.messages_count
@@ -186,7 +187,7 @@ class Outbox:
                 body: bytes | None = None
                 try:
                     body = await self._encode(draft)
-                except Exception as error:  # noqa: BLE001 - whatever a codec or key reader has
+                except Exception as error:  # noqa: BLE001 - codecs and key readers may raise anything
                     self._take_unready(entry, error)
                 else:
                     if self._is_first_unready(entry):
@@ -196,7 +197,7 @@ class Outbox:
             self._encoding = None
 
     def _is_first_unready(self, entry: PendingEntry) -> bool:
-        """Whether it has not ended while it was encoded."""
+        """Whether an entry is still in the queue: it may have ended while it was encoded."""
         return bool(self._unready) and self._unready[0][0] is entry
 
     def _take_unready(self, entry: PendingEntry, error: Exception) -> None:
@@ -229,7 +230,7 @@ class Outbox:
             self.end([entry], error)
 
     def _finish(self, entry: PendingEntry, draft: Draft, body: bytes) -> None:
-        """Encrypt, cut if need be, and send.
+        """Encrypt an entry, cut it into chunks if need be, and send it.
 
         Raises:
             MessageTooBigError, CryptoError: Nothing was sent.
@@ -243,7 +244,7 @@ class Outbox:
             self._post_chunks(entry, draft, body)
         else:
             raise MessageTooBigError(
-                f"{self._topic}: {size} bytes of metadata and payload, the broker takes "
+                f"{self._topic}: {size} bytes of metadata and payload, the broker's limit is "
                 f"{self.max_message_size}"
             )
 
@@ -258,6 +259,8 @@ class Outbox:
             max_message_size=self.max_message_size,
             chunk_max_message_size=self._config.chunk_max_message_size,
         )
+        # All frames are made before the first is sent: an error in between must not leave a part of
+        # the message at the broker.
         frames = []
         for metadata, chunk in cut(draft.metadata, body, limit):
             payload = chunk
@@ -278,16 +281,17 @@ class Outbox:
     # --- the connection ------------------------------------------------------------------------
 
     def attach(self, cnx: ClientCnx) -> None:
-        """The producer is registered there: send all that has no receipt, in order."""
+        """The producer is registered on `cnx`: send all entries without receipt, in order."""
         self._cnx = cnx
         self.max_message_size = cnx.max_message_size
+        # With compression or chunks a larger payload may fit; that shows when it is encoded.
         if self._config.compression_type is CompressionType.NONE and not self._can_chunk:
             self.largest_payload = cnx.max_message_size
         for entry in self._pending:
             cnx.write(entry.buffers)
 
     def detach(self) -> None:
-        """The registration is lost: keep what comes."""
+        """The registration is lost: keep entries until the next `attach`."""
         self._cnx = None
 
     def on_receipt(
@@ -296,10 +300,10 @@ class Outbox:
         """The broker stored an entry; `settle` ends it.
 
         Raises:
-            RemoteProtocolError: It was not sent yet.
+            RemoteProtocolError: The receipt is for an entry that was not sent yet.
         """
         # Hot path: produce in `make bench-client`.
-        if ledger_id < 0:
+        if ledger_id < 0:  # the receipt of a duplicate names no position
             self._confirmed += self._pending.take_duplicate(sequence_id)
             return
         try:
@@ -312,10 +316,11 @@ class Outbox:
             self._confirmed.append(entry)
 
     def settle(self) -> None:
-        """End all that was confirmed since the last call."""
+        """Set the results of all entries that were confirmed since the last call."""
         if not self._confirmed:
             return
         confirmed, self._confirmed = self._confirmed, []
+        # First the permits and the memory, so that callers which go on now find room.
         self._on_done(confirmed, True)
         for entry in confirmed:
             entry.stored(entry.ledger_id, entry.entry_id)
@@ -327,18 +332,18 @@ class Outbox:
         self.end(self._pending.take_refused(sequence_id), error)
 
     def find(self, sequence_id: int) -> PendingEntry | None:
-        """The entry of that sequence id; None if it was given up."""
-        return next((each for each in self._pending if each.sequence_id == sequence_id), None)
+        """The entry of that sequence id; None if it has ended."""
+        return self._pending.find(sequence_id)
 
     def fail_all(self, error: Exception) -> None:
-        """End everything that has no receipt."""
-        self.settle()
+        """End all entries without receipt with this error."""
+        self.settle()  # entries whose receipts came in this read are stored
         unready = [entry for entry, _ in self._unready]
         self._unready.clear()
         self.end(self._pending.take_all() + unready, error)
 
     def end(self, entries: Sequence[PendingEntry], error: Exception) -> None:
-        """These are not stored, or nobody knows; they are in no queue any more."""
+        """Fail entries, which were taken out of the queues; the broker may have stored them."""
         if not entries:
             return
         self._on_done(entries, False)
@@ -349,7 +354,7 @@ class Outbox:
         if not is_asked_for:
             count = sum(each.messages_count for each in entries)
             logger.warning(
-                "%s: %d messages failed, and nobody waits for them: %s",
+                "%s: %d messages failed, and their results were not awaited: %s",
                 self._topic,
                 count,
                 error,
@@ -387,7 +392,7 @@ class Outbox:
         )
 
     def close(self) -> None:
-        """No more timers; everything has ended."""
+        """Stop the timer; all entries have ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -10,7 +10,6 @@ Source: PartitionedProducerImpl in Pulsar's Java client.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int:
-    """`max_pending_messages` of each partition: the least of its own and its part of the whole.
+    """`max_pending_messages` of each partition: its own option, or its share of the total if less.
 
     0 for no limit.
     """
@@ -53,10 +52,10 @@ def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int
 
 
 class PartitionedProducer(Producer):
-    """Owned by who created it.
+    """Sends to the partitions of one topic. Made by `Client.create_producer`.
 
-    Invariant: `_producers` has a place for each partition of the router; None for a partition
-    that has not started yet (lazy).
+    Invariant: `_producers` has an item for each partition of the router; None for a partition
+    whose producer was not started yet (`lazy_start_partitioned_producers`).
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class PartitionedProducer(Producer):
         values: ProducerSchema,
         partitions_count: int,
     ) -> None:
-        """Take in what is wanted; `open` comes next."""
+        """Nothing is sent before `open`."""
         self._context = context
         self._clock = context.clock
         self._topic = topic
@@ -82,14 +81,13 @@ class PartitionedProducer(Producer):
         )
         self._counters = ProducerCounters(self._clock.monotonic_seconds())
         self._producers: list[TopicProducer | None] = [None] * partitions_count
-        # What the first partition was given; the others show it.
+        # The name that the broker gave to the first partition's producer; the others use it, too.
         self._name: str | None = None
         self._tasks = TaskOwner(f"producer of {topic}")
         self._refusal: Exception | None = None
-        self._closing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Return when the partitions are open: all, or if they are to start lazily the first.
+        """Return when all partitions are open, or the first one if they start lazily.
 
         Raises:
             ServiceError, ClientError: One could not be opened; the others are closed again.
@@ -181,18 +179,18 @@ class PartitionedProducer(Producer):
                 await self.update_partitions()
             except PulsarError as error:
                 logger.warning(
-                    "%s: partitions not counted: %s",
+                    "%s: the number of partitions could not be read: %s",
                     self._topic,
                     error,
                     extra={"topic": str(self._topic), "error": str(error)},
                 )
 
     async def update_partitions(self) -> None:
-        """Count the partitions again, and use those that were added.
+        """Ask for the number of partitions, and use those that were added.
 
         Raises:
-            ServiceError, ClientError: No answer, or a new one could not be opened; all stays as it
-                was.
+            ServiceError, ClientError: No answer, or a new partition could not be opened; none of
+                the new ones is used then.
         """
         count = await self._context.partitions_count(str(self._topic))
         known = len(self._producers)
@@ -221,7 +219,7 @@ class PartitionedProducer(Producer):
             await each_result(TopicProducer.open, producers)
         return producers
 
-    # --- ending --------------------------------------------------------------------------------
+    # --- closing -------------------------------------------------------------------------------
 
     async def flush(self) -> None:
         """As `Producer.flush`."""
@@ -229,18 +227,9 @@ class PartitionedProducer(Producer):
 
     async def close(self) -> None:
         """As `Producer.close`."""
-        if self._closing is None:
-            self._refusal = self._refusal or AlreadyClosedError(
-                f"{self._topic}: the producer is closed"
-            )
-            try:
-                self._closing = self._context.tasks.spawn(self._close(), "close producer")
-            except RuntimeError:  # the client is closed: nobody is left to tell
-                self.abandon()
-                return
-            # The client may drop the task before its first step.
-            self._closing.add_done_callback(lambda _: self.abandon())
-        await asyncio.wait([self._closing])
+        if self._refusal is None:
+            self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+        await self._close_once(self._context.tasks, self._close)
 
     def abandon(self) -> None:
         """End at once, without waiting for anybody. May be called again."""
@@ -256,14 +245,14 @@ class PartitionedProducer(Producer):
         await self._tasks.close()
         await concurrently(TopicProducer.close, self._started)
 
-    # --- what it is ----------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------
 
     def topic(self) -> str:
         """As `Producer.topic`."""
         return str(self._topic)
 
     def producer_name(self) -> str:
-        """As `Producer.producer_name`; all partitions have the same."""
+        """As `Producer.producer_name`; all partitions share it."""
         return self._name or ""
 
     def last_sequence_id(self) -> int:
@@ -271,7 +260,7 @@ class PartitionedProducer(Producer):
         return max(each.last_sequence_id() for each in self._started)
 
     def is_connected(self) -> bool:
-        """As `Producer.is_connected`: whether all partitions are that have started."""
+        """As `Producer.is_connected`, for all partitions that were started."""
         return all(each.is_connected() for each in self._started)
 
     def partitions_count(self) -> int:
@@ -284,7 +273,7 @@ class PartitionedProducer(Producer):
         return self._counters.peek(now, pending_queue_size=self._pending_count())
 
     def take_statistics(self, now: float) -> ProducerStatistics:
-        """The interval ends."""
+        """End the interval, and return its statistics; called by the client's reporter."""
         return self._counters.take(now, pending_queue_size=self._pending_count())
 
     def _pending_count(self) -> int:
@@ -302,7 +291,7 @@ async def open_partitioned(
     values: ProducerSchema,
     partitions_count: int,
 ) -> PartitionedProducer:
-    """The producer of a topic that has so many partitions, open."""
+    """Create the producer of a topic with so many partitions, and open it."""
     producer = PartitionedProducer(context, name, config, values, partitions_count)
     await producer.open()
     context.register_child(producer)

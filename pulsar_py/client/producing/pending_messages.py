@@ -19,7 +19,7 @@ from pulsar_py.common.message_id import MessageId
 __all__ = ["Buffers", "ChunkedSend", "PendingEntry", "PendingMessages"]
 
 Buffers = Sequence[bytes | memoryview]
-"""A whole SEND frame, in parts."""
+"""The parts of one SEND frame."""
 
 
 class ChunkedSend:
@@ -28,12 +28,12 @@ class ChunkedSend:
     __slots__ = ("first_chunk",)
 
     def __init__(self) -> None:
-        # Where the first chunk is stored; None before its receipt.
+        # The first chunk's ledger and entry; None before its receipt.
         self.first_chunk: MessageId | None = None
 
 
 class PendingEntry(SendCompletion):
-    """One SEND: a message, a batch or a chunk; also how it ends, for those who wait.
+    """One SEND (a message, a batch or a chunk), and its result for the callers that wait.
 
     Of a chunked message the last chunk stands for the whole: it alone counts messages and bytes.
     """
@@ -54,17 +54,17 @@ class PendingEntry(SendCompletion):
         super().__init__(partition_index)
         self.created_at = created_at
         self.sequence_id = -1
-        # The last message's of a batch, else the same as `sequence_id`.
+        # The sequence id of a batch's last message, else the same as `sequence_id`.
         self.highest_sequence_id = -1
         self.messages_count = 1
-        # What was reserved of the client's memory limit.
+        # Bytes reserved from the client's memory limit.
         self.bytes_count = 0
         self.buffers: Buffers = ()
         self.chunked: ChunkedSend | None = None
         self.is_last_chunk = False
 
     def stored(self, ledger_id: int, entry_id: int) -> None:
-        """The receipt is there."""
+        """Take the position from the receipt, and compute the message id."""
         if self.chunked is not None:
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
@@ -83,7 +83,7 @@ class PendingEntry(SendCompletion):
 class PendingMessages:
     """One producer's entries without receipt, oldest first.
 
-    Invariant: entries stand in the order in which they go out, and go out again.
+    Invariant: entries are in the order in which they are sent, and sent again after a reconnect.
     """
 
     __slots__ = ("_entries",)
@@ -98,21 +98,21 @@ class PendingMessages:
         return iter(self._entries)
 
     def append(self, entry: PendingEntry) -> None:
-        """The newest."""
+        """Add the newest entry."""
         self._entries.append(entry)
 
     @property
     def oldest(self) -> PendingEntry | None:
-        """The one whose receipt is next."""
+        """The entry whose receipt comes next; None if the queue is empty."""
         return self._entries[0] if self._entries else None
 
     @property
     def newest(self) -> PendingEntry | None:
-        """The one whose receipt is last."""
+        """The entry whose receipt comes last; None if the queue is empty."""
         return self._entries[-1] if self._entries else None
 
     def take_confirmed(self, sequence_id: int, highest_sequence_id: int) -> PendingEntry | None:
-        """The entry that a receipt is for; None if it was given up.
+        """Take the entry that a receipt is for out of the queue; None if it has ended.
 
         Raises:
             RemoteProtocolError: The receipt is for an entry that was not sent yet.
@@ -138,21 +138,21 @@ class PendingMessages:
         entries.popleft()
         return entry
 
-    def take_duplicate(self, sequence_id: int) -> list[PendingEntry]:
-        """The entry that the broker has from before, with all chunks of its message.
+    def find(self, sequence_id: int) -> PendingEntry | None:
+        """The oldest entry of that sequence id; None if there is none (any more)."""
+        return next((each for each in self._entries if each.sequence_id == sequence_id), None)
 
-        Brokers answer a duplicate at once, and so perhaps before what was sent ahead of it: of a
-        chunked message only the last chunk is known as one, the others are stored again first.
+    def take_duplicate(self, sequence_id: int) -> list[PendingEntry]:
+        """Take the entry that the broker already has, with all chunks of its message.
+
+        A broker answers a duplicate at once, perhaps before entries that were sent ahead of it: of
+        a chunked message it recognizes only the last chunk, and stores the others again first.
         """
-        return self._take(
-            next((each for each in self._entries if each.sequence_id == sequence_id), None)
-        )
+        return self._take(self.find(sequence_id))
 
     def take_refused(self, sequence_id: int) -> list[PendingEntry]:
-        """The entry of that sequence id, and what it takes with it: the other chunks."""
-        return self._take(
-            next((each for each in self._entries if each.sequence_id == sequence_id), None)
-        )
+        """Take the entry of that sequence id, with the other chunks of its message."""
+        return self._take(self.find(sequence_id))
 
     def _take(self, entry: PendingEntry | None) -> list[PendingEntry]:
         if entry is None:
@@ -168,14 +168,14 @@ class PendingMessages:
         return taken
 
     def take_expired(self, created_until: float) -> list[PendingEntry]:
-        """The oldest entries that were accepted at that time or before."""
+        """Take the entries that were accepted at that time or before."""
         expired = []
         while self._entries and self._entries[0].created_at <= created_until:
             expired.append(self._entries.popleft())
         return expired
 
     def take_all(self) -> list[PendingEntry]:
-        """Everything."""
+        """Take all entries."""
         taken = list(self._entries)
         self._entries.clear()
         return taken

@@ -9,26 +9,34 @@ Source: `Producer` of the official Python client; Producer in Pulsar's Java clie
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["Producer"]
 
 
+@blocks
+@lacks(absent_names.PRODUCER)
 class Producer(ABC):
     """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
 
     _clock: Clock
+    # The task of `close`; None before it began.
+    _closing: asyncio.Task[None] | None = None
 
     async def send(  # noqa: PLR0917 - the official client's order
         self,
@@ -59,19 +67,19 @@ class Producer(ABC):
 
         Args:
             content: The value; None for a null value (a tombstone in compacted topics).
-            properties: Texts that the application attaches.
+            properties: Names and values, both texts, that consumers get with the message.
             partition_key: The key for choosing the partition, for compaction and for Key_Shared.
             ordering_key: The key for Key_Shared, instead of the partition key.
             sequence_id: The message's own number; by default they count up by one.
-            replication_clusters: Only to these clusters.
-            disable_replication: Not to any other cluster.
-            event_timestamp: Milliseconds since 1970, of the application.
+            replication_clusters: Replicate it to these clusters only.
+            disable_replication: Replicate it to no other cluster.
+            event_timestamp: The application's time of the event, milliseconds since 1970.
             deliver_at: Not before this time, milliseconds since 1970, and less than one tick
                 after it (`delayedDeliveryTickTimeMillis`, 1 s by default). A broker of Apache
                 Pulsar may be early by that much and its rounding, unless its
                 `isDelayedDeliveryDeliverAtTimeStrict` is on. Only Shared and Key_Shared
                 subscriptions wait: Exclusive and Failover ones get the message at once.
-            deliver_after: Not before so long from now, as exactly as `deliver_at`.
+            deliver_after: Not before so long from now; as exact as `deliver_at`.
             key: Short for `partition_key`.
             schema: The value's schema, where that is not the producer's; registered if it is new.
 
@@ -81,7 +89,7 @@ class Producer(ABC):
             ClientTimeoutError: No receipt within `send_timeout_millis`.
             SchemaSerializationError: The value doesn't fit the schema.
             AlreadyClosedError: The producer or client is closed, or was while this waited.
-            ServiceError: What the broker answered.
+            ServiceError: The broker refused the message.
         """
         if (
             properties is None
@@ -132,12 +140,12 @@ class Producer(ABC):
     ) -> SendResult:
         """Accept a message and return at once; await what it returns for the message's id.
 
-        Nobody has to await it: a failure that nobody asks for is logged. With `block_if_queue_full`
-        on, it accepts beyond `max_pending_messages`, up to the client's memory limit. Give the loop
-        a turn now and then, so that something can go out.
+        It need not be awaited: the failure of a message whose result is not awaited is logged. With
+        `block_if_queue_full` on, it accepts beyond `max_pending_messages`, up to the client's
+        memory limit. Messages go out only while the event loop runs: await something now and then.
 
         Args:
-            content: As the others: see `send`.
+            content: See `send` for all arguments.
 
         Raises:
             ProducerQueueFullError, MemoryBufferFullError: No room; nothing was accepted.
@@ -193,22 +201,39 @@ class Producer(ABC):
 
     @abstractmethod
     async def flush(self) -> None:
-        """Send what is batched, and wait until all that was accepted so far has its receipt.
+        """Send open batches, and wait for the receipts of all messages accepted so far.
 
         Raises:
-            ClientError, ServiceError: A message failed meanwhile; the first one's error.
+            ClientError, ServiceError: The error of the first message that failed meanwhile.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Send what is left, tell the broker, and end; at most the operation timeout.
+        """Send open batches, wait for receipts, and close; within the operation timeout.
 
         Messages without a receipt by then fail with AlreadyClosedError. May be called again.
         """
 
+    async def _close_once(
+        self, tasks: TaskOwner, close: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Return when `close` has ended; the first call starts it, as a task of the client's.
+
+        So cancelling a caller does not stop the closing, and further callers wait for the same end.
+        """
+        if self._closing is None:
+            try:
+                self._closing = tasks.spawn(close(), "close producer")
+            except RuntimeError:  # the client is closed: there is no connection to send on
+                self.abandon()
+                return
+            # If the client drops the task before its first step, nothing of `close` has run.
+            self._closing.add_done_callback(lambda _: self.abandon())
+        await asyncio.wait([self._closing])
+
     @abstractmethod
     def abandon(self) -> None:
-        """As `close`, at once: what has no receipt fails, and nobody waits for the broker."""
+        """Close at once: messages without receipt fail, and the broker's answer is not awaited."""
 
     @abstractmethod
     def topic(self) -> str:
@@ -216,18 +241,18 @@ class Producer(ABC):
 
     @abstractmethod
     def producer_name(self) -> str:
-        """The name that was given, or that the broker made."""
+        """The option `producer_name`, or the name that the broker generated."""
 
     @abstractmethod
     def last_sequence_id(self) -> int:
         """The highest sequence id that the broker has confirmed; -1 before the first.
 
-        With deduplication and a name of one's own this goes on where an earlier producer ended.
+        With deduplication, a producer continues the ids of an earlier one of the same name.
         """
 
     @abstractmethod
     def is_connected(self) -> bool:
-        """Whether it can send right now; it reconnects by itself."""
+        """Whether it is registered with its broker now; it reconnects by itself."""
 
     @abstractmethod
     def partitions_count(self) -> int:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["MessageRouterFunction", "ProducerConfig"]
 
 MessageRouterFunction = Callable[["OutgoingMessage", int], int]
-"""A custom router: takes a message and how many partitions there are, returns one's index."""
+"""A custom router: takes a message and the number of partitions, returns a partition's index."""
 
 _MINIMA: Final[dict[str, float]] = {
     "send_timeout_millis": 0,
@@ -55,13 +55,13 @@ class ProducerConfig:
     """One producer's options."""
 
     producer_name: str | None = None
-    """None: the broker makes one that is unique in the cluster."""
+    """The producer's name, unique on its topic; None: the broker generates one."""
     schema: Schema[Any] | None = None  # Any: of whatever values
     """The schema that encodes values; None for bytes."""
     initial_sequence_id: int | None = None
     """The first message gets the one after it; None goes on after the last the broker knows."""
     send_timeout_millis: int = 30_000
-    """A message that has no receipt after so long fails; 0 for never."""
+    """A message without receipt fails after this time; 0 for never."""
     compression_type: CompressionType = CompressionType.NONE
     """The compression of payloads; each message names it."""
     compress_min_msg_body_size: int = 4096
@@ -70,9 +70,9 @@ class ProducerConfig:
     """Messages without receipt, of one topic or partition; 0 for no limit but the client's memory.
     """
     max_pending_messages_across_partitions: int = 50_000
-    """Limit for all partitions together, divided among them if that is less; 0 for no limit."""
+    """Limit for all partitions together; each gets an equal share if less. 0 for no limit."""
     block_if_queue_full: bool = False
-    """Whether `send` waits where it would pass a limit; else it raises ProducerQueueFullError."""
+    """Whether `send` waits at a limit; if not, it raises ProducerQueueFullError."""
     batching_enabled: bool = False
     """Gather messages, and send those of one topic or partition together."""
     batching_max_messages: int = 1000
@@ -80,7 +80,7 @@ class ProducerConfig:
     batching_max_allowed_size_in_bytes: int = 128 * 1024
     """A batch of so many bytes goes out at once; larger messages go alone."""
     batching_max_publish_delay_ms: float = 10
-    """A batch goes out so long after its first message."""
+    """Milliseconds after its first message at which a batch goes out, full or not."""
     batching_type: BatchingType = BatchingType.Default
     """Batches of any keys, or (`KeyBased`) one for each key, as Key_Shared needs."""
     batching_partition_switch_frequency_by_publish_delay: int = 10
@@ -88,11 +88,11 @@ class ProducerConfig:
     chunking_enabled: bool = False
     """Cut messages that are larger than the broker takes; not together with batching."""
     chunk_max_message_size: int = -1
-    """Bytes of a chunk at most; -1 for what the broker takes."""
+    """Most bytes of a chunk; -1 for the broker's limit."""
     message_routing_mode: PartitionsRoutingMode = PartitionsRoutingMode.RoundRobinDistribution
     """How to choose the partition of a message without a key."""
     message_router: MessageRouterFunction | None = None
-    """Decides instead of the routing mode."""
+    """A function that chooses partitions, whatever `message_routing_mode` is."""
     hashing_scheme: HashingScheme = HashingScheme.BoostHash
     """The hash that turns a key into a partition. The default is
     that of the official Python and C++ clients; Java's is `JavaStringHash`. All producers of a
@@ -106,9 +106,9 @@ class ProducerConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Metadata of the producer, shown in the broker's statistics."""
     encryption_key: str | Sequence[str] | None = None
-    """Name of the public key to encrypt with; several names let several readers in."""
+    """Name of the public key to encrypt with; with several, the private key of any one decrypts."""
     crypto_key_reader: CryptoKeyReader | None = None
-    """Has the public keys that `encryption_key` names."""
+    """Provides the public keys that `encryption_key` names."""
     crypto_failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL
     """What to do with a message that can't be encrypted."""
     access_mode: ProducerAccessMode = ProducerAccessMode.Shared
@@ -116,17 +116,19 @@ class ProducerConfig:
     interceptors: Sequence[ProducerInterceptor] = ()
     """Called in this order before a message goes out and after it was confirmed or failed."""
     reconnects: bool = True
-    """Whether a lost place at the broker is taken again; if not, all that is under way fails with
-    ConnectionClosedError, and the producer has ended. For who has to know of each loss."""
+    """Whether the producer registers again after a lost connection. If not, messages without
+    receipt fail with ConnectionClosedError and the producer has ended, for callers that have to
+    notice each loss."""
     initial_subscription_name: str | None = None
-    """A subscription to make with the topic, so that it keeps what is sent before anyone reads."""
+    """A subscription to create with the topic, so that it keeps messages for later consumers."""
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> ProducerConfig:  # Any: values are checked here
         """The options as given to `create_producer`.
 
         Raises:
-            InvalidConfigurationError: One is unknown or out of bounds, or two exclude each other.
+            InvalidConfigurationError: An option is unknown or out of bounds, or two exclude each
+                other.
         """
         known = [each.name for each in fields(cls)]
         for name in options:
@@ -141,7 +143,7 @@ class ProducerConfig:
 
     @property
     def encryption_keys(self) -> tuple[str, ...]:
-        """The names of the keys to encrypt with; none where nothing is encrypted."""
+        """The names of the keys to encrypt with; empty without encryption."""
         if self.encryption_key is None:
             return ()
         if isinstance(self.encryption_key, str):
@@ -149,10 +151,11 @@ class ProducerConfig:
         return tuple(self.encryption_key)
 
     def __post_init__(self) -> None:
-        """Refuse what is of the wrong kind, or out of bounds.
+        """Check types, bounds, and options that exclude each other.
 
         Raises:
-            InvalidConfigurationError: It names option, value and bound.
+            InvalidConfigurationError: An option is not valid; the message names it, its value and
+                what is expected.
         """
         check_options(self)
         self._check_numbers()
@@ -182,5 +185,5 @@ class ProducerConfig:
     def _check_numbers(self) -> None:
         for name, minimum in _MINIMA.items():
             value = getattr(self, name)
-            if not value >= minimum:  # not a number, too
+            if not value >= minimum:  # not `value < minimum`, which would let NaN pass
                 raise InvalidConfigurationError(f"{name}={value!r}: expected at least {minimum}")

@@ -1,8 +1,8 @@
 """Interceptors of producers: see and change messages before they are sent, and learn the result.
 
 Derive from `ProducerInterceptor` and define what you need. An interceptor's error is logged, and
-the message goes on as it was before. An interceptor that saw a message before it was sent is told
-its result, also where the message was refused at once.
+the message goes on as it was before. An interceptor that saw a message before it was sent also gets
+its result, even if the message was refused at once.
 
 Source: ProducerInterceptor and ProducerInterceptors in Pulsar's Java client.
 """
@@ -31,15 +31,15 @@ _FAILED = "producer interceptor %(interceptor)s failed in %(call)s"
 
 
 class ProducerInterceptor:
-    """Plain calls on the event loop: keep them short. Each does nothing unless defined."""
+    """Base class: override the calls of interest. They come from the loop and must not block."""
 
     def eligible(self, message: OutgoingMessage) -> bool:
-        """Whether the other calls want this message."""
+        """Whether `before_send` and `on_send_acknowledgement` are to be called for this message."""
         del message
         return True
 
     def before_send(self, producer: Producer, message: OutgoingMessage) -> OutgoingMessage:
-        """The message to send instead, or the same; called before it is encoded and routed."""
+        """Called before a message is encoded and routed; returns it, or another one to send."""
         del producer
         return message
 
@@ -50,7 +50,7 @@ class ProducerInterceptor:
         message_id: MessageId | None,
         error: Exception | None,
     ) -> None:
-        """The message was stored, or it failed or was refused: one of the two is None."""
+        """The message was stored (`error` is None), or it failed (`message_id` is None)."""
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """The topic got more partitions."""
@@ -89,7 +89,7 @@ class ProducerInterceptors:
         message: OutgoingMessage,
         submit: Callable[[OutgoingMessage], Awaitable[SendResult]],
     ) -> SendResult:
-        """The same where `submit` may wait."""
+        """As `submit_nowait`, with a `submit` that may wait."""
         message = self.before_send(producer, message)
         with self._hearing_of_refusal(producer, message):
             result = await submit(message)
@@ -100,7 +100,7 @@ class ProducerInterceptors:
     def _hearing_of_refusal(self, producer: Producer, message: OutgoingMessage) -> Iterator[None]:
         try:
             yield
-        except BaseException as error:  # raised again; no Exception: cancelled while it waited
+        except BaseException as error:  # raised again; one that is no Exception is a cancellation
             refusal = (
                 error
                 if isinstance(error, Exception)
@@ -131,26 +131,26 @@ class ProducerInterceptors:
         message_id: MessageId | None,
         error: Exception | None,
     ) -> None:
-        """Tell those that want the message."""
+        """Call the interceptors for which the message is eligible."""
         for interceptor in self._interceptors:
             with _logged(interceptor, "on_send_acknowledgement"):
                 if interceptor.eligible(message):
                     interceptor.on_send_acknowledgement(producer, message, message_id, error)
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
-        """Tell all of them."""
+        """Call all interceptors."""
         for interceptor in self._interceptors:
             with _logged(interceptor, "on_partitions_change"):
                 interceptor.on_partitions_change(topic, partitions_count)
 
     def close(self) -> None:
-        """Tell all of them."""
+        """Call all interceptors."""
         for interceptor in self._interceptors:
             with _logged(interceptor, "close"):
                 interceptor.close()
 
 
 def _logged(interceptor: ProducerInterceptor, call: str) -> ErrorsLogged:
-    """An interceptor's error costs neither the message nor the other interceptors."""
+    """Logs an interceptor's error, so that the message and other interceptors go on."""
     fields = {"interceptor": type(interceptor).__name__, "call": call}
     return ErrorsLogged(logger, _FAILED, fields, extra=fields)

@@ -30,11 +30,11 @@ AnySchema = Schema[Any]  # Any: the application's values
 async def topic_schema(
     context: ClientContext, topic: TopicName, schema: AnySchema | None
 ) -> AnySchema | None:
-    """The schema to use on a topic; one that depends on the topic's own schema gets that.
+    """The schema to use on a topic; an `AutoProduceBytes…` schema gets the topic's own.
 
     Raises:
         InvalidConfigurationError: It is not a schema.
-        ServiceError, ClientError: The topic's schema can't be had.
+        ServiceError, ClientError: The topic's schema could not be read.
     """
     if schema is None:
         return None
@@ -50,19 +50,19 @@ class ProducerSchema:
     """Encodes the values of one producer. Its partitions share it."""
 
     def __init__(self, context: ClientContext, topic: TopicName, schema: AnySchema | None) -> None:
-        """`schema` as `topic_schema` gave it."""
+        """`schema` is the result of `topic_schema`."""
         self._context = context
         self._topic = str(topic.base)
         self._schema = schema
-        # What the producer registers with; None for bytes.
+        # The schema that PRODUCER carries; None for bytes.
         self.wire_schema: WireSchema | None = (
             None if schema is None else schema.schema_info().to_wire()
         )
-        # Whether payloads are the values themselves.
+        # Whether values are bytes, and payloads the same.
         self.takes_bytes = schema is None or (
             schema.schema_info().type in _BYTES and not schema.has_separate_key
         )
-        # Versions of the schemas that messages brought, by their serialized definition.
+        # Serialized definition of a schema that a message brought -> its version.
         self._versions: dict[bytes, bytes] = {}
 
     def encode(self, message: OutgoingMessage) -> None:
@@ -84,7 +84,9 @@ class ProducerSchema:
             message.key = None if content is None else schema.encode_key(content)
         message.null_value = schema.is_null(content)
         message.payload = b"" if message.null_value else schema.encode(content)
-        if not isinstance(message.payload, bytes):  # what comes later relies on it, much later
+        if not isinstance(
+            message.payload, bytes
+        ):  # encoding a batch relies on it, and would fail far from here
             raise SchemaSerializationError(
                 f"{self._topic}: {type(schema).__name__}.encode returned "
                 f"{type(message.payload).__name__}, not bytes"
@@ -105,7 +107,7 @@ class ProducerSchema:
             )
 
     def _set_version(self, message: OutgoingMessage, schema: AnySchema) -> None:
-        """Of a schema that the message brought, if it is known already."""
+        """Set the version of the schema that the message brought, if it is known already."""
         wire = schema.schema_info().to_wire()
         if wire is None or wire == self.wire_schema:
             message.schema = None
@@ -121,8 +123,8 @@ class ProducerSchema:
         """Ask the broker for the version of the schema that the message brought.
 
         Raises:
-            IncompatibleSchemaError: The topic doesn't take that schema.
-            ServiceError, ClientError: The broker was of no help.
+            IncompatibleSchemaError: The topic's compatibility strategy refuses that schema.
+            ServiceError, ClientError: The broker refused otherwise, or did not answer.
         """
         wire = message.schema.schema_info().to_wire()
         key = wire.SerializeToString()

@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class ProducerSession:
-    """Registers one producer and takes in the broker's news. Owned by its TopicProducer."""
+    """Registers one producer, and handles the commands for it. Owned by its TopicProducer."""
 
     def __init__(
         self,
@@ -70,19 +70,19 @@ class ProducerSession:
         shared_name: str | None,
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """Take in whose place it is.
+        """Nothing is sent before `connection.open`.
 
         Args:
-            context: The client.
-            topic: Full name, a partition's where it is one.
+            context: The client's shared parts.
+            topic: Full name of the topic or partition.
             config: The producer's options.
-            producer_id: Of `context.new_producer_id`.
-            encoder: Learns the producer's name and schema version.
+            producer_id: An id from `context.new_producer_id`.
+            encoder: Gets the producer's name and schema version.
             outbox: Gets the connection, and the receipts.
-            sequences: Learns the last sequence id.
-            schema: What values are encoded with; None for bytes.
-            shared_name: The name that the broker gave to a sibling at another partition.
-            on_failed: There will be no connection any more.
+            sequences: Gets the last sequence id that the broker knows.
+            schema: The schema that values are encoded with; None for bytes.
+            shared_name: The name that the broker gave to the first partition's producer.
+            on_failed: Called when the producer has ended and does not reconnect.
         """
         self._context = context
         self._topic = topic
@@ -93,10 +93,10 @@ class ProducerSession:
         self._sequences = sequences
         self._schema = schema
         self._on_failed = on_failed
-        # The name that was given, by the user or the broker; None before the broker's answer.
+        # The name, given by the user or the broker; None before the broker's answer.
         self.producer_name = config.producer_name if shared_name is None else shared_name
         self._topic_epoch: int | None = None
-        # Whether the broker ever said yes.
+        # Whether the broker has registered it at least once.
         self.is_registered_once = False
         self.connection = ConnectionHandler(
             context, topic, self, description=f"producer {producer_id} of {topic}"
@@ -104,13 +104,13 @@ class ProducerSession:
         self.connection.reconnects = config.reconnects
 
     async def opened(self, cnx: ClientCnx) -> None:
-        """Register on `cnx`, and send all that waits."""
+        """Register on `cnx`, and send all entries without receipt."""
         cnx.register_producer(self.producer_id, self)
         try:
             with OnFailure(partial(cnx.unregister_producer, self.producer_id)):
                 answer = await self._register(cnx)
         except asyncio.CancelledError:
-            # The broker may have accepted it meanwhile, or may still: it has to forget it.
+            # The broker may have registered the producer meanwhile, or may yet.
             self._say_close(cnx)
             raise
         except ProducerBlockedQuotaExceededExceptionError as error:
@@ -166,11 +166,11 @@ class ProducerSession:
         self._sequences.registered(to_signed(answer.last_sequence_id))
 
     def on_connection_failed(self, error: Exception) -> None:
-        """There will be no connection any more."""
+        """The producer has ended: its handler gave up reconnecting."""
         self._outbox.detach()
         self._on_failed(error)
 
-    # --- what the connection says --------------------------------------------------------------
+    # --- commands of the connection ------------------------------------------------------------
 
     def on_send_receipt(
         self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
@@ -189,7 +189,11 @@ class ProducerSession:
         self._outbox.settle()
 
     def on_send_error(self, sequence_id: int, code: int, text: str) -> None:
-        """An entry was refused: it alone, or the producer, or it is worth another attempt."""
+        """An entry was refused.
+
+        A terminated topic ends the producer. An entry that the broker does not allow, or that is
+        damaged here, fails alone. Otherwise the producer registers anew and sends again.
+        """
         error = service_error(code, f"{self._topic}: {text}")
         logger.warning(
             "%s: send of sequence id %s refused: %s",
@@ -210,7 +214,7 @@ class ProducerSession:
             self.connection.reconnect()
 
     def _is_whole(self, sequence_id: int) -> bool:
-        """Whether our copy of an entry still fits its checksum."""
+        """Whether an entry's bytes here still fit their checksum: then the network changed them."""
         entry = self._outbox.find(sequence_id)
         if entry is None:
             return True
@@ -219,7 +223,7 @@ class ProducerSession:
         return verify_checksum(frame[start:]) is ChecksumStatus.VALID
 
     def _leave(self) -> None:
-        """Give up the place; the connection stays."""
+        """Unregister the producer; the connection stays."""
         self._outbox.detach()
         cnx = self.connection.cnx
         if cnx is not None:
@@ -227,7 +231,7 @@ class ProducerSession:
             self._say_close(cnx)
 
     def _say_close(self, cnx: ClientCnx) -> None:
-        """Tell the broker without waiting for its answer."""
+        """Send CLOSE_PRODUCER without waiting for the answer."""
         cnx.send(self._close_command(cnx.next_request_id()))
 
     def _close_command(self, request_id: int) -> bytes:
@@ -236,7 +240,7 @@ class ProducerSession:
     def on_close_producer(
         self, cnx: BrokerConnection, assigned_url: str | None, assigned_url_tls: str | None
     ) -> None:
-        """The broker closed the producer: come back, where it says."""
+        """The broker closed the producer: register again, at the broker that it names if any."""
         self._outbox.detach()
         self.connection.connection_closed(cnx, assigned_url, assigned_url_tls)
 
@@ -248,7 +252,7 @@ class ProducerSession:
         self.connection.topic_migrated(service_url, service_url_tls)
 
     def on_connection_closed(self, cnx: BrokerConnection) -> None:
-        """The connection is gone: come back, unless the client is closed."""
+        """The connection is gone: register again, unless the client is closed."""
         self._outbox.detach()
         if self._context.closed_error is not None:
             self.connection.abandon()
@@ -257,12 +261,12 @@ class ProducerSession:
             self.connection.connection_closed(cnx)
 
     def abandon(self) -> None:
-        """Tell the broker without waiting for its answer; no more connection."""
+        """Send CLOSE_PRODUCER without waiting for the answer, and reconnect no more."""
         self._leave()
         self.connection.abandon()
 
     async def close(self) -> None:
-        """Tell the broker and wait for its answer; then no more connection."""
+        """Send CLOSE_PRODUCER, wait for the answer, and reconnect no more."""
         cnx = self.connection.cnx
         try:
             if cnx is not None and cnx.is_connected:

@@ -15,9 +15,9 @@ __all__ = ["SendPermits"]
 
 
 class SendPermits:
-    """The one counter of a producer.
+    """Counts one producer's messages without receipt.
 
-    Invariant: `used` is what was taken and not given back; nobody waits while there is room.
+    Invariant: `used` is the number taken and not given back; no caller waits while there is room.
     """
 
     __slots__ = ("_waiters", "limit", "used")
@@ -39,7 +39,7 @@ class SendPermits:
         """Return when one is taken; cancelling takes none.
 
         Raises:
-            Exception: What `fail_waiters` was given.
+            Exception: The error given to `fail_waiters`.
         """
         if self.try_take():
             return
@@ -55,14 +55,14 @@ class SendPermits:
             raise
 
     def give_back(self, count: int) -> None:
-        """So many are done; waiters that have room now go on."""
+        """Return `count` permits, and wake the waiters that have room now."""
         self.used -= count
         assert self.used >= 0, f"{-self.used} permits given back twice"
         if self._waiters:
             self._grant()
 
     def set_limit(self, limit: int) -> None:
-        """Allow more, or fewer from now on."""
+        """Change the limit; permits already taken stay taken."""
         self.limit = limit
         self._grant()
 
@@ -74,7 +74,7 @@ class SendPermits:
                 granted.set_result(None)
 
     def fail_waiters(self, error: Exception) -> None:
-        """Nobody gets anything any more."""
+        """Raise `error` to all callers that wait."""
         waiters, self._waiters = self._waiters, deque()
         for granted in waiters:
             if not granted.done():

@@ -43,21 +43,21 @@ class SendCompletion:
         self.partition_index = partition_index
         # Messages in the batch; 0: the entry is one message.
         self.batch_size = 0
-        # Where the id is more than the entry's place: chunks, deferred messages.
+        # The id, where it is not just ledger and entry: of chunked and deferred messages.
         self.message_id: MessageId | None = None
-        # Whether anybody learned, or will, how it ended.
+        # Whether a caller took, or will take, the result; if none does, failures are logged.
         self.is_asked_for = False
         self._waiters: list[asyncio.Future[None]] | None = None
         self._observers: list[Callable[[], None]] | None = None
 
     def confirm(self, ledger_id: int, entry_id: int) -> None:
-        """The entry is stored there; -1 and -1 say that it had been before."""
+        """The entry is stored at this position; -1 and -1 mean a duplicate of an earlier entry."""
         self.ledger_id = ledger_id
         self.entry_id = entry_id
         self._finish()
 
     def fail(self, error: Exception) -> None:
-        """The entry is not stored, or nobody knows whether it is."""
+        """The entry is not stored, or it is not known whether it is."""
         self.error = error
         self._finish()
 
@@ -91,7 +91,7 @@ class SendCompletion:
             await self.waiter()
 
     def waiter(self) -> asyncio.Future[None]:
-        """A future of one's own that is done when this is; it never fails. Before the end only."""
+        """A new future, done when this is; it never fails. Only while not `is_done`."""
         self.is_asked_for = True
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._waiters is None:
@@ -108,7 +108,8 @@ class SendCompletion:
         """
         self.is_asked_for = True
         if self.error is not None:
-            # Many may raise the same error; each begins with a traceback of its own.
+            # All messages of a batch raise the same error object: without this, its traceback would
+            # grow with each.
             raise self.error.with_traceback(None)
         if self.message_id is not None:
             return self.message_id
@@ -149,7 +150,7 @@ class SendResult:
         """The message's id.
 
         Raises:
-            asyncio.InvalidStateError: It is not there yet.
+            asyncio.InvalidStateError: It has neither a receipt nor an error yet.
             ClientError, ServiceError: As awaiting it.
         """
         if not self._completion.is_done:
@@ -157,10 +158,10 @@ class SendResult:
         return self._completion.outcome(self._batch_index)
 
     def exception(self) -> Exception | None:
-        """Why the message failed, None if it did not.
+        """The error that the message failed with, None if it is stored.
 
         Raises:
-            asyncio.InvalidStateError: It is not decided yet.
+            asyncio.InvalidStateError: It has neither a receipt nor an error yet.
         """
         if not self._completion.is_done:
             raise asyncio.InvalidStateError("the message has no receipt yet")
@@ -168,5 +169,5 @@ class SendResult:
         return self._completion.error
 
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
-        """Call `callback(self)` when it is decided, at once if it is. It must not raise."""
+        """Call `callback(self)` when it is done, at once if it is. It must not raise."""
         self._completion.observe(lambda: callback(self))

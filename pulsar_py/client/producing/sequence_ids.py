@@ -16,7 +16,7 @@ __all__ = ["SequenceIds"]
 
 
 class SequenceIds:
-    """Gives out ids, and knows which ones went out and which were confirmed."""
+    """The sequence ids of one producer: the next one, the last one sent, the last confirmed."""
 
     __slots__ = ("_is_settled", "last_confirmed", "last_given", "next_id")
 
@@ -27,22 +27,22 @@ class SequenceIds:
         self.last_given = last
         # The highest id that the broker confirmed.
         self.last_confirmed = last
-        # Whether what the broker knows does not matter any more.
+        # Whether the broker's last id was taken in, or does not count (`initial_sequence_id`).
         self._is_settled = initial_sequence_id is not None
 
     def registered(self, last_sequence_id: int) -> None:
-        """The broker names the last id that it stored, -1 for none; it counts the first time."""
+        """Take the last id that the broker stored, -1 for none; only the first call counts."""
         if not self._is_settled and last_sequence_id >= self.next_id:
             self.last_confirmed = self.last_given = last_sequence_id
             self.next_id = last_sequence_id + 1
         self._is_settled = True
 
     def reserve(self, sequence_id: int) -> None:
-        """A message with that id of its own waits in a batch."""
+        """A message with an id of its own was put into a batch: the id counts as given out."""
         self.last_given = max(self.last_given, sequence_id)
 
     def give(self, wanted: int | None = None) -> int:
-        """The id of the next message: its own where it has one."""
+        """The id of the next message; `wanted` is its own id, if it has one."""
         if wanted is None:
             wanted = self.next_id
             self.next_id = wanted + 1
@@ -65,5 +65,5 @@ class SequenceIds:
         return sequence_id is not None and sequence_id <= self.last_given
 
     def confirmed(self, sequence_id: int) -> None:
-        """The broker stored it."""
+        """The broker stored the message of this id."""
         self.last_confirmed = max(self.last_confirmed, sequence_id)

@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class TopicProducer(Producer):
-    """Owned by who created it, or by its PartitionedProducer."""
+    """Sends to one topic or partition. Owned by the application, or by a PartitionedProducer."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class TopicProducer(Producer):
         max_pending_messages: int | None = None,
         counters: ProducerCounters | None = None,
     ) -> None:
-        """Take in what is wanted; `open` or `start` comes next.
+        """Nothing is sent before `open` or `start`.
 
         Args:
-            context: The client.
-            topic: Full name, a partition's where it is one.
-            config: The options; those of the whole topic.
-            encoder: Of values; shared by all partitions.
-            partition_index: -1 for a topic of its own.
-            shared_name: The name that the broker gave to a sibling.
-            max_pending_messages: Instead of the one in `config`.
-            counters: Where to count; shared by all partitions.
+            context: The client's shared parts.
+            topic: Full name of the topic or partition.
+            config: The options of the producer of the whole topic.
+            encoder: Encodes values; shared by all partitions.
+            partition_index: -1 for a topic without partitions.
+            shared_name: The name that the broker gave to the first partition's producer.
+            max_pending_messages: Replaces the one in `config`; None does not.
+            counters: The statistics, if shared by all partitions.
         """
         self._context = context
         self._clock = context.clock
@@ -133,12 +133,11 @@ class TopicProducer(Producer):
             give_back=self._on_deferred_failed,
             on_empty=self._go_direct,
         )
-        # Whether messages go on at once: opened, and nothing is deferred.
+        # Whether messages go to the batcher at once: it is open, and none are deferred.
         self._is_direct = False
-        # Why nothing is accepted any more; None while it is.
+        # The error that sends raise once the producer has ended; None before.
         self._refusal: Exception | None = None
         self._opening: asyncio.Task[None] | None = None  # of `start`
-        self._closing: asyncio.Task[None] | None = None
 
     # --- opening -------------------------------------------------------------------------------
 
@@ -146,7 +145,7 @@ class TopicProducer(Producer):
         """Return when registered for the first time.
 
         Raises:
-            ServiceError, ClientError: It is not, and everything is let go.
+            ServiceError, ClientError: It could not be registered; the producer has ended.
         """
         try:
             encryptor = self._outbox.encryptor
@@ -174,7 +173,7 @@ class TopicProducer(Producer):
             await asyncio.wait([self._opening])
 
     def start(self) -> None:
-        """Begin to open; messages are accepted meanwhile, and fail if it does."""
+        """Begin to open; messages are accepted meanwhile, and fail if opening fails."""
         self._opening = self._tasks.spawn(self._start(), "open")
 
     async def _start(self) -> None:
@@ -207,7 +206,7 @@ class TopicProducer(Producer):
         ):
             return self.submit_nowait(plain_message(payload))
         permits = self._permits
-        if not permits.used:  # seldom enough to look
+        if not permits.used:  # seldom, while a check costs too much for each message
             self._check_loop()
         if permits.used >= permits.limit > 0 and not self._config.block_if_queue_full:
             raise self._queue_full()
@@ -235,7 +234,7 @@ class TopicProducer(Producer):
             type(content) is not bytes
             or not self._values.takes_bytes
             or self._interceptors
-            or permits.waiters_count
+            or permits.waiters_count  # they come first
             or permits.used >= permits.limit > 0
         ):
             return await self._send_and_wait(OutgoingMessage(content))
@@ -284,7 +283,7 @@ class TopicProducer(Producer):
         return result
 
     async def _wait_for_memory(self, size: int) -> None:
-        """With a permit in hand."""
+        """Reserve memory; the caller holds a permit, which is given back if this fails."""
         self._batcher.flush_soon()
         with OnFailure(partial(self._permits.give_back, 1)):
             await self._memory.reserve(size, self)
@@ -302,7 +301,9 @@ class TopicProducer(Producer):
         size = len(message.payload)
         if size > self._outbox.largest_payload:
             raise MessageTooBigError(
-                f"{self._topic}: {size} bytes, the broker takes {self._outbox.max_message_size}"
+                f"{self._topic}: {size} bytes, the broker's limit is "
+                f"{self._outbox.max_message_size}; larger messages need chunking_enabled, and a "
+                f"persistent topic"
             )
         return size + message.extra_bytes
 
@@ -321,6 +322,7 @@ class TopicProducer(Producer):
     def _accept(self, message: OutgoingMessage, size: int) -> SendResult:
         if self._is_direct and not self._values.needs_version(message):
             return self._batcher.post(message, size)
+        # Messages behind a deferred one have to wait, too, so that they stay in order.
         self._is_direct = False
         return self._deferred.add(message, size)
 
@@ -328,7 +330,7 @@ class TopicProducer(Producer):
         self.counters.send_failures += 1
         self._give_back(1, size)
 
-    # --- ending --------------------------------------------------------------------------------
+    # --- closing -------------------------------------------------------------------------------
 
     def _on_done(self, entries: Sequence[PendingEntry], is_stored: bool) -> None:  # noqa: FBT001 - a callback
         # Hot path: produce in `make bench-client`.
@@ -354,7 +356,7 @@ class TopicProducer(Producer):
         self._memory.release(size)
 
     def _on_failed(self, error: Exception) -> None:
-        """There will be no connection any more: everything ends."""
+        """The producer will not reconnect: all messages fail with this error."""
         if self._refusal is None:
             self._refusal = error
         self._is_direct = False
@@ -376,7 +378,7 @@ class TopicProducer(Producer):
         await self._deferred.drained()
         self._batcher.send_batches()
         entries = self._outbox.outstanding
-        for entry in reversed(entries):  # the last one is done last, as a rule
+        for entry in reversed(entries):  # usually one wait suffices: the last one is done last
             await entry.wait()
         for entry in entries:
             if entry.error is not None:
@@ -384,18 +386,10 @@ class TopicProducer(Producer):
 
     async def close(self) -> None:
         """As `Producer.close`."""
-        if self._closing is None:
-            if self._refusal is None:
-                self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
-            self._is_direct = False
-            try:
-                self._closing = self._context.tasks.spawn(self._close(), "close producer")
-            except RuntimeError:  # the client is closed: nobody is left to tell
-                self.abandon()
-                return
-            # The client may drop the task before its first step.
-            self._closing.add_done_callback(lambda _: self.abandon())
-        await asyncio.wait([self._closing])
+        if self._refusal is None:
+            self._refusal = AlreadyClosedError(f"{self._topic}: the producer is closed")
+        self._is_direct = False
+        await self._close_once(self._context.tasks, self._close)
 
     def abandon(self) -> None:
         """End at once, without waiting for anybody. May be called again."""
@@ -434,7 +428,7 @@ class TopicProducer(Producer):
             await self._session.connection.close()
             await self._tasks.close()
 
-    # --- what it is ----------------------------------------------------------------------------
+    # --- properties ----------------------------------------------------------------------------
 
     def topic(self) -> str:
         """As `Producer.topic`."""
@@ -457,11 +451,11 @@ class TopicProducer(Producer):
         return 0
 
     def pending_count(self) -> int:
-        """Messages that hold a permit."""
+        """The number of messages without receipt."""
         return self._permits.used
 
     def set_max_pending_messages(self, limit: int) -> None:
-        """Allow so many from now on; 0 for no limit."""
+        """Change the limit of messages without receipt; 0 for no limit."""
         self._permits.set_limit(limit)
 
     def statistics(self) -> ProducerStatistics:
@@ -470,7 +464,7 @@ class TopicProducer(Producer):
         return self.counters.peek(now, pending_queue_size=self._permits.used)
 
     def take_statistics(self, now: float) -> ProducerStatistics:
-        """The interval ends."""
+        """End the interval, and return its statistics; called by the client's reporter."""
         return self.counters.take(now, pending_queue_size=self._permits.used)
 
     def statistics_fields(self) -> dict[str, str]:
@@ -481,7 +475,7 @@ class TopicProducer(Producer):
 async def open_single(
     context: ClientContext, name: TopicName, config: ProducerConfig, values: ProducerSchema
 ) -> TopicProducer:
-    """The producer of a topic without partitions, or of a single one, open."""
+    """Create the producer of a topic without partitions, or of one partition, and open it."""
     producer = TopicProducer(context, str(name), config, values)
     await producer.open()
     context.register_child(producer)

@@ -1,4 +1,4 @@
-"""Decides whether a reader has reached the messages that were the last at some moment (pure).
+"""Decides whether a reader has reached the messages that were the last at a given time (pure).
 
 Topics may grow without end while one reads, so a table view catches up with the last messages that
 there were when it asked.
@@ -15,13 +15,13 @@ __all__ = ["CatchUp"]
 
 
 class CatchUp:
-    """The last messages of topics at one moment, until they have been read."""
+    """The last messages of topics at a given time, until they have been read."""
 
     __slots__ = ("_targets",)
 
     def __init__(self, last: Iterable[TopicMessageId], read: dict[str, MessageId]) -> None:
-        """Take the last message of each topic, and how far each was read before."""
-        # What is still to be reached. An entry id of -1 means an empty topic.
+        """`last` has each topic's last message, `read` the last one read so far of each topic."""
+        # Topics that were not read to their last message yet. An entry id of -1: an empty topic.
         self._targets: dict[str, MessageId] = {
             each.topic_name: each
             for each in last
@@ -30,11 +30,11 @@ class CatchUp:
 
     @property
     def is_done(self) -> bool:
-        """Whether all were reached."""
+        """Whether all topics were read to their last message."""
         return not self._targets
 
     def on_read(self, topic_name: str, message_id: MessageId) -> bool:
-        """A message was read; whether all are reached now."""
+        """Take note that a message was read; returns `is_done`."""
         target = self._targets.get(topic_name)
         if target is not None and _is_reached(target, message_id):
             del self._targets[topic_name]

@@ -21,6 +21,8 @@ from pulsar_py.client.messages.message import Message
 from pulsar_py.client.messages.option_checks import check_seek_target, own_members
 from pulsar_py.client.messages.topic_message_id import SeekTarget, TopicMessageId
 from pulsar_py.client.reading.reader_config import ReaderConfig
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import (
@@ -38,6 +40,8 @@ _NAME_LENGTH: Final = 10
 _NAME_LETTERS: Final = "0123456789abcdef"
 
 
+@blocks
+@lacks(absent_names.READER)
 class Reader:
     """Reads one topic, or all partitions of one. Made by `Client.create_reader`."""
 
@@ -60,7 +64,7 @@ class Reader:
         return self._consumer.topic()
 
     def topics(self) -> list[str]:
-        """Full names of all that is read, partitions one by one."""
+        """The full names of the topic, or of its partitions, that are read."""
         if isinstance(self._consumer, MultiTopicsConsumer):
             return self._consumer.topics()
         return [self._consumer.topic()]
@@ -70,7 +74,7 @@ class Reader:
         return self._consumer.subscription_name()
 
     def is_connected(self) -> bool:
-        """Whether the brokers know it now."""
+        """Whether it is registered with its brokers now; it reconnects by itself."""
         return self._consumer.is_connected()
 
     @property
@@ -107,24 +111,38 @@ class Reader:
         return message
 
     async def read_nowait(self) -> Message | None:
-        """The next message if there is one here, else None. Does not wait for messages."""
+        """The next queued message, None if there is none; does not wait for messages.
+
+        It is a coroutine because it acknowledges the message, as `read_next` does. On a reader with
+        a `reader_listener` it takes messages away from the listener.
+
+        Raises:
+            AlreadyClosedError: The reader is closed.
+        """
         message = self._consumer.receive_nowait()
         if message is not None:
             await self._consumer.acknowledge_cumulative(message)
         return message
 
     async def has_message_available(self) -> bool:
-        """Whether there is a message after the last one that was read."""
+        """Whether there is a message after the last one that was read.
+
+        Raises:
+            AlreadyClosedError: The reader is closed.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
+        """
         return await self._consumer.has_message_available()
 
     async def seek(self, target: SeekTarget) -> None:
-        """Go to earliest, latest, a message, or a publish time in milliseconds.
+        """Go to earliest, latest, a message, or a publish time in milliseconds since 1970.
 
-        With partitions: earliest, latest and times go for all; an id for its partition; a mapping
-        from full names, or a function of full names, as they say.
+        With partitions, earliest, latest and times apply to all of them, and a message id to its
+        own. A mapping from full names to ids, or a function of full names, moves those it names.
 
         Raises:
-            InvalidConfigurationError: It is something else.
+            InvalidConfigurationError: `target` is none of these.
+            OperationNotSupportedError: A mapping, and the topic has no partitions.
+            ServiceError, ClientError: It was not moved, or it is not known whether it was.
         """
         check_seek_target(target)
         if isinstance(self._consumer, MultiTopicsConsumer):
@@ -137,7 +155,10 @@ class Reader:
             await self._consumer.seek(target)
 
     async def get_last_message_ids(self) -> list[TopicMessageId]:
-        """The last message of the topic, or of each partition."""
+        """The last message of the topic, or of each partition.
+
+        Raises as `has_message_available`.
+        """
         if isinstance(self._consumer, MultiTopicsConsumer):
             return await self._consumer.get_last_message_ids()
         return [TopicMessageId.of(self.topic(), await self._consumer.get_last_message_id())]
@@ -185,7 +206,7 @@ class Reader:
 
 
 class _Listened:
-    """A reader as its listener's runner sees it: what failed is not asked for again."""
+    """A reader as a `ListenedConsumer`: a message whose listener failed is not delivered again."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -203,19 +224,19 @@ async def create_reader(
     start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     **options: Any,  # Any: the fields of ReaderConfig
 ) -> Reader:
-    """An open reader; see `Client.create_reader`.
+    """Create a reader, and open it; see `Client.create_reader`.
 
     Args:
         context: The client's shared parts.
         topic: A topic, one partition, or a partitioned topic.
         start_message_id: `MessageId.earliest`, `MessageId.latest`, or an id after which to begin
-            (at which, with `start_message_id_inclusive`). Of a partitioned topic an id of each
-            partition by its full name; partitions that are left out are read from the beginning.
-            None: a time says where, or latest.
+            (at which, with `start_message_id_inclusive`). For a partitioned topic, a mapping from
+            partitions' full names to ids; partitions that are left out are read from the
+            beginning. None: the time among the options, or latest.
         **options: The fields of `ReaderConfig`.
 
     Raises:
-        InvalidConfigurationError: Something was asked for wrongly.
+        InvalidConfigurationError: An argument or option is not valid.
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     context.check_usable()
@@ -257,7 +278,8 @@ def _start_of(
     partitions_count: int,
 ) -> MessageId | Mapping[str, MessageId]:
     if start is None:
-        # The broker applies a rollback to a start at the beginning only (ReaderBuilderImpl).
+        # A start by time is a rollback from now, which the broker applies only if the start is the
+        # beginning (ReaderBuilderImpl in Pulsar's Java client).
         by_rollback = config.start_message_from_rollback_duration_seconds > 0
         return EARLIEST_MESSAGE_ID if by_rollback else LATEST_MESSAGE_ID
     if config.is_start_by_time:

@@ -41,9 +41,9 @@ class ReaderConfig:
     reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None = None
     """Called with each message; `read_next` is not allowed then."""
     receiver_queue_size: int = 1000
-    """Messages asked for in advance; of all partitions together see the next."""
+    """Messages asked for in advance, of one topic or partition."""
     max_total_receiver_queue_size_across_partitions: int = 50_000
-    """The queues of all partitions together; each gets its part if that is less."""
+    """Limit of all partitions' queues together; each gets an equal share if less."""
     reader_name: str | None = None
     """The name in the broker's statistics; None for a generated name."""
     subscription_role_prefix: str | None = None
@@ -51,27 +51,29 @@ class ReaderConfig:
     is_read_compacted: bool = False
     """Read each key's last value only, where the topic is compacted."""
     crypto_key_reader: CryptoKeyReader | None = None
-    """Has the private keys that encrypted messages name."""
+    """Provides the private keys that encrypted messages name."""
     start_message_id_inclusive: bool = False
     """Whether starting at a message, or seeking to one, delivers that message."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL
     """What to do with a message that can't be decrypted."""
 
-    # What follows is the Java client's.
+    # The options below are not the official Python client's: they are Java's.
     subscription_name: str | None = None
-    """Instead of a generated name."""
+    """The subscription's name; None for a generated one."""
     key_hash_ranges: Sequence[tuple[int, int] | KeyHashRange] | None = None
     """Read only messages whose key's hash (`murmur3_32 % 65536`) lies in one; ends included."""
     start_message_from_rollback_duration_seconds: int = 0
-    """Begin with what was published so long ago, instead of at a message."""
+    """Begin with messages published so many seconds ago, instead of at a message; 0: don't."""
     start_message_from_timestamp_millis: int | None = None
-    """Begin with what was published at that time, milliseconds since 1970; our own."""
+    """Begin with messages published at that time, milliseconds since 1970; Pulsar's clients have
+    no such option."""
     max_pending_chunked_message: int = 10
-    """Chunked messages that may be incomplete at a time; 0: any number."""
+    """Limit of incomplete chunked messages held at a time; 0: no limit."""
     auto_ack_oldest_chunked_message_on_queue_full: bool = False
-    """Skip what is dropped beyond that limit; otherwise it is delivered again."""
+    """Whether messages dropped beyond that limit are skipped; if not, they are delivered again."""
     expire_time_of_incomplete_chunked_message_ms: int = 60_000
-    """After which chunks whose rest could have come and did not are acknowledged; 0: never."""
+    """Chunked messages that stay incomplete for so long are skipped; 0: never. Only time in which
+    the rest could have come counts."""
     interceptors: Sequence[ConsumerInterceptor] = ()
     """Called in this order with each message."""
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -82,10 +84,10 @@ class ReaderConfig:
     """Interval at which new partitions are looked for."""
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself; bounds are checked with the consumer's options.
+        """Refuse options that exclude each other; bounds are checked with the consumer's options.
 
         Raises:
-            InvalidConfigurationError: It names option and value.
+            InvalidConfigurationError: The message names option and value.
         """
         check_options(self)
         if self.start_message_from_rollback_duration_seconds and (
@@ -102,14 +104,14 @@ class ReaderConfig:
 
     @property
     def is_start_by_time(self) -> bool:
-        """Whether a time says where to begin."""
+        """Whether one of the options is a time to start at."""
         return (
             self.start_message_from_rollback_duration_seconds > 0
             or self.start_message_from_timestamp_millis is not None
         )
 
     def to_consumer_config(self) -> ConsumerConfig:
-        """The options of the consumer that a reader is made of."""
+        """The options of the reader's consumer."""
         policy = None
         if self.key_hash_ranges is not None:
             policy = ConsumerKeySharedPolicy(

@@ -22,6 +22,7 @@ from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.reading.catch_up import CatchUp
 from pulsar_py.client.reading.reader import Reader, create_reader
+from pulsar_py.client.shared.absent_names import blocks
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
@@ -33,31 +34,37 @@ __all__ = ["TableView", "TableViewListener", "create_table_view"]
 logger = logging.getLogger(__name__)
 
 TableViewListener = Callable[[str, Any], None]
-"""Called with a key and its new value, None when the key was deleted. Any: the schema decides."""
+"""Called with a key and its new value, None when the key was deleted. Any: the type of values
+depends on the schema."""
 
 _PATIENCE_MILLIS: Final = 1000
-"""Wait for an expected message before the broker is asked for its last one again."""
+"""Time to wait for an expected message before the broker is asked again whether there is one."""
 _READS_WITHOUT_BREAK: Final = 100
 
 
+@blocks
 class TableView(Mapping[str, Any]):  # Any: the schema decides
     """A mapping from keys to newest values. Made by `Client.create_table_view`."""
 
     def __init__(self, context: ClientContext, reader: Reader) -> None:
-        """Take over an open reader; `start` fills the view."""
+        """Own an open reader; `start` fills the view."""
         self._context = context
         self._reader = reader
         self._values: dict[str, Any] = {}  # Any: the schema decides
         self._listeners: list[TableViewListener] = []
-        # How far each topic or partition was read.
+        # The last message read of each topic or partition.
         self._read: dict[str, MessageId] = {}
-        # Whoever waits in `refresh`, and for what.
+        # Callers that wait in `refresh`, and the messages that they wait for.
         self._refreshes: dict[asyncio.Future[None], CatchUp] = {}
         self._tasks = TaskOwner(f"table view of {reader.topic()}")
         self._is_closed = False
 
     async def start(self) -> None:
-        """Read what the topic has now, then keep reading; on a failure nothing stays open."""
+        """Read what the topic has now, then keep reading; on an error the reader is closed.
+
+        Raises:
+            ServiceError, ClientError: The topic could not be read.
+        """
         async with OnFailureAwait(self.close):
             await self._read_existing()
         self._context.register_child(self)
@@ -79,7 +86,10 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return CatchUp(await self._reader.get_last_message_ids(), self._read)
 
     async def _read_or_give_up(self) -> Message | None:
-        """The next message; None if the remaining ones were deleted or compacted."""
+        """The next message; None if there are no more, though the last ones were not reached.
+
+        They may have been deleted, or left out by compaction, since the broker named them.
+        """
         while True:
             message = await self._reader.read_nowait()
             if message is not None:
@@ -131,7 +141,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             self._call(listener, key, value)
 
     def _call(self, listener: TableViewListener, key: str, value: Any) -> None:
-        # The application's code: the other listeners and the view itself go on.
+        # Application code may raise anything; the other listeners and the view have to go on.
         topic = self.topic()
         extra = {"topic": topic, "key": key}
         with ErrorsLogged(
@@ -139,7 +149,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         ):
             listener(key, value)
 
-    # --- what it holds -------------------------------------------------------------------------
+    # --- contents ------------------------------------------------------------------------------
 
     def topic(self) -> str:
         """The topic's full name."""
@@ -150,7 +160,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return self._values[key]
 
     def __iter__(self) -> Iterator[str]:
-        """The keys. Don't await while you iterate: take `list(view)` for that."""
+        """The keys. The view may change while you await: iterate over `list(view)` if you do."""
         return iter(self._values)
 
     def __len__(self) -> int:
@@ -158,16 +168,16 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         return len(self._values)
 
     def for_each(self, callback: TableViewListener) -> None:
-        """Call with each key and its value."""
+        """Call `callback` with each key and its value."""
         for key, value in list(self._values.items()):
             callback(key, value)
 
     def listen(self, callback: TableViewListener) -> None:
-        """Call with each change from now on; what it raises is logged."""
+        """Call `callback` with each change from now on; an error that it raises is logged."""
         self._listeners.append(callback)
 
     def for_each_and_listen(self, callback: TableViewListener) -> None:
-        """Call with each key and its value, then with each change; nothing falls between."""
+        """Call `callback` with each key and its value, then with each change; none is missed."""
         self.for_each(callback)
         self.listen(callback)
 
@@ -176,7 +186,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
 
         Raises:
             AlreadyClosedError: The view is, or was, closed.
-            ServiceError, ClientError: The broker could not be asked how far the topic goes.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
         """
         self._check_open()
         missing = await self._missing()
@@ -189,11 +199,11 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
                 await asyncio.wait([waiter], timeout=_PATIENCE_MILLIS / 1000)
                 self._check_open()
                 if not await self._reader.has_message_available():
-                    return  # the last ones are gone, or compacted
+                    return  # the expected messages were deleted, or compacted away
         finally:
             del self._refreshes[waiter]
 
-    # --- life ----------------------------------------------------------------------------------
+    # --- closing -------------------------------------------------------------------------------
 
     def _check_open(self) -> None:
         self._context.check_usable()
@@ -203,10 +213,10 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
     def _end_refreshes(self) -> None:
         for waiter in self._refreshes:
             if not waiter.done():
-                waiter.set_result(None)  # `refresh` finds out why
+                waiter.set_result(None)  # `refresh` raises AlreadyClosedError then
 
     async def close(self) -> None:
-        """Keep it fresh no more; what it holds stays. May be called again."""
+        """Stop updating the view; its contents stay readable. May be called again."""
         self._end()
         try:
             await self._tasks.close()
@@ -214,7 +224,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             await self._reader.close()
 
     def abandon(self) -> None:
-        """As `close`, at once, without waiting for anybody."""
+        """As `close`, without waiting for the broker."""
         self._end()
         self._tasks.abandon()
         self._reader.abandon()
@@ -240,7 +250,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
     def __repr__(self) -> str:
         return f"TableView({self.topic()}, {len(self._values)} keys)"
 
-    __hash__ = object.__hash__  # of the view, not of what it holds
+    __hash__ = object.__hash__  # by identity: the contents change
 
 
 async def create_table_view(
@@ -252,18 +262,18 @@ async def create_table_view(
     is_read_compacted: bool | None = None,
     **options: Any,  # Any: more fields of ReaderConfig
 ) -> TableView:
-    """A table view that holds all that the topic held when it was asked for.
+    """Create a table view; returns when it holds all that the topic held when this was called.
 
     Args:
         context: The client's shared parts.
         topic: A topic, partitioned or not.
-        subscription_name: What the broker's statistics call its place; None: generated.
-        schema: Of the values; None reads bytes.
-        is_read_compacted: Read the compacted form first; None: of persistent topics.
-        **options: Of its reader: `crypto_key_reader`, `auto_update_partitions_interval_seconds`.
+        subscription_name: The reader's subscription in the broker's statistics; None: generated.
+        schema: Decodes values; None for bytes.
+        is_read_compacted: Whether to read the compacted topic; None: if it is persistent.
+        **options: Reader options: `crypto_key_reader`, `auto_update_partitions_interval_seconds`.
 
     Raises:
-        InvalidConfigurationError: Something was asked for wrongly.
+        InvalidConfigurationError: An argument or option is not valid.
         ServiceError, ClientError: It could not be opened within the operation timeout.
     """
     if is_read_compacted is None:

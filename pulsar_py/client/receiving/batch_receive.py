@@ -19,14 +19,14 @@ __all__ = ["BatchCollector", "ConsumerBatchReceivePolicy"]
 
 @dataclass(frozen=True, slots=True)
 class ConsumerBatchReceivePolicy:
-    """Limits of one `batch_receive`; what is not above 0 does not limit, but one limit must be."""
+    """Limits of one `batch_receive`: a limit of 0 or less is none; at least one must be above 0."""
 
     max_num_message: int = -1
-    """So many messages at most."""
+    """Most messages of a batch."""
     max_num_bytes: int = 10 * 1024 * 1024
-    """So many bytes of payloads at most; a larger message comes alone."""
+    """Most bytes of payloads of a batch; a larger message comes alone."""
     timeout_ms: int = 100
-    """The longest wait, in milliseconds."""
+    """The longest wait in milliseconds, after which messages that came are returned."""
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -43,7 +43,7 @@ class ConsumerBatchReceivePolicy:
 
 
 class BatchCollector:
-    """The messages of one `batch_receive` in the making."""
+    """The messages collected for one `batch_receive`."""
 
     __slots__ = ("_bytes_left", "_count_left", "_policy", "messages")
 
@@ -52,7 +52,7 @@ class BatchCollector:
         self.clear()
 
     def clear(self) -> None:
-        """Begin anew: the messages so far were taken away."""
+        """Forget the collected messages: they were delivered, or returned to their queue."""
         policy = self._policy
         self.messages: list[Message] = []
         # None: no such limit.
@@ -73,7 +73,7 @@ class BatchCollector:
         return self._bytes_left is None or message.size() <= self._bytes_left
 
     def add(self, message: Message) -> None:
-        """Take a message that there is room for."""
+        """Add a message that `has_room_for`."""
         self.messages.append(message)
         if self._count_left is not None:
             self._count_left -= 1

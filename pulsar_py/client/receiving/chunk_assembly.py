@@ -35,7 +35,7 @@ from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 __all__ = ["MAX_CHUNKED_MESSAGE_BYTES", "Chunk", "ChunkAssembly", "ChunkListener", "ChunkOutcome"]
 
 ChunkListener: TypeAlias = Callable[[EntryKey, MessageMetadata, bool], None]
-"""Told of each chunk: its entry, its metadata, and whether the chunks before it are here."""
+"""Called with each chunk's entry and metadata, and whether the chunks before it are here."""
 
 _REMEMBERED_COUNT: Final = 1_000
 
@@ -45,7 +45,7 @@ MAX_CHUNKED_MESSAGE_BYTES: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One chunk as it came, decrypted."""
+    """One chunk, decrypted."""
 
     key: EntryKey
     metadata: MessageMetadata
@@ -62,15 +62,15 @@ class ChunkOutcome:
     """Its entries, in order."""
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
-    """Entries of messages that gave way, to ask the broker for again."""
+    """Entries of dropped messages, to ask the broker for again."""
     held: list[EntryKey] = field(default_factory=list)
-    """Entries without a beginning, of no use unless that comes, too."""
+    """Entries whose message's beginning is missing: of no use unless that comes, too."""
     problem: str | None = None
-    """Why the message of `chunk_ids` can't be put together: names both values."""
+    """Why the message of `chunk_ids` can't be put together; names announced and actual sizes."""
 
 
 class _Buffer:
-    """A message that is not complete."""
+    """The chunks of a message that is not complete."""
 
     __slots__ = ("chunks_count", "keys", "opened_at", "pieces", "received_bytes", "total_bytes")
 
@@ -94,22 +94,23 @@ class ChunkAssembly:
         is_oldest_acknowledged: bool = False,
         listener: ChunkListener | None = None,
     ) -> None:
-        """`max_pending` 0: any number; `expire_seconds` 0: never.
+        """`max_pending` 0 means no limit, `expire_seconds` 0 never.
 
-        A `listener` is left alone with chunks whose beginning is not here: they are neither
+        With a `listener`, chunks whose beginning is missing are left to it: they are neither
         acknowledged nor asked for again.
         """
         self._max_pending = max_pending
         self._expire_seconds = expire_seconds
         self._is_oldest_acknowledged = is_oldest_acknowledged
         self._listener = listener
-        # By the uuid; in the order in which they were opened.
+        # uuid -> buffer, in the order in which they were opened.
         self._buffers: dict[str, _Buffer] = {}
-        # Chunks without a buffer, and since when: those here, and those that should come again.
+        # Chunks without a buffer -> the time since which they wait: received ones, and those that
+        # were received before `clear` and should come again.
         self._orphans: dict[EntryKey, float] = {}
         self._former_orphans: dict[EntryKey, float] = {}
-        # By uuid, what was dropped and asked for again and has not begun anew; and what lost chunks
-        # once, which is asked for again only that time.
+        # uuids of messages that were dropped and asked for again, and whose chunk 0 has not come
+        # since; and of messages with a gap, which are asked for again only once.
         self._asked: OrderedDict[str, None] = OrderedDict()
         self._gapped: OrderedDict[str, None] = OrderedDict()
 
@@ -122,7 +123,7 @@ class ChunkAssembly:
         return sum(each.received_bytes for each in self._buffers.values())
 
     def add(self, chunk: Chunk, now: float) -> ChunkOutcome:
-        """Take one chunk; where the chunks are not as announced, their buffer is gone."""
+        """Take one chunk; if the chunks don't fit their announced sizes, the message is dropped."""
         outcome = ChunkOutcome()
         uuid, chunk_id = chunk.metadata.uuid, chunk.metadata.chunk_id
         if chunk_id == 0:
@@ -162,7 +163,7 @@ class ChunkAssembly:
     def _refuse(
         self, chunk: Chunk, buffer: _Buffer | None, now: float, outcome: ChunkOutcome
     ) -> None:
-        """A chunk that is not the next one."""
+        """Handle a chunk that is not the next one of its message."""
         metadata = chunk.metadata
         if buffer is not None and metadata.chunk_id < len(buffer.pieces):
             if chunk.key not in buffer.keys:
@@ -182,7 +183,7 @@ class ChunkAssembly:
         outcome.held += keys
 
     def _drop(self, uuid: str, outcome: ChunkOutcome) -> None:
-        """The oldest gives way."""
+        """Drop the oldest buffer, to make room for a new message."""
         keys = self._buffers.pop(uuid).keys
         if self._is_oldest_acknowledged:
             outcome.to_acknowledge += keys
@@ -203,7 +204,7 @@ class ChunkAssembly:
         return min(since) + self._expire_seconds if since else None
 
     def expire(self, now: float) -> ChunkOutcome:
-        """Acknowledge what is too old (removeExpireIncompleteChunkedMessages)."""
+        """Give up messages that are too old (removeExpireIncompleteChunkedMessages)."""
         outcome = ChunkOutcome()
         if not self._expire_seconds:
             return outcome
@@ -218,13 +219,13 @@ class ChunkAssembly:
         return outcome
 
     def wait_anew(self, now: float) -> None:
-        """Nothing could come for a while: the time until the expiry begins now."""
+        """Restart all times until expiry: no chunks could come for a while."""
         for buffer in self._buffers.values():
             buffer.opened_at = now
         self._orphans = dict.fromkeys(self._orphans, now)
 
     def clear(self) -> None:
-        """Forget all buffers: their chunks come again."""
+        """Forget all buffers: their chunks are delivered again."""
         self._buffers.clear()
         self._asked.clear()
         self._former_orphans, self._orphans = self._orphans, {}

@@ -17,7 +17,7 @@ from pulsar_py.client.receiving.chunk_assembly import ChunkAssembly, ChunkOutcom
 __all__ = ["CHUNK_CHECK_SECONDS", "ChunkExpiry"]
 
 CHUNK_CHECK_SECONDS: Final = 1.0
-"""How soon to look again whether entries that came before an expiry are decoded."""
+"""Interval of checks whether entries that came before an expiry have been decoded."""
 
 
 class ChunkExpiry:
@@ -25,13 +25,13 @@ class ChunkExpiry:
 
     def __init__(self, chunks: ChunkAssembly) -> None:
         self._chunks = chunks
-        # The expiry that is due: since when, and the entries that have to be decoded before.
+        # The expiry that is due: its time, and the last entry that has to be decoded before it.
         self._due: tuple[float, list[object]] | None = None
-        # Whether the broker could send nothing when chunks should have expired.
+        # Whether the broker could send nothing at the last check.
         self._was_cut_off = False
 
     def clear(self) -> None:
-        """The chunks were forgotten."""
+        """Forget the state: the chunks were forgotten."""
         self._due = None
         self._was_cut_off = False
 
@@ -40,8 +40,8 @@ class ChunkExpiry:
     ) -> tuple[ChunkOutcome, float | None]:
         """The messages that expire now, and when to look again.
 
-        `waiting` are entries that are here and not decoded, `can_come` tells whether the broker
-        could send one.
+        `waiting` are received entries that are not decoded; `can_come` is whether the broker could
+        send one now.
         """
         expires_at = self._chunks.next_expiry()
         if self._due is None and (expires_at is None or expires_at > now):

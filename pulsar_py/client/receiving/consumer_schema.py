@@ -26,13 +26,13 @@ class ConsumerSchema:
         """`schema` None: values are bytes. Any: a Schema of any value type.
 
         Raises:
-            InvalidConfigurationError: It is something else.
+            InvalidConfigurationError: It is neither None nor a Schema.
         """
         self._wire: WireSchema | None = None
         self._reader: SchemaReader | None = None
-        # Reads values; None: they are the payload.
+        # Decodes values; None: values are the payloads.
         self.decoder: ValueDecoder | None = None
-        # Tells whether a version has to be fetched first; None: none ever has.
+        # Returns whether a version has to be fetched first; None: none ever has.
         self.is_version_missing: Callable[[bytes], bool] | None = None
         if schema is not None:
             self._use(context, topic, schema)
@@ -55,14 +55,14 @@ class ConsumerSchema:
             self.is_version_missing = self._reader.is_missing
 
     def to_wire(self) -> WireSchema | None:
-        """As SUBSCRIBE carries it; None for bytes, and where the broker is not to check it."""
+        """The schema for SUBSCRIBE; None for bytes, and for schemas that brokers do not check."""
         return self._wire
 
     async def load(self, version: bytes) -> None:
         """Fetch that version of the topic's schema.
 
         Raises:
-            ServiceError, ClientError: It can't be had now.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
         """
         if self._reader is not None:
             await self._reader.load(version)

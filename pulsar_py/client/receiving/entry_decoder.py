@@ -62,12 +62,12 @@ NOT_BATCHED: Final = -1
 
 _SIZE: Final = Struct(">I")
 _MIN_MESSAGE_BYTES: Final = 6
-"""A message of a batch has at least its size, and the size of its payload."""
+"""The least bytes of a message in a batch: the size of its metadata, and `payload_size`."""
 _MAX_COMPACTED_BATCH: Final = 1_000_000
-"""Messages that a batch may have had before it was compacted; a set is made of them."""
+"""Most messages that a batch may have had before compaction: their bits make one integer."""
 MAX_INFLATED_BYTES: Final = 1 << 30
-"""Limit for the inflated size of an entry. `maxMessageSize` bounds what a broker stores, which is
-compressed: a producer's text of ten times as much is sound."""
+"""Limit for the decompressed size of an entry. `maxMessageSize` is no such limit: it bounds the
+compressed size, and ten times as much text may be valid."""
 _START_SIZE: Final = CHECKSUM_AND_SIZE.size
 _unpack_start = CHECKSUM_AND_SIZE.unpack_from
 _WRONG: Final = ChecksumStatus.WRONG
@@ -75,7 +75,7 @@ _WRONG: Final = ChecksumStatus.WRONG
 _CHEAP_TO_COPY: Final = 4096
 """A copy of fewer bytes costs less than a memoryview."""
 _LIKENESS_MISSES: Final = 4
-"""Messages unlike the one before, after which a batch is not worth the look."""
+"""After so many messages that differ from the one before, comparing the rest is not worth it."""
 _MAX_HEAD: Final = 16
 """Bytes at the beginning of a message that hold all of `_likeness`."""
 _PAYLOAD_SIZE_TAG: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3
@@ -87,12 +87,12 @@ _parse_single = SingleMessageMetadata.FromString
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why an entry can't be used."""
+    """The reason why an entry can't be used."""
 
     validation_error: CommandAck.ValidationError.ValueType
     text: str
     messages_count: int = 1
-    """The permits it took, as far as that is known."""
+    """The permits that it took, as far as known."""
 
 
 class ParsedEntry:
@@ -123,18 +123,18 @@ class ParsedEntry:
         self.data = data
         self.key = key
         self.metadata = metadata
-        # Where in `data` the payload begins.
+        # The offset in `data` at which the payload begins.
         self.payload_start = payload_start
         self.broker_metadata = broker_metadata
         self.is_batch = metadata.HasField("num_messages_in_batch")
-        # Whether the payload is one message as it came.
+        # Whether the payload is one message that needs neither decrypting nor decompressing.
         self.is_plain = not (
             self.is_batch
             or metadata.compression
             or metadata.num_chunks_from_msg
             or metadata.encryption_keys
         )
-        # Messages before any are left out.
+        # The number of messages, before any are left out.
         self.messages_count = metadata.num_messages_in_batch if self.is_batch else 1
 
     @property
@@ -144,19 +144,19 @@ class ParsedEntry:
 
     @property
     def payload_view(self) -> memoryview:
-        """The payload as it came, where it lies."""
+        """The payload as it came, without copying it."""
         return memoryview(self.data)[self.payload_start :]
 
 
 def parse(
     command: CommandMessage, data: EntryBytes, key: EntryKey, topic: str
 ) -> ParsedEntry | Problem:
-    """Check an entry and read its metadata."""
+    """Check an entry's checksum and limits, and read its metadata."""
     # Hot path: consume in `make bench-client`, unbatched.
     broker_metadata = None
     try:
         magic, checksum, size = _unpack_start(data) if len(data) >= _START_SIZE else (0, 0, 0)
-        if magic == CHECKSUM_MAGIC_NUMBER:  # as nearly every entry begins
+        if magic == CHECKSUM_MAGIC_NUMBER:  # nearly all entries begin with it
             whole = data if len(data) < _CHEAP_TO_COPY else memoryview(data)
             covered = whole[CHECKSUM_BLOCK_SIZE:]
             if crc32c(covered) != checksum:
@@ -171,7 +171,8 @@ def parse(
             start, end = metadata_bounds(data)
             metadata = _parse_metadata(bytes(data[start:end]))
             broker_metadata = parse_broker_entry_metadata(data)
-        # Asking costs 0.25 us, and clients that set a time set the other two required fields.
+        # `IsInitialized` would cost 0.25 us more; clients that set a publish time set the other two
+        # required fields.
         if not metadata.publish_time and not metadata.IsInitialized():
             return _undecodable(topic, key, "the metadata lack a required field")
     except (PayloadError, DecodeError) as error:
@@ -221,7 +222,7 @@ def inflate(
 
 
 def check_batch_size(parsed: ParsedEntry, body_bytes: int, topic: str) -> Problem | None:
-    """Whether a batch's body can hold the messages that its metadata tell of; before they count."""
+    """Check that a batch's body can hold as many messages as its metadata names; None if so."""
     count = parsed.messages_count
     kept = list(parsed.metadata.compacted_batch_indexes)
     limit = _MAX_COMPACTED_BATCH if kept else body_bytes // _MIN_MESSAGE_BYTES
@@ -237,16 +238,17 @@ def check_batch_size(parsed: ParsedEntry, body_bytes: int, topic: str) -> Proble
 def messages_of(
     entry: ReceivedEntry, body: EntryBytes, start: int, wanted_bits: int
 ) -> list[Message] | Problem:
-    """The messages of a batch whose bits are set; the entry's `unacked_bits` become just those.
+    """The messages of a batch whose bits are set; they become the entry's `unacked_bits`.
 
     Args:
-        entry: Whose messages they are.
-        body: The batch from `start` on, decrypted and uncompressed.
-        start: Where it begins.
+        entry: The entry of the batch.
+        body: Holds the batch from `start` on, decrypted and decompressed.
+        start: The offset at which the batch begins.
         wanted_bits: Bit i is set where message i is wanted.
     """
-    # Hot path: consume in `make bench-client`. Messages that are not parsed before somebody asks:
-    # 0.4 us each where all have the same sizes, 0.7 instead of 0.9 us where some in a row have.
+    # Hot path: consume in `make bench-client`. Metadata is parsed only when an accessor needs it:
+    # a message costs 0.4 us if all have the same sizes, and 0.7 instead of 0.9 us if some in a row
+    # have.
     messages = _same_sized(entry, body, start)
     if messages is None:
         return _any_sized(entry, bytes(body), start, wanted_bits)
@@ -257,7 +259,7 @@ def messages_of(
 
 
 def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Message] | None:
-    """All messages of a batch that have the same sizes; None where that does not show."""
+    """All messages of a batch whose messages have the same sizes; None if that is not certain."""
     count = entry.batch_size
     step, odd = divmod(len(body) - start, count)
     if odd or entry.metadata.compacted_batch_indexes:
@@ -270,14 +272,14 @@ def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Mess
             return None
         first = _parse_single(bytes(body[start + 4 : start + 4 + metadata_size]))
     except (DecodeError, IndexError, struct.error):
-        return None  # who reads it message by message finds out what is wrong
+        return None  # `_any_sized` reports what is wrong
     if first.payload_size < 0 or 4 + metadata_size + first.payload_size != step:
         return None
     for offset, byte in enumerate(likeness):
         if body[start + offset :: step] != bytes((byte,)) * count:
             return None
     rows = Struct(f"4x{metadata_size}s{first.payload_size}s").iter_unpack(memoryview(body)[start:])
-    # Without `__init__`, whose call would cost as much as all the rest.
+    # Without `__init__`: the call would cost as much as all the rest.
     new = object.__new__
     messages: list[Message] = []
     add = messages.append
@@ -320,7 +322,7 @@ def _any_sized(
                     misses_left -= 1
                     likeness = _likeness(body, position, metadata_size)
                 else:
-                    likeness = None  # the sizes at hand are not those that it stands for
+                    likeness = None  # it stands for the sizes of the message before
                 if single.compacted_out:
                     wanted_bits &= ~(1 << index)
             end = split + payload_size
@@ -345,10 +347,10 @@ def _any_sized(
 
 
 def _likeness(body: bytes, position: int, metadata_size: int) -> bytes | None:
-    """How a message begins that has the same sizes as this one; None where that does not show.
+    """The first bytes of messages that have the same sizes as this one; None if none are certain.
 
-    That is the size, `payload_size` as the first field, and the tag of the next one, which must
-    come after `compacted_out`: serializers write fields in the order of their numbers.
+    They are the metadata's size, `payload_size` as the first field, and the tag of the next field,
+    which must come after `compacted_out`: serializers write fields in the order of their numbers.
     """
     start = position + 4
     if body[start] != _PAYLOAD_SIZE_TAG:

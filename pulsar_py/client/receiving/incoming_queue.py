@@ -5,6 +5,8 @@ that a full queue holds each byte once. `fill` decodes until there is a message,
 effects what else has to be done: permits of messages that were left out, entries to acknowledge, to
 ask for again, or to report as unusable. Where the first entry needs something that takes time (a
 key, a schema of an older version) `fill` says what in `needs`, and stays there until `prepared`.
+Where entries name versions of a schema, `push` looks for one that is missing, so that it can be
+fetched before anybody asks for the message; such an entry is parsed then, and not again.
 
 Messages are left out, by their bits, that the broker says are acknowledged, that are acknowledged
 here already (`ack_grouping`), and that are before the start (`start_position`). The last count as
@@ -52,26 +54,26 @@ if TYPE_CHECKING:
 __all__ = ["Effects", "IncomingQueue", "Needs", "ProblemListener", "entry_messages_count"]
 
 ProblemListener: TypeAlias = Callable[[EntryKey, str], None]
-"""Told of each entry that is left out because it can't be used: which, and why."""
+"""Called with each entry that is left out because it can't be used, and the reason."""
 
 
 @dataclass(slots=True)
 class Effects:
-    """Effects of decoding beside messages; a new object each time they are taken."""
+    """What the caller of `fill` has to do besides delivering messages; taken as a whole."""
 
     dropped_count: int = 0
     """Messages that took permits and will not be handed out."""
     problems: list[tuple[EntryKey, Problem]] = field(default_factory=list)
     to_acknowledge: list[EntryKey] = field(default_factory=list)
     to_redeliver: list[EntryKey] = field(default_factory=list)
-    """Chunks whose buffer gave way: worth asking for again."""
+    """Chunks whose buffer was dropped for a newer one: worth asking for again."""
     held: list[EntryKey] = field(default_factory=list)
-    """Entries of no use now: chunks without a first one, and what could not be decrypted."""
+    """Entries that can't be used now: chunks without the first one, undecryptable entries."""
     has_chunks: bool = False
     """Whether chunks came, so that their expiry has to be watched."""
 
     def take_outcome(self, outcome: ChunkOutcome) -> None:
-        """Add what the chunk assembly wants done."""
+        """Add the entries of a chunk assembly's outcome."""
         self.to_acknowledge += outcome.to_acknowledge
         self.to_redeliver += outcome.to_redeliver
         self.held += outcome.held
@@ -85,7 +87,7 @@ class Needs:
     schema_version: bytes | None = None
     """A version of the topic's schema that is not known yet."""
     is_key_needed: bool = False
-    """Whether its data key has to be learned."""
+    """Whether its data key has to be unwrapped first."""
 
 
 class IncomingQueue:
@@ -106,10 +108,11 @@ class IncomingQueue:
         problem_listener: ProblemListener | None = None,
         max_inflated_bytes: int = MAX_INFLATED_BYTES,
     ) -> None:
-        """`is_version_missing` tells whether a schema version has to be fetched before.
+        """`is_version_missing` returns whether a schema version has to be fetched first.
 
-        With `keeps_batches` a whole batch that can be one goes to `batches`. `problem_listener` is
-        called with each entry that can't be used. `max_inflated_bytes` bounds an entry.
+        With `keeps_batches` batches go to `batches` as a whole where possible. `problem_listener`
+        is called with each entry that can't be used. `max_inflated_bytes` bounds the decompressed
+        size of an entry.
         """
         self.topic: Final = topic
         self._tracker = tracker
@@ -129,29 +132,37 @@ class IncomingQueue:
         self.batches: deque[ReceivedBatch] = deque()
         # The last entry that was decoded since the last `clear`.
         self._decoded_key: EntryKey = EARLIEST
-        # What came after them.
-        self._entries: deque[tuple[CommandMessage, EntryBytes]] = deque()
-        # None while there is nothing to do; callers of `fill` take it.
+        # Entries as they came, which follow the decoded ones; parsed already where schema versions
+        # are looked for.
+        self._entries: deque[tuple[CommandMessage, EntryBytes, ParsedEntry | Problem | None]]
+        self._entries = deque()
+        # What callers of `fill` have to do; None while there is nothing.
         self.effects: Effects | None = None
-        # The first entry waits for this; it has left `_entries` then.
+        # What the first entry waits for; that entry is not in `_entries` any more.
         self.needs: Needs | None = None
-        # Whether somebody gets it already.
+        # Whether the key or schema of `needs` is being loaded.
         self.is_preparing = False
-        # Where the consumer begins; None: with whatever comes.
+        # The position at which the consumer starts; None: with the first entry that comes.
         self.start: StartPosition | None = None
-        # Messages that were made, and their bytes (in batches with their metadata); statistics.
+        # For statistics: messages decoded, and their bytes (in batches with their own metadata).
         self.decoded_count = 0
         self.decoded_bytes = 0
         # Permits that the decoded entries took.
         self.permits_used = 0
 
-    def push(self, command: CommandMessage, data: EntryBytes) -> None:
-        """Take in an entry."""
-        self._entries.append((command, data))
+    def push(self, command: CommandMessage, data: EntryBytes) -> bytes | None:
+        """Take in an entry; returns the schema version that has to be fetched for it, else None."""
+        # Hot path: consume in `make bench-client`; once an entry.
+        if self._is_version_missing is None:
+            self._entries.append((command, data, None))
+            return None
+        parsed = parse(command, data, _key_of(command), self.topic)
+        self._entries.append((command, data, parsed))
+        return None if isinstance(parsed, Problem) else self._missing_version(parsed)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing at all."""
+        """Whether it has neither messages nor entries."""
         return not self.ready and not self.batches and not self._entries and self.needs is None
 
     def messages_count(self) -> int:
@@ -161,11 +172,11 @@ class IncomingQueue:
             len(self.ready)
             + sum(map(len, self.batches))
             + waiting
-            + sum(entry_messages_count(*each) for each in self._entries)
+            + sum(entry_messages_count(command, data) for command, data, _ in self._entries)
         )
 
     def clear(self) -> int:
-        """Throw everything away, chunks too; how many messages that were."""
+        """Drop everything, chunks too; returns the number of messages that took permits."""
         count = self.messages_count()
         self.ready.clear()
         self.batches.clear()
@@ -189,14 +200,15 @@ class IncomingQueue:
         return effects
 
     def fill(self, now: float) -> bool:
-        """Decode until there is a message; False if there is none, or one needs something."""
+        """Decode until there is a message; False if there is none, or `needs` has to be loaded."""
         # Hot path: consume in `make bench-client`, unbatched.
         while not self.ready and not self.batches:
             if self.needs is not None or not self._entries:
                 return False
-            command, data = self._entries.popleft()
+            command, data, parsed = self._entries.popleft()
             key = _key_of(command)
-            parsed = parse(command, data, key, self.topic)
+            if parsed is None:
+                parsed = parse(command, data, key, self.topic)
             if isinstance(parsed, Problem):
                 self.permits_used += 1
                 self._report(key, parsed)
@@ -218,14 +230,16 @@ class IncomingQueue:
             and self._decryptor is not None
             and not self._decryptor.knows_key(metadata)
         )
-        version = None
-        if self._is_version_missing is not None and metadata.HasField("schema_version"):
-            version = metadata.schema_version
-            if not self._is_version_missing(version):
-                version = None
+        version = self._missing_version(parsed)
         if version is None and not is_key_needed:
             return None
         return Needs(parsed, version, is_key_needed)
+
+    def _missing_version(self, parsed: ParsedEntry) -> bytes | None:
+        if self._is_version_missing is None or not parsed.metadata.HasField("schema_version"):
+            return None
+        version = parsed.metadata.schema_version
+        return version if self._is_version_missing(version) else None
 
     def prepared(self, now: float) -> None:
         """The key or schema of `needs` was loaded, or can't be: decode the entry without it."""
@@ -237,9 +251,9 @@ class IncomingQueue:
 
     @property
     def passed_key(self) -> EntryKey:
-        """The last entry that came since `clear` and has nothing here, nor has any before it.
+        """The last entry up to which nothing is queued, of those that came since `clear`.
 
-        It may be one that does not exist, before the first entry that has something here.
+        The entry may not exist: it is the id before that of the first queued entry.
         """
         if not self.ready and not self.batches:
             return self._decoded_key
@@ -249,11 +263,11 @@ class IncomingQueue:
 
     @property
     def is_begun(self) -> bool:
-        """Whether anything came since `clear`."""
+        """Whether any entry came since `clear`."""
         return self._decoded_key != EARLIEST or not self.is_empty
 
     def head_key(self) -> EntryKey | None:
-        """The entry in which the first message here begins, None if there is nothing."""
+        """The entry in which the first queued message begins, None if the queue is empty."""
         chunk = self.first_chunk_key()
         head: EntryKey | None = None
         if self.ready:
@@ -267,7 +281,7 @@ class IncomingQueue:
         return min((each for each in (chunk, head) if each is not None), default=None)
 
     def first_chunk_key(self) -> EntryKey | None:
-        """The first chunk of all messages in chunks that are here, whole or not; None without."""
+        """The oldest first chunk of queued chunked messages, complete or not; None for none."""
         whole = (each.entry.chunk_ids[0] for each in self.ready if each.entry.chunk_ids)
         return min((*whole, *self._chunks.first_keys()), default=None)
 
@@ -300,7 +314,7 @@ class IncomingQueue:
             self._open(parsed, payload, context, ())
 
     def _decrypt(self, parsed: ParsedEntry) -> tuple[bytes | None, EncryptionContext | None]:
-        """The payload, None if it may not be delivered; encrypted with CONSUME."""
+        """The decrypted payload, or with CONSUME the encrypted one; None: not to be delivered."""
         from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
 
         try:
@@ -327,7 +341,7 @@ class IncomingQueue:
                     key, Problem(CommandAck.DecryptionError, text, self._permits_of(parsed))
                 )
             case _:
-                # Held: neither delivered nor acknowledged, and its permits stay with it.
+                # FAIL: neither delivered nor acknowledged, and its permits are not given back.
                 self._effects.held.append(key)
                 self._tell_problem(key, text)
         return None, None
@@ -341,7 +355,7 @@ class IncomingQueue:
     def _deliver_encrypted(
         self, parsed: ParsedEntry, payload: bytes, context: EncryptionContext
     ) -> None:
-        """As one message, whatever it holds."""
+        """Deliver an encrypted entry as one message, even if it is a batch."""
         entry = self._entry(parsed, 0, 1, context, ())
         self._effects.dropped_count += self._permits_of(parsed) - 1
         self._put([Message(entry, NOT_BATCHED, None, payload)], len(payload))
@@ -366,7 +380,9 @@ class IncomingQueue:
             self._effects.problems += [(key, problem) for key in outcome.chunk_ids]
             self._tell_problem(parsed.key, text)
         if outcome.payload is not None:
-            self._effects.dropped_count -= 1  # the last chunk's permit is the message's
+            self._effects.dropped_count -= (
+                1  # the last chunk's permit is given back with the message
+            )
             self._open(parsed, outcome.payload, context, outcome.chunk_ids)
 
     def _open(
@@ -376,7 +392,7 @@ class IncomingQueue:
         context: EncryptionContext | None,
         chunk_ids: tuple[EntryKey, ...],
     ) -> None:
-        """Inflate and split what is decrypted and whole; None: the payload as it came."""
+        """Decompress an entry and split it into messages; payload None: the payload as it came."""
         # Hot path: consume in `make bench-client`, unbatched.
         start = 0
         body: EntryBytes | Problem
@@ -489,11 +505,11 @@ class IncomingQueue:
         self.decoded_bytes += size_bytes
 
     def put_back(self, messages: list[Message]) -> None:
-        """Messages that were taken and not handed out after all; they come next again."""
+        """Return messages that were taken and not handed out to the head of the queue."""
         self.ready.extendleft(reversed(messages))
 
     def expire_chunks(self, now: float, *, can_come: bool) -> float | None:
-        """Give up incomplete messages whose rest had its time to come; when to look again."""
+        """Give up incomplete messages that expired; returns when to call this again."""
         waiting: list[object] = [] if self.needs is None else [self.needs]
         waiting += self._entries
         outcome, look_at = self._chunk_expiry.look(now, waiting, can_come=can_come)

@@ -32,18 +32,19 @@ from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 __all__ = ["MIN_WHOLE_BATCH", "ReceivedBatch", "batch_of"]
 
 MIN_WHOLE_BATCH: Final = 32
-"""Messages of a batch from which on it is handed out as a whole; fewer are cheaper as messages."""
+"""Batches of at least so many messages are handed out whole; smaller ones are cheaper as
+messages."""
 
 _SIZE: Final = Struct(">I")
 _BARE: Final = Struct(">IBBBBB")
-"""Of a message: the size of its metadata, a tag, up to three bytes of a varint, and what follows.
-The last message of a batch may be shorter, if its payload is: then all are read otherwise."""
+"""The head of a message: the size of its metadata, a tag, up to three bytes of a varint, and the
+next byte. If the batch's last message is shorter than this, `_bare` gives up."""
 _MAX_HEADER_BYTES: Final = 64
-"""Of messages with the same sizes: a longer one is not compared byte by byte."""
+"""Metadata of at most so many bytes is compared byte by byte with the other messages'."""
 _MAX_KEPT_COUNT: Final = 4096
-"""Messages of a batch up to which it is kept where they lie."""
+"""Offsets are cached for batches of at most so many messages."""
 _MORE: Final = 0x80
-"""Set in a byte of a varint that is not its last one."""
+"""The bit that is set in all bytes of a varint but its last one."""
 _HIGH_BYTES: Final = bytes(range(_MORE, 256))
 _PAYLOAD_SIZE_TAG: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3
 _SEQUENCE_ID_TAG: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER << 3
@@ -52,13 +53,13 @@ _parse_single = SingleMessageMetadata.FromString
 
 
 class Layout(NamedTuple):
-    """Where the messages of a batch lie."""
+    """Offsets and metadata of the messages of a batch."""
 
     bounds: array[int]
-    """Where the first message begins, where its payload does, where the second begins, and so on;
-    last the end of all. Other batches may have the same object: don't change it."""
+    """The offset of the first message, of its payload, of the second message, and so on; the last
+    is the end of the batch. Other batches may share the object: don't change it."""
     own: Sequence[OwnMetadata]
-    """The messages' own metadata; just one, where they all have the same but for sequence ids."""
+    """The messages' own metadata; a single one if all are equal except for sequence ids."""
 
 
 class ReceivedBatch(Sequence[Message]):
@@ -68,10 +69,10 @@ class ReceivedBatch(Sequence[Message]):
 
     def __init__(self, entry: ReceivedEntry, body: bytes | memoryview, layout: Layout) -> None:
         self.entry = entry
-        # Decrypted and uncompressed; see `Layout` for the others.
+        # Decrypted and decompressed; see `Layout` for the next two.
         self.body = body
         self.bounds, self.own = layout
-        # Made on demand.
+        # The messages, once one of them was asked for.
         self._messages: list[Message] | None = None
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ class ReceivedBatch(Sequence[Message]):
 
     @property
     def last(self) -> Message:
-        """The last message, of which nothing is known but its id."""
+        """The last message, with its id alone: no payload or metadata."""
         return Message(self.entry, self.entry.batch_size - 1, b"", b"")
 
     def size(self) -> int:
@@ -105,7 +106,7 @@ class ReceivedBatch(Sequence[Message]):
         return [body[start:end] for start, end in bounds]
 
     def messages(self) -> list[Message]:
-        """All of them, one by one."""
+        """All messages, made now if they were not before."""
         if self._messages is None:
             body, entry = self.body, self.entry
             heads = zip(self.bounds[:-1:2], self.bounds[1::2], strict=True)
@@ -119,12 +120,12 @@ class ReceivedBatch(Sequence[Message]):
 
 
 def batch_of(entry: ReceivedEntry, body: bytes | memoryview, start: int) -> ReceivedBatch | None:
-    """The batch as a whole; None where its messages have to be looked at one by one.
+    """The batch as a whole; None if its messages have to be decoded one by one.
 
     Args:
-        entry: Whose messages they are.
-        body: The batch from `start` on, decrypted and uncompressed.
-        start: Where it begins.
+        entry: The entry of the batch.
+        body: Holds the batch from `start` on, decrypted and decompressed.
+        start: The offset at which the batch begins.
     """
     # Hot path: batch read in `make bench-spark`.
     count = entry.batch_size
@@ -139,7 +140,7 @@ def batch_of(entry: ReceivedEntry, body: bytes | memoryview, start: int) -> Rece
 
 
 def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | None:
-    """All messages have metadata and payloads of the same sizes, and the same but sequence ids."""
+    """The layout of messages with equal sizes and equal metadata but for sequence ids, or None."""
     step, rest = divmod(len(body) - start, count)
     header_size = 4 + _SIZE.unpack_from(body, start)[0]
     if rest or header_size > min(step, _MAX_HEADER_BYTES):
@@ -153,7 +154,7 @@ def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | No
         column = bytes(body[start + offset :: step])
         if column == head[offset : offset + 1] * count:
             continue
-        # Sequence ids may differ, but have to be of the same length.
+        # Sequence ids may differ, but their varints must have the same length.
         is_alike = column.isascii() if byte < _MORE else not column.translate(None, _HIGH_BYTES)
         if offset < differing_from or not is_alike:
             return None
@@ -163,7 +164,7 @@ def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | No
 
 
 def _even_bounds(start: int, end: int, step: int, header_size: int) -> array[int]:
-    """See `Layout`."""
+    """The `Layout.bounds` of messages that are `step` bytes apart."""
     bounds = array("i", bytes(4 * (2 * (end - start) // step + 1)))
     bounds[:-1:2] = array("i", range(start, end, step))
     bounds[1::2] = array("i", range(start + header_size, end + 1, step))
@@ -172,13 +173,13 @@ def _even_bounds(start: int, end: int, step: int, header_size: int) -> array[int
 
 
 _kept_even_bounds = lru_cache(maxsize=64)(_even_bounds)
-"""Batches that follow each other often have the same: 0.1 us a message less."""
+"""Consecutive batches often have the same offsets: 0.1 us a message less."""
 
 
 def _sequence_id_at(head: bytes) -> int:
-    """Where a sequence id begins that is all that follows the payload's size; the end if none is.
+    """The offset of the sequence id in metadata that has only it and the payload's size.
 
-    `head` is the size of a message's metadata, and these.
+    The end of `head` if there is no sequence id. `head` is a message's metadata and its size.
     """
     end = len(head)
     at = _after_varint(head, 5) if head[4] == _PAYLOAD_SIZE_TAG else end
@@ -198,7 +199,7 @@ def _is_whole(single: SingleMessageMetadata) -> bool:
 
 
 def _bare(body: bytes | memoryview, start: int, count: int) -> Layout | None:
-    """No message has anything but the size of its payload, up to 2 MB, and a sequence id."""
+    """The layout of messages that have only a payload size, up to 2 MB, and a sequence id."""
     bounds: list[int] = []
     add = bounds.append
     unpack = _BARE.unpack_from
@@ -233,7 +234,7 @@ def _bare(body: bytes | memoryview, start: int, count: int) -> Layout | None:
 
 
 def _parsed(body: bytes | memoryview, start: int, count: int) -> Layout | None:
-    """Any metadata."""
+    """The layout of messages with any metadata, which is parsed; None if one is null or damaged."""
     bounds: list[int] = []
     own: list[SingleMessageMetadata] = []
     known: dict[bytes, SingleMessageMetadata] = {}

@@ -1,13 +1,13 @@
 """Fetches the schema versions that received messages were written with (edge).
 
 `Message.value` is a plain function, so the definition of a version has to be here before a message
-that names it is handed out: the receiver asks `is_missing` for each entry and awaits `load`. What
-is kept for a version is not its definition but what decodes by it, at most `MAX_VERSIONS` of them;
-the lookup sees to it that one version is asked for once at a time.
+that names it is handed out: the receiver asks `is_missing` for each entry and awaits `load`. A
+decoder is kept for each version, at most `MAX_VERSIONS` of them; the lookup shares one request
+among all that ask for the same version.
 
-A version that the broker doesn't know (the schema was deleted) is read as the consumer's own, as
-Java does it; where that is auto-consume, such a message has no value, but still its bytes. A
-version that can't be had now is asked for again with the next message.
+A version that the broker doesn't know (the schema was deleted) is decoded by the consumer's own
+schema, as in Java; if that is auto-consume, such a message has no value, but still its bytes. A
+version that could not be fetched is asked for again with the next message.
 
 Source: MultiVersionSchemaInfoProvider and AbstractMultiVersionReader in Pulsar's Java client.
 """
@@ -43,9 +43,9 @@ class SchemaReader:
         self._lookup = lookup
         self._topic = str(TopicName.parse(topic).base)
         self._schema = schema
-        # By version; None: messages that name none.
+        # Version -> decoder; None: that of messages that name no version.
         self._decoders: dict[bytes | None, AnyDecoder] = {None: schema.decoder_for(None)}
-        # Whether all messages are read alike.
+        # Whether the schema decodes all versions alike, so that none has to be fetched.
         self._reads_versions = schema.reads_versions
 
     def is_missing(self, version: bytes) -> bool:
@@ -53,10 +53,10 @@ class SchemaReader:
         return bool(version) and version not in self._decoders and self._reads_versions
 
     async def load(self, version: bytes) -> None:
-        """Learn to decode that version.
+        """Fetch a version's definition, and make its decoder.
 
         Raises:
-            ServiceError, ClientError: The definition can't be had now.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
         """
         if not self.is_missing(version):
             return
@@ -70,9 +70,8 @@ class SchemaReader:
     def _decoder(self, version: bytes, writer: SchemaInfo | None) -> AnyDecoder:
         number = int.from_bytes(version, "big")
         if writer is None:
-            text = f"{self._topic} has no schema of version {number}"
             if self._schema.schema_info().type is SchemaType.AUTO_CONSUME:
-                return _failing(text)
+                return _failing("the topic has no schema of that version")
             logger.warning(
                 "%s: schema version %s unknown",
                 self._topic,
@@ -82,7 +81,7 @@ class SchemaReader:
         try:
             return self._schema.decoder_for(writer)
         except SchemaSerializationError as error:
-            return _failing(f"{self._topic}: schema version {number}: {error}")
+            return _failing(str(error))
 
     def decode(self, data: bytes | None, schema_version: bytes | None, key: bytes | None) -> Any:
         """See `ValueDecoder`."""
@@ -91,7 +90,7 @@ class SchemaReader:
             schema_version = None
         decoder = self._decoders.get(schema_version)
         if decoder is None:
-            assert schema_version is not None  # None is always there
+            assert schema_version is not None  # the decoder for None always exists
             raise SchemaSerializationError(
                 f"{self._topic}: schema version {int.from_bytes(schema_version, 'big')} was not "
                 "loaded: the broker was asked and did not answer"
@@ -99,7 +98,10 @@ class SchemaReader:
         try:
             return decoder(data, key)
         except SchemaSerializationError as error:
-            raise SchemaSerializationError(f"{self._topic}: {error}") from error
+            written = ""
+            if schema_version is not None:
+                written = f"written with schema version {int.from_bytes(schema_version, 'big')}: "
+            raise SchemaSerializationError(f"{self._topic}: {written}{error}") from error
 
 
 def _failing(text: str) -> AnyDecoder:

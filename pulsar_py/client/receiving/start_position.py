@@ -1,4 +1,4 @@
-"""Where a consumer starts, and which messages of the first entry it leaves out (pure).
+"""Decides which messages of its first entry a consumer leaves out (pure).
 
 The broker starts with a whole entry. A start at (or a seek to) a message leaves out the messages
 before it in its entry, and the message itself unless it is to be included. Earlier entries are
@@ -29,7 +29,7 @@ class StartPosition:
     """Whether earlier entries were read already, as the broker was asked to start before it."""
 
     def wanted(self, key: EntryKey, bits: int, batch_size: int) -> int:
-        """The bits of an entry's messages that stand after the start; `batch_size` 0: no batch."""
+        """Those of an entry's bits whose messages are after the start; `batch_size` 0: no batch."""
         start = self.message_id
         first = (start.ledger_id, start.entry_id)
         if key != first:
@@ -41,7 +41,7 @@ class StartPosition:
 
 
 def before(key: EntryKey, batch_index: int, batch_size: int) -> MessageId:
-    """The id after which a message comes: where a non-durable consumer begins anew."""
+    """The id just before a message, at which a non-durable consumer subscribes again."""
     if batch_index > 0:
         return MessageId(*key, batch_index=batch_index - 1, batch_size=batch_size)
     return MessageId(key[0], key[1] - 1)

@@ -14,7 +14,7 @@ __all__ = ["Waiters"]
 
 
 class Waiters:
-    """Those who wait; bounded by the application's own tasks."""
+    """Tasks that wait; their number is that of the application's tasks that receive."""
 
     __slots__ = ("_waiters",)
 
@@ -31,12 +31,12 @@ class Waiters:
             if waiter.done() and not waiter.cancelled():
                 self.wake_one()
             else:
-                with suppress(ValueError):  # passed over by a wake-up already
+                with suppress(ValueError):  # removed by a wake-up already
                     self._waiters.remove(waiter)
             raise
 
     def wake_one(self) -> None:
-        """Wake who waits longest."""
+        """Wake the task that has waited longest."""
         while self._waiters:
             waiter = self._waiters.popleft()
             if not waiter.done():
@@ -44,7 +44,7 @@ class Waiters:
                 return
 
     def wake_all(self) -> None:
-        """Wake everybody: something happened that concerns all."""
+        """Wake all tasks."""
         while self._waiters:
             self.wake_one()
 

@@ -39,17 +39,17 @@ TokenSupplier = Callable[[], str | bytes | Awaitable[str | bytes]]
 
 
 class Authentication:
-    """The base of all ways to authenticate; shared by all connections of a client."""
+    """Base class of authentication methods; one object serves all connections of a client."""
 
     method_name: str = "none"
-    """Goes to the broker as `auth_method_name`."""
+    """The `auth_method_name` in CONNECT, by which the broker chooses its provider."""
 
     def auth_data(self) -> bytes | Awaitable[bytes]:
-        """The credentials as of now; called for each connection and each refresh."""
+        """The current credentials; called for each connection and each refresh."""
         return b""
 
     def answer_challenge(self, challenge: bytes) -> bytes | Awaitable[bytes]:
-        """The answer to a challenge: fresh credentials, unless a method overrides it.
+        """The answer to a challenge: fresh credentials, unless a subclass overrides this.
 
         Args:
             challenge: The broker's bytes; `AUTH_REFRESH_CHALLENGE` only asks for fresh ones.
@@ -61,14 +61,14 @@ class Authentication:
         """The bytes for CONNECT, or for AUTH_RESPONSE if the broker sent a challenge.
 
         Raises:
-            AuthenticationDataError: The credentials can't be had now; another attempt may work.
+            AuthenticationDataError: The credentials could not be obtained; a retry may work.
         """
         try:
             made = self.auth_data() if challenge is None else self.answer_challenge(challenge)
             data = await made if inspect.isawaitable(made) else made
         except PulsarError:
             raise
-        except Exception as error:  # a supplier of the user's may raise anything
+        except Exception as error:  # a user's supplier may raise anything
             raise AuthenticationDataError(f"{self.method_name} credentials: {error!r}") from error
         if not isinstance(data, bytes):
             raise AuthenticationDataError(
@@ -77,20 +77,20 @@ class Authentication:
         return data
 
     async def http_headers(self) -> Mapping[str, str]:
-        """Headers that say the same to the REST API; none by default."""
+        """Headers that carry the credentials to the REST API; none by default."""
         return {}
 
     @property
     def tls_certificate_paths(self) -> tuple[str, str] | None:
-        """Certificate and private key to show in the TLS handshake, if this way has them."""
+        """Paths of certificate and private key for the TLS handshake; None if it uses none."""
         return None
 
     async def close(self) -> None:
-        """Let go of what the credentials needed; may be called again."""
+        """Close resources that obtaining credentials needed; may be called again."""
 
 
 class NoAuthentication(Authentication):
-    """Says nothing; what a client uses that was given no authentication."""
+    """Sends no credentials; for clients without authentication."""
 
 
 class AuthenticationToken(Authentication):
@@ -102,7 +102,7 @@ class AuthenticationToken(Authentication):
     method_name = "token"
 
     def __init__(self, token: str | TokenSupplier) -> None:
-        """`token` is the text, or what supplies it.
+        """`token` is the text, or a function that returns it.
 
         Raises:
             InvalidConfigurationError: It is neither, or empty, or the URL of a file.
@@ -148,7 +148,7 @@ def _check_token(token: str) -> None:
 
 
 class AuthenticationBasic(Authentication):
-    """User and password."""
+    """Sends a user name and password."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class AuthenticationBasic(Authentication):
         """User and password, or a JSON object of `username`, `password` and `method` instead.
 
         Raises:
-            InvalidConfigurationError: One of them is missing or no text.
+            InvalidConfigurationError: One of them is missing or not a text.
         """
         if auth_params_string is not None:
             params = json_params("auth_params_string", auth_params_string)
@@ -188,12 +188,12 @@ class AuthenticationBasic(Authentication):
 
 
 class AuthenticationTLS(Authentication):
-    """A client's certificate; the role is in it, so no other data goes to the broker."""
+    """Presents a client certificate, which holds the role: no other data is sent to the broker."""
 
     method_name = "tls"
 
     def __init__(self, certificate_path: str, private_key_path: str) -> None:
-        """Both files are PEM; they are read for each connection, so they may be replaced.
+        """Both files are PEM; they are read anew for each connection, so they may be replaced.
 
         Raises:
             InvalidConfigurationError: A path is not a text.
@@ -219,7 +219,7 @@ def json_params(name: str, text: str) -> dict[str, Any]:  # Any: the JSON's own 
     """The JSON object in `text`.
 
     Raises:
-        InvalidConfigurationError: It is not one; the message names the option and not the value.
+        InvalidConfigurationError: It is not one; the message leaves out the value, a secret.
     """
     try:
         params = parse_json(text)

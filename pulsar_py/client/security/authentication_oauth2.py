@@ -74,8 +74,8 @@ class AuthenticationOauth2(Authentication):
                 `file://` or `data:` URL of JSON with `client_id` and `client_secret`) or these two
                 themselves, and optionally `audience`, `scope`, `tls_trust_certs_file_path`.
                 Java's spellings (`issuerUrl`, `privateKey`) are understood.
-            request_timeout_seconds: For each of the two requests.
-            clock: Decides when a token ends; None: the machine's.
+            request_timeout_seconds: Limit of each of the two requests.
+            clock: Decides when a token expires; None: the machine's clock.
 
         Raises:
             InvalidConfigurationError: A parameter is missing, unknown, or not a text.
@@ -93,9 +93,9 @@ class AuthenticationOauth2(Authentication):
         # One fetch at a time.
         self._lock = asyncio.Lock()
         self._token = b""
-        # From when on the token is replaced; seconds of the monotonic clock.
+        # The time from which on the token is replaced; seconds of the monotonic clock.
         self._stale_at = float("-inf")
-        # How often a token was fetched: who waited for the lock sees whether another caller did.
+        # The number of fetches: a caller that waited for the lock sees whether another one fetched.
         self._fetches_count = 0
 
     async def auth_data(self) -> bytes:
@@ -243,4 +243,4 @@ def _token_in(issuer: str, answer: HttpResponse) -> tuple[bytes, float]:
     try:
         return token.encode(), max(0.0, float(lifetime))
     except (TypeError, ValueError):
-        return token.encode(), 0.0  # as with no lifetime at all: fetched anew each time
+        return token.encode(), 0.0  # without a lifetime: fetched for each use

@@ -32,10 +32,10 @@ __all__ = ["authentication_from_plugin"]
 
 
 def authentication_from_plugin(plugin: str, params: str) -> Authentication:
-    """The authentication that `authPlugin` and `authParams` stand for.
+    """Create the authentication that `authPlugin` and `authParams` describe.
 
     Raises:
-        InvalidConfigurationError: No such plugin, or parameters that it can't read.
+        InvalidConfigurationError: The plugin is unknown, or its parameters are not valid.
     """
     make = _PLUGINS.get(plugin.rpartition(".")[2].lower().removeprefix("authentication"))
     if make is None:

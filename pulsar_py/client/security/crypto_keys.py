@@ -1,12 +1,12 @@
 """Key readers: supply the keys of end-to-end encryption.
 
 A reader gives the public key that a producer wraps its data keys with, and the private key that a
-consumer unwraps them with, both as PEM. Own readers derive from `CryptoKeyReader` and define
-`get_public_key` and `get_private_key`, plain functions or coroutine functions.
+consumer unwraps them with, both as PEM. `CryptoKeyReader(public_key_path, private_key_path)` reads
+files. Readers of an application's own derive from it and define `get_public_key` and
+`get_private_key`, plain functions or coroutine functions.
 
 Source: CryptoKeyReader and EncryptionKeyInfo in Pulsar's Java client; CryptoKeyReader in the
-official Python client, where it is what here is `DefaultCryptoKeyReader` (both spellings work:
-`CryptoKeyReader(public_key_path, private_key_path)` reads files).
+official Python client.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["CryptoKeyReader", "EncryptionKeyInfo", "read_private_key", "read_pub
 
 @dataclass(frozen=True, slots=True)
 class EncryptionKeyInfo:
-    """A key and what its reader wants to travel with it."""
+    """A key, and metadata of its reader."""
 
     key: bytes
     """PEM: SubjectPublicKeyInfo for a public key, PKCS 8, PKCS 1 or SEC 1 for a private one."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """Goes out in each message beside the wrapped key, and to the reader on the other side."""
+    """Sent in each message beside the wrapped key, and given to the consumer's key reader."""
 
 
 KeyAnswer = EncryptionKeyInfo | bytes | str
@@ -39,25 +39,25 @@ class CryptoKeyReader:
     """Reads keys from two files, whatever the key's name; derive from it for anything else."""
 
     def __init__(self, public_key_path: str = "", private_key_path: str = "") -> None:
-        """Paths of PEM files; who only produces needs no private key, and the other way round."""
+        """Paths of PEM files; producers need no private key, and consumers no public one."""
         self._public_key_path = public_key_path
         self._private_key_path = private_key_path
 
     def get_public_key(
         self, key_name: str, metadata: Mapping[str, str]
     ) -> KeyAnswer | Awaitable[KeyAnswer]:
-        """The public key of that name, for a producer; asked again at each rotation."""
+        """The public key of that name, for a producer; called again at each rotation."""
         del key_name, metadata
         return EncryptionKeyInfo(_read(self._public_key_path, "public_key_path"))
 
     def get_private_key(
         self, key_name: str, metadata: Mapping[str, str]
     ) -> KeyAnswer | Awaitable[KeyAnswer]:
-        """The private key of that name, for a consumer; asked for each data key not seen before.
+        """The private key of that name, for a consumer; called for each data key not seen before.
 
         Args:
-            key_name: As the producer named it.
-            metadata: What the producer's reader gave along.
+            key_name: The name by which the producer encrypted.
+            metadata: The `EncryptionKeyInfo.metadata` of the producer's reader.
         """
         del key_name, metadata
         return EncryptionKeyInfo(_read(self._private_key_path, "private_key_path"))
@@ -73,10 +73,10 @@ def _read(path: str, name: str) -> bytes:
 
 
 async def read_public_key(reader: CryptoKeyReader, key_name: str) -> EncryptionKeyInfo:
-    """The reader's public key; a plain reader is asked in a thread, as it may block.
+    """The reader's public key; a plain function is called in a thread, as it may block.
 
     Raises:
-        CryptoError: It can't be had; names the key.
+        CryptoError: The reader failed or returned something else; the message names the key.
     """
     return await _ask(reader.get_public_key, f"public key {key_name}", key_name, {})
 
@@ -84,10 +84,10 @@ async def read_public_key(reader: CryptoKeyReader, key_name: str) -> EncryptionK
 async def read_private_key(
     reader: CryptoKeyReader, key_name: str, metadata: Mapping[str, str]
 ) -> EncryptionKeyInfo:
-    """The reader's private key; a plain reader is asked in a thread, as it may block.
+    """The reader's private key; a plain function is called in a thread, as it may block.
 
     Raises:
-        CryptoError: It can't be had; names the key.
+        CryptoError: The reader failed or returned something else; the message names the key.
     """
     return await _ask(reader.get_private_key, f"private key {key_name}", key_name, metadata)
 
@@ -107,7 +107,7 @@ async def _ask(
                 answer = await answer
     except CryptoError as error:
         raise CryptoError(f"{what}: {error}") from error
-    except Exception as error:  # a reader of the user's may raise anything
+    except Exception as error:  # a user's reader may raise anything
         raise CryptoError(f"{what}: the key reader failed: {error!r}") from error
     if isinstance(answer, EncryptionKeyInfo):
         return answer

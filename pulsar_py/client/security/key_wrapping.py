@@ -1,10 +1,10 @@
-"""Wraps data keys with a public key, and unwraps them with the private one. Pure, but for chance.
+"""Wraps data keys with a public key, and unwraps them with the private one (pure but for chance).
 
-By the kind of key:
+The algorithm depends on the kind of key:
 
-    RSA     RSA-OAEP with SHA-1 for hash and MGF1, empty label; what all Pulsar clients have.
+    RSA     RSA-OAEP with SHA-1 for hash and MGF1, empty label; all Pulsar clients support it.
     EC      ECIES as Bouncy Castle's `ECIES` makes it with `IESParameterSpec(null, null, 128)`;
-            what Java calls ECDSA. The C++ based clients don't know it.
+            Java's client names it ECDSA. The C++ based clients don't support it.
 
 ECIES, big-endian; n is the length of the data key, Z the ECDH secret (x, as long as the field):
 
@@ -77,7 +77,7 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
     try:
         key = serialization.load_pem_private_key(pem.partition(parameters_end)[2] or pem, None)
     except (ValueError, TypeError, UnsupportedAlgorithm, InternalError) as error:
-        # A key behind a passphrase is a TypeError.
+        # `cryptography` raises TypeError for a key with a passphrase.
         raise CryptoError(f"key {key_name}: not a private key in PEM: {error}") from error
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
         raise CryptoError(f"key {key_name}: expected an RSA or EC key, got {type(key).__name__}")
@@ -85,10 +85,10 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
 
 
 def wrap_key(public_key: PublicKey, data_key: bytes) -> bytes:
-    """The data key, so that only the private key's owner can read it; different each time.
+    """The data key, encrypted so that only the private key decrypts it; different each time.
 
     Raises:
-        CryptoError: The key is too small for it.
+        CryptoError: The RSA key is too small for the data key.
     """
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ def unwrap_key(private_key: PrivateKey, wrapped: bytes) -> bytes:
     """The data key that was wrapped with the public half of `private_key`.
 
     Raises:
-        CryptoError: It was not, or is damaged.
+        CryptoError: It was wrapped with another key, or is damaged.
     """
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 

@@ -58,10 +58,10 @@ RETRY_SECONDS: Final = 10.0
 """How long a producer waits after a rotation that failed."""
 
 DATA_KEYS_LIMIT: Final = 1024
-"""How many data keys a consumer remembers; those it used last."""
+"""The most data keys that a consumer remembers: those it used last."""
 
 ENCRYPTION_OVERHEAD_BYTES: Final = 16
-"""By how much a payload grows."""
+"""Bytes by which encryption lengthens a payload: the GCM tag."""
 
 _DATA_KEY_BYTES: Final = 32
 _IV_BYTES: Final = 12
@@ -71,12 +71,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _DataKey:
-    """A producer's data key of one term."""
+    """A producer's data key between two rotations."""
 
     names: frozenset[str]
-    """Whom it is wrapped for."""
+    """The key names that it is wrapped for."""
     wrapped: tuple[EncryptionKeys, ...]
-    """As it goes into metadata."""
+    """The `encryption_keys` of messages' metadata."""
     cipher: AESGCM
     made_at: float
     """Seconds of the monotonic clock."""
@@ -97,7 +97,7 @@ class MessageEncryptor:
         failure_action: ProducerCryptoFailureAction = ProducerCryptoFailureAction.FAIL,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`key_names` are wrapped with all; each consumer needs the private key of one.
+        """Data keys are wrapped for each of `key_names`: a consumer needs the private key of one.
 
         Raises:
             InvalidConfigurationError: No key name, or no reader.
@@ -111,19 +111,19 @@ class MessageEncryptor:
             raise InvalidConfigurationError(
                 f"crypto_key_reader: needed for encryption_key={key_names!r}, got {key_reader!r}"
             )
-        # Whom the next data key is wrapped for.
+        # The key names that the next data key is wrapped for.
         self._names = frozenset(names)
         self._reader = key_reader
         self._failure_action = failure_action
         self._random_bytes = random_bytes
-        # What payloads are encrypted with; None before the first `rotate`.
+        # The current data key; None before the first `rotate`.
         self._data_key: _DataKey | None = None
-        # When a `rotate` that failed was tried, so that the next one waits a little.
+        # The time of the last `rotate` that failed, for the delay before the next attempt.
         self._failed_at: float | None = None
 
     @property
     def key_names(self) -> frozenset[str]:
-        """Whom data keys are wrapped for."""
+        """The key names that data keys are wrapped for."""
         return self._names
 
     async def rotate(self, now: float) -> None:
@@ -133,7 +133,8 @@ class MessageEncryptor:
             now: Seconds of the monotonic clock.
 
         Raises:
-            CryptoError: A key can't be had or used, with FAIL; with SEND it is logged.
+            CryptoError: A public key could not be read or used, with FAIL; with SEND that is
+                logged.
         """
         names = self._names
         try:
@@ -159,7 +160,7 @@ class MessageEncryptor:
         return _DataKey(frozenset(infos), wrapped, AESGCM(data_key), now)
 
     def rotation_due(self, now: float) -> bool:
-        """Whether the data key is missing, old, or not for the key names as they are now."""
+        """Whether the data key is missing, too old, or wrapped for other key names."""
         if self._failed_at is not None and now - self._failed_at < RETRY_SECONDS:
             return False
         current = self._data_key
@@ -170,14 +171,15 @@ class MessageEncryptor:
         )
 
     def add_key(self, key_name: str) -> None:
-        """Wrap for this key too, from the next `rotate` on (which is due at once)."""
+        """Wrap data keys for this name, too, from the next `rotate` on (which is due at once)."""
         self._names |= {key_name}
         self._failed_at = None
 
     def remove_key(self, key_name: str) -> None:
-        """Wrap for this key no more, from the next payload on; a new data key is due at once.
+        """Stop wrapping for this name, from the next payload on; a new data key is due at once.
 
-        Its owner knows the current data key and can read messages until `rotate` makes another.
+        The owner of the key may know the current data key, and can decrypt messages until `rotate`
+        has made another.
 
         Raises:
             InvalidConfigurationError: It is the last one.
@@ -190,13 +192,15 @@ class MessageEncryptor:
         self._failed_at = None
         if (current := self._data_key) is not None:
             left = tuple(each for each in current.wrapped if each.key != key_name)
-            # Its names stay, so that the rotation is due; nothing left means no data key.
+            # `names` stays as it was, so that `rotation_due` sees the difference. If nothing is
+            # wrapped any more, there is no usable data key.
             self._data_key = replace(current, wrapped=left) if left else None
 
     def encrypt(self, metadata: MessageMetadata, payload: bytes | memoryview) -> bytes:
-        """The payload as it goes out; puts keys and IV into `metadata`, instead of any there.
+        """The encrypted payload; replaces the keys and the IV in `metadata`.
 
-        With SEND and without a data key the payload goes out as it is, and `metadata` says so.
+        With SEND and without a data key the payload is returned as it is, and `metadata` has no
+        keys.
 
         Raises:
             CryptoError: There is no data key, with FAIL.
@@ -224,15 +228,15 @@ def _wrapped(name: str, info: EncryptionKeyInfo, data_key: bytes) -> EncryptionK
 
 
 class MessageDecryptor:
-    """Decrypts the payloads of one consumer, which owns it; without a key reader it fails."""
+    """Decrypts the payloads of one consumer, which owns it; fails if there is no key reader."""
 
     def __init__(
         self, key_reader: CryptoKeyReader | None, *, data_keys_limit: int = DATA_KEYS_LIMIT
     ) -> None:
-        """`data_keys_limit`: how many unwrapped data keys are remembered at most."""
+        """`data_keys_limit` is the most unwrapped data keys that are remembered."""
         self._reader = key_reader
         self._limit = data_keys_limit
-        # Ciphers of data keys by their wrapped form; the one longest not used comes first.
+        # Wrapped data key -> its cipher; the least recently used one is first.
         self._ciphers: OrderedDict[bytes, AESGCM] = OrderedDict()
 
     def is_encrypted(self, metadata: MessageMetadata) -> bool:
@@ -240,21 +244,21 @@ class MessageDecryptor:
         return bool(metadata.encryption_keys)
 
     def knows_key(self, metadata: MessageMetadata) -> bool:
-        """Whether `decrypt` can do without asking the key reader."""
+        """Whether `decrypt` has the data key, so that `learn_key` need not be awaited."""
         return any(each.value in self._ciphers for each in metadata.encryption_keys)
 
     async def learn_key(self, metadata: MessageMetadata) -> None:
-        """Ask the reader and unwrap the data key, so that `decrypt` knows it.
+        """Get the private key from the reader and unwrap the data key, so that `decrypt` has it.
 
         Raises:
-            CryptoError: No private key can be had, or none fits.
+            CryptoError: The reader has no private key for any of the names, or none fits.
         """
         if self.knows_key(metadata):
             return
         if self._reader is None:
             raise CryptoError(f"no crypto_key_reader for {_key_names(metadata)}")
         problems = []
-        # The command may be reused while the reader is asked: take what is needed first.
+        # The metadata may change while the reader is awaited: read the fields first.
         for name, wrapped, notes in _keys_of(metadata):
             try:
                 info = await read_private_key(self._reader, name, notes)
@@ -279,7 +283,7 @@ class MessageDecryptor:
         """The payload before encryption (still compressed).
 
         Raises:
-            CryptoError: The data key was not learned, or the payload is not what was encrypted.
+            CryptoError: The data key was not learned, or the payload was changed.
         """
         cipher = self._cipher_of(metadata)
         if cipher is None:
@@ -288,7 +292,8 @@ class MessageDecryptor:
             return cipher.decrypt(metadata.encryption_param, payload, None)
         except _decryption_errors() as error:
             raise CryptoError(
-                f"{len(payload)} bytes are not what was encrypted for {_key_names(metadata)} "
+                f"{len(payload)} bytes are damaged, or encrypted with another key than that of "
+                f"{_key_names(metadata)} "
                 f"({type(error).__name__})"
             ) from error
 
@@ -304,7 +309,7 @@ class MessageDecryptor:
 def _decryption_errors() -> tuple[type[Exception], ...]:
     from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - 60 ms
 
-    return InvalidTag, ValueError  # the latter for an IV of a foreign length
+    return InvalidTag, ValueError  # ValueError for an IV of another length
 
 
 def _keys_of(metadata: MessageMetadata) -> list[tuple[str, bytes, dict[str, str]]]:
@@ -344,7 +349,7 @@ class EncryptionContext:
 
     @classmethod
     def of(cls, metadata: MessageMetadata, *, is_decryption_failed: bool) -> EncryptionContext:
-        """Read from a message's metadata."""
+        """The context that a message's metadata describes."""
         return cls(
             [
                 EncryptionKey(each.key, each.value, {m.key: m.value for m in each.metadata})
@@ -383,5 +388,5 @@ class EncryptionContext:
         return self._batch_size
 
     def is_decryption_failed(self) -> bool:
-        """Whether the message is delivered as it came."""
+        """Whether decryption failed, so that the payload is still encrypted."""
         return self._is_decryption_failed

@@ -67,16 +67,16 @@ class PartitionsRoutingMode(IntEnum):
     RoundRobinDistribution = 1
     """One partition after the other, a whole batch at a time."""
     CustomPartition = 2
-    """As the producer's `message_router` returns."""
+    """The partition that the producer's `message_router` returns."""
 
 
 class BatchingType(IntEnum):
-    """What messages of one batch have in common."""
+    """How messages are gathered into batches."""
 
     Default = 0
-    """Nothing: messages in the order in which they were sent."""
+    """In the order in which they were sent, whatever their keys."""
     KeyBased = 1
-    """One key; what a Key_Shared subscription needs."""
+    """Messages of one key in each batch, as Key_Shared subscriptions need."""
 
 
 class ProducerAccessMode(IntEnum):
@@ -88,7 +88,7 @@ class ProducerAccessMode(IntEnum):
     WaitForExclusive = 2
     """Waits until it is the only one."""
     ExclusiveWithFencing = 3
-    """Puts out the others."""
+    """Disconnects the others, and fences them."""
 
 
 class RegexSubscriptionMode(IntEnum):

@@ -16,9 +16,9 @@ __all__ = ["MemoryLimit"]
 
 
 class MemoryLimit:
-    """The one counter of a client. Owned by its ClientContext.
+    """The counter of reserved bytes. Owned by its ClientContext.
 
-    Invariant: `current_bytes` is what was reserved and not released; nobody waits while there is
+    Invariant: `current_bytes` is the sum reserved and not released; no caller waits while there is
     room.
     """
 
@@ -35,7 +35,7 @@ class MemoryLimit:
         return not self.limit_bytes or self.current_bytes < self.limit_bytes
 
     def try_reserve(self, size_bytes: int) -> bool:
-        """Count `size_bytes` in if there is room; False, and nothing counted, if not."""
+        """Reserve `size_bytes` if there is room; returns False, and reserves nothing, if not."""
         # Hot path: produce in `make bench-client`.
         if self.limit_bytes and (self._waiters or self.current_bytes >= self.limit_bytes):
             return False
@@ -43,14 +43,14 @@ class MemoryLimit:
         return True
 
     def force_reserve(self, size_bytes: int) -> None:
-        """Count `size_bytes` in, room or not: for what can't be refused any more."""
+        """Reserve `size_bytes`, even beyond the limit: the message can't be refused any more."""
         self.current_bytes += size_bytes
 
     async def reserve(self, size_bytes: int, owner: object = None) -> None:
-        """Return when `size_bytes` are counted in; cancelling counts nothing.
+        """Return when `size_bytes` are reserved; cancelling reserves nothing.
 
         Raises:
-            Exception: What `fail_waiters` was given for `owner`.
+            Exception: The error that `fail_waiters` was given for `owner`.
         """
         if self.try_reserve(size_bytes):
             return
@@ -67,7 +67,7 @@ class MemoryLimit:
             raise
 
     def release(self, size_bytes: int) -> None:
-        """Count `size_bytes` out again; waiters that fit now go on."""
+        """Release reserved bytes, and wake the waiters that fit now."""
         # Hot path: produce in `make bench-client`.
         self.current_bytes -= size_bytes
         assert self.current_bytes >= 0, f"{-self.current_bytes} bytes released twice"
@@ -82,7 +82,7 @@ class MemoryLimit:
                 granted.set_result(None)
 
     def fail_waiters(self, owner: object, error: Exception) -> None:
-        """Those who wait for `owner` get nothing any more: others may hold the room for long."""
+        """Raise `error` to all callers that wait for `owner`, a producer that has ended."""
         waiters, self._waiters = self._waiters, deque()
         for waiter in waiters:
             if waiter[2] is not owner:

@@ -29,6 +29,7 @@ from pulsar_py.common.errors import (
     IncompatibleSchemaError,
     InvalidConfigurationError,
     InvalidTopicNameError,
+    NotABrokerError,
     NotAllowedError,
     OperationNotSupportedError,
     ProducerBlockedQuotaExceededExceptionError,
@@ -59,6 +60,7 @@ _NOT_RETRIABLE: Final = (
     IncompatibleSchemaError,
     InvalidConfigurationError,
     InvalidTopicNameError,
+    NotABrokerError,
     NotAllowedError,
     OperationNotSupportedError,
     ProducerBlockedQuotaExceededExceptionError,
@@ -86,10 +88,10 @@ def is_retriable(error: BaseException) -> bool:
 
 
 async def within(work: Awaitable[T], seconds: float, text: str) -> T:
-    """Await `work` for at most so long; returns its result.
+    """Await `work` for at most `seconds`; returns its result.
 
     Raises:
-        ClientTimeoutError: It did not, and was cancelled; `text` says what it was.
+        ClientTimeoutError: It took longer, and was cancelled; the message begins with `text`.
     """
     try:
         async with asyncio.timeout(max(seconds, 0)) as limit:
@@ -110,11 +112,11 @@ async def repeat(
     initial_seconds: float = 0.1,
     maximum_seconds: float = 60.0,
 ) -> T:
-    """The first success of `attempt`, which gets the seconds that it may take.
+    """Call `attempt` until it succeeds; it gets the seconds that it may take. Returns its result.
 
     Raises:
         ClientTimeoutError: The time is over; the last attempt's error is its cause.
-        ServiceError, ClientError: An attempt's, when it is not worth another.
+        ServiceError, ClientError: The error of an attempt that is not worth repeating.
     """
     backoff = Backoff(chance, initial_seconds=initial_seconds, maximum_seconds=maximum_seconds)
     begin = clock.monotonic_seconds()
@@ -130,7 +132,7 @@ async def repeat(
             if not is_retriable(error):
                 raise
             if previous is not None and now >= deadline and isinstance(error, ClientTimeoutError):
-                # Cut short: what it had too little time for says nothing, what went before does.
+                # The last attempt was cut short: its time-out tells less than the error before.
                 raise ClientTimeoutError(
                     f"{subject}: no answer in {timeout_seconds:g} s, last: {previous}"
                 ) from previous
@@ -143,7 +145,7 @@ async def repeat(
 def _over(
     error: PulsarError, subject: str, tried_seconds: float, timeout_seconds: float
 ) -> PulsarError:
-    """The last error itself where it is a broker's answer, else that there was none in time."""
+    """The last error if a broker answered with it, else a ClientTimeoutError with its text."""
     if isinstance(error, ServiceError | ClientTimeoutError):
         return error
     tried = tried_text(tried_seconds, timeout_seconds)
@@ -151,5 +153,5 @@ def _over(
 
 
 def tried_text(tried_seconds: float, timeout_seconds: float) -> str:
-    """A text of how long attempts went on, for the error after the time-out."""
+    """How long attempts went on, as text for the error after the time-out."""
     return f"{tried_seconds:.1f} s, gave up (operation time-out {timeout_seconds:g} s)"

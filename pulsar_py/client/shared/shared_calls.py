@@ -26,16 +26,16 @@ class SharedCalls(Generic[T]):
         self._outcomes: dict[Hashable, asyncio.Future[T]] = {}
 
     async def run(self, key: Hashable, call: Callable[[], Awaitable[T]]) -> T:
-        """The outcome of the call that is under way for `key`, or of a new one.
+        """The result of the call that is under way for `key`, or of a new one.
 
         Raises:
             ConnectionClosedError: The owner was closed meanwhile.
-            Exception: What the call raised.
+            Exception: The error that the call raised.
         """
         outcome = self._outcomes.get(key)
         if outcome is None:
             outcome = asyncio.get_running_loop().create_future()
-            # Everybody may have been cancelled when an error comes.
+            # With all callers cancelled nobody awaits it, and asyncio would log its error.
             outcome.add_done_callback(_look_at)
             self._outcomes[key] = outcome
             try:

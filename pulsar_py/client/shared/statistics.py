@@ -1,9 +1,9 @@
 """Counts what producers and consumers do, and reports it once an interval.
 
-Components count in plain integers (`ProducerCounters`, `ConsumerCounters`); `take` of them makes
-the frozen values that users get and the log shows: rates and latencies of the last interval, totals
-since the beginning, and sizes of queues now. Pure but for `StatisticsReporter`, whose timer asks
-all that registered.
+Components count in plain integers (`ProducerCounters`, `ConsumerCounters`). Their `take` returns
+the frozen values that users and the log get: rates and latencies of the last interval, totals since
+the beginning, and sizes of queues now. Pure but for `StatisticsReporter`, whose timer calls all
+registered sources.
 
 Source: ProducerStatsRecorderImpl and ConsumerStatsRecorderImpl in Pulsar's client.
 """
@@ -35,9 +35,9 @@ _SUBS: Final = 1 << _SUB_BITS
 
 
 class LatencyHistogram:
-    """Latencies in buckets of an eighth of a power of two of microseconds: off by at most 12.5 %.
+    """Counts latencies in buckets: eight for each power of two of microseconds (error: 12.5 %).
 
-    Takes a count with each, so that a batch is one call.
+    `record` takes a count, so that a batch is one call.
     """
 
     __slots__ = ("_buckets", "_maximum_micros", "count")
@@ -57,7 +57,7 @@ class LatencyHistogram:
         self._maximum_micros = max(self._maximum_micros, micros)
 
     def percentile_millis(self, share: float) -> float:
-        """The latency that `share` of 0 to 1 of all do not pass; 0 while there are none."""
+        """The latency that a `share` (0 to 1) of all does not exceed; 0 if there are none."""
         wanted = share * self.count
         seen = 0
         for bucket in sorted(self._buckets):
@@ -68,7 +68,7 @@ class LatencyHistogram:
 
     @property
     def maximum_millis(self) -> float:
-        """The longest one."""
+        """The longest latency, exactly."""
         return self._maximum_micros / 1000
 
 
@@ -89,7 +89,7 @@ class ProducerStatistics:
     messages_sent: int
     """Messages handed to the producer."""
     bytes_sent: int
-    """Of payloads, before compression."""
+    """Bytes of their payloads, before compression."""
     send_failures: int
     """Messages that failed."""
     receipts_received: int
@@ -99,23 +99,23 @@ class ProducerStatistics:
     bytes_rate: float
     """Bytes sent a second."""
     latency_p50_millis: float
-    """From `send` to the receipt; these and the next are 0 without receipts."""
+    """Median time from `send` to the receipt; all latencies are 0 without receipts."""
     latency_p75_millis: float
-    """As above."""
+    """As `latency_p50_millis`."""
     latency_p95_millis: float
-    """As above."""
+    """As `latency_p50_millis`."""
     latency_p99_millis: float
-    """As above."""
+    """As `latency_p50_millis`."""
     latency_p999_millis: float
-    """As above."""
+    """As `latency_p50_millis`."""
     latency_max_millis: float
-    """The longest."""
+    """The longest latency."""
     pending_queue_size: int
     """Messages without receipt, now."""
     total_messages_sent: int
-    """Since it was made, as the next."""
+    """Messages since it was made; so are all totals."""
     total_bytes_sent: int
-    """Of payloads."""
+    """Bytes of payloads."""
     total_send_failures: int
     """Messages that failed."""
     total_receipts_received: int
@@ -194,7 +194,7 @@ class ConsumerStatistics:
     messages_received: int
     """Messages handed to the application."""
     bytes_received: int
-    """Of their payloads."""
+    """Bytes of their payloads."""
     acks_sent: int
     """Messages acknowledged."""
     ack_failures: int
@@ -212,11 +212,11 @@ class ConsumerStatistics:
     receiver_queue_size: int
     """Messages that wait to be received, now."""
     unacknowledged: int
-    """Messages handed out and not acknowledged, now; 0 where nobody tracks them."""
+    """Messages handed out and not acknowledged, now; 0 if they are not tracked."""
     total_messages_received: int
-    """Since it was made, as the next."""
+    """Messages since it was made; so are all totals."""
     total_bytes_received: int
-    """Of payloads."""
+    """Bytes of payloads."""
     total_acks_sent: int
     """Messages acknowledged."""
     total_ack_failures: int
@@ -318,7 +318,7 @@ class StatisticsSource(Protocol):
 
 
 class StatisticsReporter:
-    """Asks all sources once an interval and logs what they say. Owned by the ClientContext.
+    """Logs the statistics of all sources once an interval. Owned by the ClientContext.
 
     The timer runs only while there are sources.
     """
@@ -336,7 +336,7 @@ class StatisticsReporter:
         self._set_timer()
 
     def unregister(self, source: StatisticsSource) -> None:
-        """Forget `source`; unknown ones are fine."""
+        """Forget `source`; unknown ones are ignored."""
         self._sources.pop(source, None)
         if not self._sources:
             self.close()
@@ -355,7 +355,7 @@ class StatisticsReporter:
         self._set_timer()
 
     def close(self) -> None:
-        """No more reports."""
+        """Stop reporting."""
         self._sources.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -363,7 +363,7 @@ class StatisticsReporter:
 
 
 def _rounded(statistics: ProducerStatistics | ConsumerStatistics) -> dict[str, float]:
-    """As fields of a log record."""
+    """The statistics as fields of a log record, rounded."""
     return {
         name: round(value, 3) if isinstance(value, float) else value
         for name, value in asdict(statistics).items()

@@ -27,6 +27,7 @@ from itertools import islice
 from typing import Protocol
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import CorruptDataError
@@ -34,7 +35,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors.batch_deleted_indexes import BatchDeletedIndexes
 from pulsar_py.managed_ledger.cursors.pages import ColdLedger
-from pulsar_py.managed_ledger.log.ledger_format import decompressed
+from pulsar_py.managed_ledger.log.record_values import decompressed, unknown_fields
 from pulsar_py.proto.MLDataFormats_pb2 import (
     BatchedEntryDeletionIndexInfo,
     ManagedCursorInfo,
@@ -82,6 +83,7 @@ class CursorRecord:
     snapshot: CursorSnapshot
     cursor_properties: dict[str, str]
     adds_to_ledger: bool = False  # `snapshot` and the ledger's state have to be joined
+    unknown_fields: bytes = b""  # fields that a newer version wrote; kept as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +219,7 @@ def encode_cursor_record(
     max_ranges: int = 0,
     max_batches: int = 0,
     adds_to_ledger: bool = False,
+    unknown: bytes = b"",
 ) -> Encoded:
     """The metadata record; with a cursor ledger it has only the position, or what it adds."""
     info = ManagedCursorInfo(
@@ -229,7 +232,7 @@ def encode_cursor_record(
     for name, text in cursor_properties.items():
         info.cursorProperties.add(name=name, value=text)
     if cursor_ledger_id != NO_LEDGER and not adds_to_ledger:
-        return Encoded(info.SerializeToString(), 0, 0)
+        return Encoded(info.SerializeToString() + unknown, 0, 0)
     left_out = _add_ranges(
         info.individualDeletedMessages, content.individual_deleted_messages, max_ranges
     )
@@ -237,7 +240,8 @@ def encode_cursor_record(
         info.batchedEntryDeletionIndexInfo, content.batch_deleted_indexes, max_batches
     )
     extension = CursorExtension(addsToLedger=True).SerializeToString() if adds_to_ledger else b""
-    return Encoded(info.SerializeToString() + extension, left_out, batches_left_out)
+    data = info.SerializeToString() + extension + unknown
+    return Encoded(data, left_out, batches_left_out)
 
 
 def decode_cursor_record(value: bytes) -> CursorRecord:
@@ -251,6 +255,9 @@ def decode_cursor_record(value: bytes) -> CursorRecord:
         plain = decompressed(value)
         info.ParseFromString(plain)
         extension.ParseFromString(plain)
+        unknown = b""
+        if len(UnknownFieldSet(info)) > 0:
+            unknown = unknown_fields(plain, ManagedCursorInfo(), CursorExtension())
     except DecodeError as error:
         raise CorruptDataError(f"cursor record can't be read: {error}") from error
     mark_delete = Position(
@@ -262,4 +269,4 @@ def decode_cursor_record(value: bytes) -> CursorRecord:
     _take_ranges(snapshot.individual_deleted_messages, info.individualDeletedMessages)
     _take_batches(snapshot.batch_deleted_indexes, info.batchedEntryDeletionIndexInfo)
     texts = {stored.name: stored.value for stored in info.cursorProperties}
-    return CursorRecord(info.cursorsLedgerId, snapshot, texts, extension.addsToLedger)
+    return CursorRecord(info.cursorsLedgerId, snapshot, texts, extension.addsToLedger, unknown)

@@ -119,6 +119,7 @@ class CursorStore:
         self.ledger_id = NO_LEDGER  # the cursor ledger that the record names
         self.last_switch_millis = 0  # when the record last named another one; 0 never
         self.cursor_properties: dict[str, str] = {}
+        self._unknown_fields = b""  # of the record, from a newer version
         # The places of the last state's segments in the ledger that the record names.
         self.refs: dict[SegmentKey, SegmentRef] = {}
         self._old_reader: LedgerReader | None = None  # of a ledger that the writer is not of
@@ -165,6 +166,7 @@ class CursorStore:
             max_ranges=_ALL,
             max_batches=_ALL,
             adds_to_ledger=addition is not None,
+            unknown=self._unknown_fields,
         )
         await self._confirm_newest()
         await self._record.write(encoded.data)
@@ -221,6 +223,7 @@ class CursorStore:
         self._record.found(stored)
         record = decode_cursor_record(stored.value)
         self.cursor_properties = record.cursor_properties
+        self._unknown_fields = record.unknown_fields
         self.ledger_id = record.cursor_ledger_id
         if record.cursor_ledger_id == NO_LEDGER:
             return record.snapshot

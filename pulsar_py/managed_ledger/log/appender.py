@@ -72,6 +72,9 @@ class AppenderOwner(Protocol[C]):
     def on_failed_group(self, contexts: list[C], error: Exception) -> None:
         """Called with entries that are not stored."""
 
+    def may_roll(self) -> bool:
+        """Whether a full ledger can be followed by another one now; else it grows on."""
+
     async def prove_ownership(self) -> None:
         """Return if the managed ledger is still ours, although a ledger of it was fenced.
 
@@ -160,7 +163,7 @@ class Appender(Generic[C]):
             return
         self._contexts.append(context)
         self._datas.append(data)
-        if entry_id >= self._full_entry_id:
+        if entry_id >= self._full_entry_id and self._owner.may_roll():
             self.begin_rollover()
 
     def _append_waiting(self, data: bytes, context: C) -> None:
@@ -222,12 +225,15 @@ class Appender(Generic[C]):
         self._confirm_through(last_add_confirmed)
         if self._writer is not None:
             record = self._ledgers.last_ledger
-            if self._ledgers.is_rollover_due(
-                self._owner.config,
-                entries_count=record.entries_count,
-                size_bytes=record.size_bytes,
-                now_millis=self._clock.wall_time_millis(),
-                jitter=self._jitter,
+            if (
+                self._ledgers.is_rollover_due(
+                    self._owner.config,
+                    entries_count=record.entries_count,
+                    size_bytes=record.size_bytes,
+                    now_millis=self._clock.wall_time_millis(),
+                    jitter=self._jitter,
+                )
+                and self._owner.may_roll()
             ):
                 self.begin_rollover()
 
@@ -270,7 +276,8 @@ class Appender(Generic[C]):
             extra={"topic": self._owner.name, "ledger_id": self._ledger_id, "error": str(error)},
         )
         self._drained.set()
-        if self._writer is not None:
+        # Where it is being closed, terminated or fenced, that call ends the ledger.
+        if self._ledgers.state is State.OPENED:
             self.begin_rollover()
 
     # From one ledger to the next

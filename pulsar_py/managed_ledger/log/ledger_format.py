@@ -5,40 +5,32 @@
     properties            texts, such as the topic's epoch; `pulsar_py.deleting`, which Pulsar
                           does not have, marks a managed ledger whose deletion has begun
 
-The value may be compressed, a setting of Apache Pulsar: 0x47 0x78, the size of a metadata
-message in four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
-the compressed message. We write plain ones and read plain and ZLIB ones. Fields of offloaded
-ledgers are kept as they were.
+The value may be compressed (`record_values`). Fields of offloaded ledgers, and those that are not
+known here, are kept as they were.
 
 Source: MLDataFormats.proto, MetaStoreImpl in Pulsar's managed-ledger.
 """
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 from urllib.parse import quote_plus, unquote_plus
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
-from pulsar_py.proto.MLDataFormats_pb2 import (
-    CompressionType,
-    ManagedLedgerInfo,
-    ManagedLedgerInfoMetadata,
-)
+from pulsar_py.managed_ledger.log.record_values import decompressed, unknown_fields
+from pulsar_py.proto.MLDataFormats_pb2 import ManagedLedgerInfo
 
 ROOT: Final = "/managed-ledgers"
 
 DELETING_PROPERTY: Final = "pulsar_py.deleting"
 OWNER_PROPERTY: Final = "pulsar_py.owner"
-
-_COMPRESSED_MAGIC = b"\x47\x78"
-_HEADER_BYTES = 6
 
 
 def ledger_path(name: str) -> str:
@@ -82,6 +74,7 @@ class LedgerList:
     terminated_position: Position | None = None
     properties: dict[str, str] = field(default_factory=dict)
     is_being_deleted: bool = False  # its deletion has begun, so its ledgers do not count
+    unknown_fields: bytes = b""  # fields that a newer version wrote; kept as they are
     # Drawn by the owner that wrote it, so that no two owners write the same bytes.
     owner_mark: str = field(default="", compare=False)
 
@@ -117,7 +110,8 @@ def decode_unchecked(value: bytes) -> LedgerList:
     """
     info = ManagedLedgerInfo()
     try:
-        info.ParseFromString(decompressed(value))
+        plain = decompressed(value)
+        info.ParseFromString(plain)
     except DecodeError as error:
         raise CorruptDataError(f"managed ledger record can't be read: {error}") from error
     stored = LedgerList([_record(ledger) for ledger in info.ledgerInfo])
@@ -127,7 +121,13 @@ def decode_unchecked(value: bytes) -> LedgerList:
     stored.properties = {prop.key: prop.value for prop in info.properties}
     stored.is_being_deleted = stored.properties.pop(DELETING_PROPERTY, None) is not None
     stored.owner_mark = stored.properties.pop(OWNER_PROPERTY, "")
+    if _has_unknown(info):
+        stored.unknown_fields = unknown_fields(plain, ManagedLedgerInfo())
     return stored
+
+
+def _has_unknown(message: Message) -> bool:
+    return len(UnknownFieldSet(message)) > 0
 
 
 def is_deletion_begun(value: bytes) -> bool:
@@ -149,7 +149,9 @@ def _record(ledger: ManagedLedgerInfo.LedgerInfo) -> LedgerRecord:
         size_bytes=ledger.size,
         closed_millis=ledger.timestamp,
         is_closed=ledger.timestamp > 0,
-        stored=ledger if ledger.HasField("offloadContext") or ledger.properties else None,
+        stored=ledger
+        if ledger.HasField("offloadContext") or ledger.properties or _has_unknown(ledger)
+        else None,
     )
 
 
@@ -174,29 +176,4 @@ def encode_ledger_list(stored: LedgerList) -> bytes:
         info.properties.add(key=DELETING_PROPERTY, value="true")
     if stored.owner_mark:
         info.properties.add(key=OWNER_PROPERTY, value=stored.owner_mark)
-    return info.SerializeToString()
-
-
-def decompressed(value: bytes) -> bytes:
-    """The plain message of a value that may be compressed.
-
-    Raises:
-        CorruptDataError: It ends early, or its compression is not supported here.
-    """
-    if value[:2] != _COMPRESSED_MAGIC:
-        return value
-    end = _HEADER_BYTES + int.from_bytes(value[2:_HEADER_BYTES], "big")
-    header = ManagedLedgerInfoMetadata()  # the cursor's has the same fields
-    try:
-        header.ParseFromString(value[_HEADER_BYTES:end])
-    except DecodeError as error:
-        raise CorruptDataError(f"compressed record's header can't be read: {error}") from error
-    if header.compressionType == CompressionType.NONE:
-        return value[end:]
-    if header.compressionType == CompressionType.ZLIB:
-        return zlib.decompress(value[end:])
-    name = CompressionType.Name(header.compressionType)
-    raise CorruptDataError(
-        f"record is compressed with {name}, expected NONE or ZLIB (Apache Pulsar's settings "
-        "managedLedgerInfoCompressionType and managedCursorInfoCompressionType)"
-    )
+    return info.SerializeToString() + stored.unknown_fields

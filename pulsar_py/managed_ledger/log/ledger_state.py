@@ -71,6 +71,7 @@ class LedgerState:
         "_first_index",
         "_idle_mark",
         "_ids",
+        "_unknown_fields",
         "entries_added_count",
         "last_confirmed_entry",
         "ledgers",
@@ -89,6 +90,7 @@ class LedgerState:
         self.size_bytes = 0  # of all ledgers' confirmed entries
         self.entries_added_count = 0  # confirmed since it was opened
         self.properties = dict(stored.properties)
+        self._unknown_fields = stored.unknown_fields
         self.terminated_position = stored.terminated_position
         self.state = State.NO_LEDGER
         self.opened_millis = 0  # when the last ledger was created; 0 before one was
@@ -133,13 +135,21 @@ class LedgerState:
 
     def stored(self) -> LedgerList:
         """The list to write to the metadata store."""
-        return LedgerList(list(self.ledgers.values()), self.terminated_position, self.properties)
+        return self._list_of(list(self.ledgers.values()))
+
+    def _list_of(self, ledgers: list[LedgerRecord]) -> LedgerList:
+        return LedgerList(
+            ledgers,
+            self.terminated_position,
+            self.properties,
+            unknown_fields=self._unknown_fields,
+        )
 
     def with_next_ledger(self, ledger_id: int) -> LedgerList:
         """The list to write with `ledger_id` as the last one, and without a placeholder."""
         ledgers = [record for record in self.ledgers.values() if record.entries_count]
         ledgers.append(LedgerRecord(ledger_id))
-        return LedgerList(ledgers, self.terminated_position, self.properties)
+        return self._list_of(ledgers)
 
     def ledger_created(self, ledger_id: int, now_millis: int) -> list[int]:
         """Take over the written list of `with_next_ledger`; returns placeholders to delete."""
@@ -251,7 +261,7 @@ class LedgerState:
         """The list to write without `ledger_ids`."""
         gone = set(ledger_ids)
         kept = [record for record in self.ledgers.values() if record.ledger_id not in gone]
-        return LedgerList(kept, self.terminated_position, self.properties)
+        return self._list_of(kept)
 
     def ledgers_trimmed(self, ledger_ids: list[int]) -> None:
         """Take over the written list of `without`."""

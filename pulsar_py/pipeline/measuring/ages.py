@@ -1,8 +1,8 @@
 """Reads the publish time of the oldest message in a backlog (edge).
 
 Brokers report the age of the slowest subscription's backlog alone. For the others a reader starts
-behind the position up to which they have acknowledged everything, and reads one message; it leaves
-no subscription behind. A backlog that can't be read, for want of permission or time, has no age.
+after the subscription's mark-delete position and reads one message; it leaves no subscription
+behind. A backlog that can't be read, for lack of permission or time, has no age.
 """
 
 from __future__ import annotations

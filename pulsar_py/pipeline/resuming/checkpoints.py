@@ -146,8 +146,8 @@ def check_query(
                 " its rows may come twice, with --guarantee at-least-once"
             )
         if found.is_midway:
-            # An attempt at-least-once has no such settings; those of the earlier, numbered attempt
-            # stay in force, as some of its rows are stored.
+            # An attempt with at-least-once has no such settings. Those of the earlier, numbered
+            # attempt are kept, because some of its rows may be stored.
             now["batch"] = before["batch"] | now["batch"]
     if now != before:
         _write(directory / NOTE, now)

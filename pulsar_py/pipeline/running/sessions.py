@@ -187,7 +187,7 @@ def close_session(session: SparkSession) -> None:
     except JavaEndedError:
         with suppress(Exception):  # Java does not answer any more
             session.stop()
-        # PySpark keeps the session in these, and has no public call that clears them.
+        # PySpark keeps the dead session in these attributes, and has no public call to clear them.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None  # noqa: SLF001
         SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
     else:

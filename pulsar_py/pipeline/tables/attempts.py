@@ -96,7 +96,8 @@ def clean(table: LoggedTable) -> None:
                 _take_away(table, name, is_logged=False)
                 lock.unlink(missing_ok=True)
     for each in staging.glob("*"):
-        # A lock is made before its directory and deleted after it, so this has none at all.
+        # A lock file is made before its directory and deleted after it. So a directory without one
+        # was made by a version that had no locks.
         if each.is_dir() and not _lock_of(table.path, each.name).exists():
             with _failure_told(table, each.name):
                 if _is_still(table.path, each.name):
@@ -149,7 +150,7 @@ def _held(lock: Path, *, waits: bool) -> IO[str] | None:
     try:
         file = lock.open("a")
     except PermissionError as error:
-        # Another user's file: whether the lock is held can't be known.
+        # The file belongs to another user: whether its lock is held can't be found out.
         if not waits:
             return None
         raise ConfigurationError(

@@ -147,8 +147,8 @@ class DeltaLakeTable:
         if not commit.is_overwrite:
             _add_columns(table, commit.schema)
             table = deltalake.DeltaTable(self.path)
-        # Asked of the version that the commit starts from: if another writer adds the batch in
-        # between, the commit fails.
+        # Read from the version that the commit starts from: if another writer adds the batch after
+        # that, the commit fails.
         if _has_batch(table, commit.transaction):
             return False
         mode = "overwrite" if commit.is_overwrite else "append"
@@ -200,8 +200,8 @@ class DeltaLakeTable:
             except CommitFailedError:
                 return CompactionResult(0, 0)
             except DeltaError as error:
-                # Version 1.6 can't merge files between which records in maps grew. No row is lost,
-                # and the pipeline goes on.
+                # Version 1.6 can't merge files if records in maps have more fields in some of them
+                # than in others. No row is lost, and the pipeline goes on.
                 about = {"table": str(self.path), "reason": str(error)}
                 logger.warning("small files are not merged", extra=about)
                 return CompactionResult(0, 0)

@@ -1,4 +1,4 @@
-"""Parquet tables with a log of our own, which has the files and the batches they hold (edge).
+"""Parquet tables with a log of pulsar_py's own, which lists files and batches (edge).
 
     table/_manifest/00000007-<chance>.tmp     a commit while it is written
     table/_manifest/00000007.json             the commit
@@ -245,8 +245,8 @@ class ManifestTable:
             sync_directory(each)
         newest = self._numbers()[-1]
         if newest - number > WHOLE_EVERY:
-            # A process that was suspended for that long may have written a number that was taken
-            # before, and whose commit has been deleted since.
+            # A process that was suspended for that long may have linked a number that another
+            # commit had before and that was deleted since, so that the link did not fail.
             raise TableConflictError(
                 f"{self.path}: {newest - number} commits of others were made while commit"
                 f" {number} was written; try again"

@@ -44,8 +44,8 @@ def spark_path(path: Path) -> str:
 def with_partition_columns(rows: DataFrame, partition_by: Sequence[PartitionColumn]) -> DataFrame:
     """The rows with their partition columns added.
 
-    The empty text and `__HIVE_DEFAULT_PARTITION__` become null: the directory of null is theirs
-    too, and two partitions of a write can't share one directory.
+    The empty text and `__HIVE_DEFAULT_PARTITION__` become null: Spark would use the directory of
+    null for them, too, and two partitions of a write can't share one directory.
 
     Raises:
         ConfigurationError: A column is missing, or an expression would replace one.

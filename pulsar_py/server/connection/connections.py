@@ -73,10 +73,15 @@ class Connections:
         return len(self._open)
 
     def start(self) -> None:
-        """Start the keep-alive sweep on the running loop."""
+        """Start the keep-alive sweep on the running loop, and listen to what is owned."""
+        self.namespaces.when_settled(self._on_ownership_settled)
         self._schedule_sweep()
         if self.authenticators.is_enabled:
             self._schedule_refresh()
+
+    def _on_ownership_settled(self) -> None:
+        for cnx in list(self._open):
+            cnx.on_ownership_settled()
 
     # --- called by connections ---------------------------------------------------------------
 

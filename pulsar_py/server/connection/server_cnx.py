@@ -420,10 +420,14 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while more is queued than the high mark, and once the connection is closed."""
+        """False while more is queued than the high mark, and once the connection is closed.
+
+        Also while a broker that stood still has not looked at what it owns.
+        """
         return (
             not self._is_output_paused
             and not self._is_closed
+            and not self.connections.namespaces.holds_messages
             and self._queued_bytes < self.connections.settings.output_high_water_bytes
         )
 
@@ -488,6 +492,11 @@ class ServerCnx(asyncio.Protocol):
         """Call `callback` once, from the loop, when the connection is writable or closed."""
         self._writable_waiters.append(callback)
         if self.is_writable or self._is_closed:
+            self._loop.call_soon(self._wake_writable_waiters)
+
+    def on_ownership_settled(self) -> None:
+        """The broker knows what it owns."""
+        if self._writable_waiters:
             self._loop.call_soon(self._wake_writable_waiters)
 
     def _wake_writable_waiters(self) -> None:

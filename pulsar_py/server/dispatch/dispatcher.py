@@ -73,6 +73,10 @@ class DispatchConsumer(Protocol):
         """The connection that its messages go to."""
 
     @property
+    def connected_since_millis(self) -> int:
+        """The wall-clock time at which it subscribed."""
+
+    @property
     def permits(self) -> ConsumerPermits:
         """The counters of the messages that it may be sent."""
 

@@ -7,7 +7,8 @@ chooses the filters, also those for plain entries (`judges_plain_entries`). Entr
 `max_read_position` are not read at all.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
-by its filter, and no filtered entry costs permits.
+by its filter, and no filtered entry costs permits. A filter that stops has seen to it that nothing
+from there on is read again.
 
 Source: AbstractBaseDispatcher.filterEntriesForConsumer in Pulsar's broker.
 """
@@ -16,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.entry_run import EntryRun
+from pulsar_py.proto.PulsarMarkers_pb2 import MarkerType
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.wire.entry_summary import (
     PLAIN,
@@ -32,6 +34,10 @@ from pulsar_py.wire.entry_summary import (
     summarize_parsed,
 )
 
+TRANSACTION_MARKERS: Final = frozenset(
+    (MarkerType.TXN_COMMITTING, MarkerType.TXN_COMMIT, MarkerType.TXN_ABORT)
+)
+
 
 class Verdict(Enum):
     """A filter's decision about an entry."""
@@ -39,6 +45,7 @@ class Verdict(Enum):
     ACCEPT = auto()  # the next filter decides
     ACKNOWLEDGE = auto()  # never to be delivered to this subscription
     HOLD_BACK = auto()  # not now; the filter releases it later
+    STOP = auto()  # neither it nor any entry after it, however often they are read
 
 
 class EntryFilter(Protocol):
@@ -64,19 +71,36 @@ class MarkerFilter:
         return Verdict.ACCEPT
 
 
+class TransactionStop:
+    """Lets nothing pass from the first entry of a transaction on."""
+
+    judges_plain_entries = False
+
+    def __init__(self, on_transaction: Callable[[Position], None]) -> None:
+        """`on_transaction` is told the position, and sees to it that nobody reads up to it."""
+        self._on_transaction = on_transaction
+
+    def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+        """Accept what has no transaction's id and is no marker of one."""
+        if summary.txn_id is None and summary.marker_type not in TRANSACTION_MARKERS:
+            return Verdict.ACCEPT
+        self._on_transaction(entry.position)
+        return Verdict.STOP
+
+
 class DelayFilter:
     """Holds delayed messages back by `keep_back` (Shared and Key_Shared only)."""
 
     judges_plain_entries = False
 
-    def __init__(self, keep_back: Callable[[PositionKey, int], bool]) -> None:
-        """`keep_back(position, deliver_at_millis)` returns whether it keeps the entry."""
+    def __init__(self, keep_back: Callable[[PositionKey, EntrySummary], bool]) -> None:
+        """`keep_back(position, summary)` returns whether it keeps the entry, which has a time."""
         self._keep_back = keep_back
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         """Accept messages that are due."""
         deliver_at = summary.deliver_at_time_millis
-        if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), deliver_at):
+        if deliver_at and self._keep_back((entry.ledger_id, entry.entry_id), summary):
             return Verdict.HOLD_BACK
         return Verdict.ACCEPT
 
@@ -169,6 +193,8 @@ class EntryFilters:
             summary = summary_of(entry)
             if self._judges_plain_entries or not summary.is_plain:
                 verdict = self._judge(entry, summary)
+                if verdict is Verdict.STOP:
+                    break
                 if verdict is Verdict.ACKNOWLEDGE:
                     dropped.append(entry.position)
                 if verdict is not Verdict.ACCEPT:

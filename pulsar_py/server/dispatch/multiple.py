@@ -40,8 +40,10 @@ from pulsar_py.server.dispatch.filtering import (
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 from pulsar_py.server.dispatch.priorities import PriorityRoundRobin
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
+from pulsar_py.server.dispatch.short_delays import ShortDelayNotice
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.wire.entry_summary import EntrySummary
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
@@ -64,6 +66,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._broker_limit = broker_limit
         self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
         self.redelivery = RedeliveryController()
+        self._short_delays = ShortDelayNotice(host)
         self.delayed = DelayedDeliveryTracker(
             tick_millis=settings.delayed_delivery_tick_millis,
             look_ahead=settings.delayed_delivery_look_ahead,
@@ -283,13 +286,14 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     # Delayed messages.
 
-    def _keep_back(self, position: PositionKey, deliver_at_millis: int) -> bool:
+    def _keep_back(self, position: PositionKey, summary: EntrySummary) -> bool:
         if not self._host.settings.is_delayed_delivery_enabled:
             return False
         now_millis = self._host.clock.wall_time_millis()
-        is_kept = self.delayed.add(position, deliver_at_millis, now_millis)
+        is_kept = self.delayed.add(position, summary.deliver_at_time_millis, now_millis)
         if is_kept:
             self._arm_delay_timer(now_millis)
+            self._short_delays.on_delayed(summary)
         return is_kept
 
     def _arm_delay_timer(self, now_millis: int) -> None:

@@ -12,9 +12,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-from pulsar_py.common.errors import ConsumerBusyError
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, Dispatcher
+from pulsar_py.server.dispatch.exclusive_place import place_taken
 from pulsar_py.server.dispatch.filtering import summary_of
 from pulsar_py.server.dispatch.multiple import is_available
 from pulsar_py.server.dispatch.priorities import PriorityRoundRobin, choose_active
@@ -85,7 +85,7 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
         """Add a consumer; it is notified only if another one stays active, as in Pulsar."""
         is_failover = self.subscription_type is SubscriptionType.FAILOVER
         if not is_failover and self._consumers:
-            raise ConsumerBusyError("Exclusive consumer is already connected")
+            raise place_taken(self._consumers[0])
         self._consumers.append(consumer)
         before = self._active
         self._choose_active()

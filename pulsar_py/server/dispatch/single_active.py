@@ -17,7 +17,6 @@ import asyncio
 from collections.abc import Sequence
 from math import ceil
 
-from pulsar_py.common.errors import ConsumerBusyError
 from pulsar_py.common.hashing import sticky_slot
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
@@ -27,6 +26,7 @@ from pulsar_py.server.dispatch.dispatcher import (
     DispatchHost,
     PersistentDispatcher,
 )
+from pulsar_py.server.dispatch.exclusive_place import place_taken
 from pulsar_py.server.dispatch.filtering import (
     EntryFilters,
     FilteredEntries,
@@ -74,7 +74,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
     def add_consumer(self, consumer: DispatchConsumer) -> None:
         """Add a consumer and choose the active one again."""
         if not self._is_failover and self._consumers:
-            raise ConsumerBusyError("Exclusive consumer is already connected")
+            raise place_taken(self._consumers[0])
         assert not self._is_held, "no consumer joins while the cursor is being moved"
         if not self._is_failover and consumer.requested_ranges:
             self._hash_ranges = validated_ranges(consumer.requested_ranges)

@@ -101,6 +101,10 @@ class BundleOwnership:
         self._owned: dict[Bundle, _Owned] = {}
         self._doubts_count = 0  # times that the session was in doubt
         self._settled_count = 0  # the last of those after which all records were read again
+        self._is_overslept = False  # the process stood still, its records were not read since
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when all records were read again after a doubt."""
+        self._is_connected = True  # False once the store reported that it is disconnected
         self._is_validating = False  # a task that reads them runs
         self._stop_watching: Callable[[], None] | None = None
         self._suspects: dict[Bundle, None] = {}  # records that changed, to be read again
@@ -147,6 +151,23 @@ class BundleOwnership:
                 "the broker's session with the metadata store is in doubt: try again, no topic is "
                 "opened until the store answers"
             )
+
+    @property
+    def must_hold(self) -> bool:
+        """Whether this process stood still for longer than its session, and knows no more so far.
+
+        Then another broker may serve what is owned here, and has for a while. In any other doubt
+        what is served goes on, because this process saw it come.
+        """
+        if not self._is_overslept and self._session is not None and self._session.has_overslept:
+            self._is_overslept = True
+            self._doubts_count += 1
+        return self._is_overslept
+
+    @property
+    def may_change(self) -> bool:
+        """Whether changes of what this broker owns can be made now, as far as is known."""
+        return self._is_connected and self._is_validated and self._owner.is_good
 
     def owned_bundles(self, namespace: NamespaceName | None = None) -> list[Bundle]:
         """The bundles that this broker owns or may own, those being unloaded included."""
@@ -401,8 +422,10 @@ class BundleOwnership:
         return found is not None
 
     def _on_session_event(self, event: SessionEvent) -> None:
+        self._is_connected = event in (SessionEvent.RECONNECTED, SessionEvent.NEW_SESSION)
         if event is SessionEvent.CONNECTION_LOST:
             return
+        self._is_overslept = self.must_hold
         self._doubts_count += 1
         logger.warning("metadata session", extra={"event": event.value})
         if event is not SessionEvent.IN_DOUBT and not self._is_validating:
@@ -423,6 +446,8 @@ class BundleOwnership:
                     await asyncio.sleep(RETRY_SECONDS)
                 else:
                     self._settled_count = doubts_count
+            self._is_overslept = False
+            self.on_settled()
         finally:
             self._is_validating = False
 

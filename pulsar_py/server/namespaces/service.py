@@ -129,7 +129,7 @@ class NamespaceService:
             type=LookupType.CONNECT,
             addresses=select_listener(owner.addresses, listener_name),
             is_authoritative=True,
-            proxy_through_service_url=self._addresses.is_loopback,
+            proxy_through_service_url=owner.addresses.is_loopback,  # another's never are
         )
 
     def check_session(self) -> None:
@@ -171,6 +171,25 @@ class NamespaceService:
         """
         del managed_ledger_name
         self._ownership.check_session()
+
+    @property
+    def holds_messages(self) -> bool:
+        """Whether nothing may be delivered: this process stood still for longer than its session.
+
+        It ends when what is owned was looked at. Asked once a batch of messages.
+        """
+        return self._ownership.must_hold
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        """Call back each time that what is owned was looked at after a doubt."""
+        self._ownership.on_settled = callback
+
+    def may_change(self) -> bool:
+        """Whether the metadata of what is owned here can be changed now, as far as is known.
+
+        What can wait does not begin while this is False: it would stop half-way.
+        """
+        return self._ownership.may_change
 
     def is_owned(self, name: TopicName) -> bool:
         """Whether this broker certainly owns the topic's bundle now."""

@@ -22,7 +22,7 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
 )
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.compatibility import (
@@ -74,13 +74,14 @@ class SchemaRegistry:
         *,
         comparers: Comparers | None = None,
         cluster: str = "",
+        ledger_options: LedgerOptions | None = None,
     ) -> None:
         """Take its stores.
 
         `comparers` has the rules of each schema type; types without rules are compatible. `cluster`
         is the name of the cluster, which becomes a label of each ledger.
         """
-        self._storage = SchemaStorage(metadata, ledger_store, cluster)
+        self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
         self._comparers = comparers or {}
         self._cache: OrderedDict[str, _History] = OrderedDict()

@@ -16,6 +16,7 @@ Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 
@@ -61,12 +62,17 @@ class SchemaStorage:
     """Reads and appends versions; owned by the `SchemaRegistry`."""
 
     def __init__(
-        self, metadata: MetadataStore, ledger_store: LedgerStore, cluster: str = ""
+        self,
+        metadata: MetadataStore,
+        ledger_store: LedgerStore,
+        cluster: str = "",
+        ledger_options: LedgerOptions | None = None,
     ) -> None:
-        """`cluster` is the name of the cluster, which becomes a label of each ledger."""
+        """`cluster` becomes a label of each new ledger, `ledger_options` say how it is stored."""
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._cluster = cluster
+        self._ledger_options = ledger_options or LedgerOptions()
 
     async def load(self, schema_id: str) -> tuple[list[StoredSchema], int]:
         """All versions, deletions too, oldest first; and the locator's version for `append`."""
@@ -116,7 +122,8 @@ class SchemaStorage:
 
     async def _write_ledger(self, schema_id: str, data: bytes) -> int:
         confirmed = _Confirmed()
-        options = LedgerOptions(custom_metadata=labels.schema(self._cluster, schema_id))
+        own = labels.schema(self._cluster, schema_id)
+        options = replace(self._ledger_options, custom_metadata=own)
         try:
             async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
                 writer: LedgerWriter = await self._ledger_store.create(confirmed, options)

@@ -102,7 +102,7 @@ class Consumer:
         self._takes_batches = allows(version, Feature.BATCHES)
         self._was_told_of_end = False  # Since its last FLOW.
         self._has_warned = False  # An invalid acknowledgement is logged once.
-        self._connected_since_millis = self._clock.wall_time_millis()
+        self.connected_since_millis = self._clock.wall_time_millis()
         self._last_flow_millis = 0
         self._last_acked_millis = 0
         self._last_consumed_millis = 0
@@ -418,7 +418,7 @@ class Consumer:
             consumer_name=self.name,
             address=self.connection.remote_address,
             client_version=self.connection.client_version,
-            connected_since_millis=self._connected_since_millis,
+            connected_since_millis=self.connected_since_millis,
             metadata=self.request.metadata,
             available_permits=self.permits.available,
             unacked_messages=self.permits.unacked_messages,

@@ -29,7 +29,7 @@ from pulsar_py.server.subscriptions.subscription import (
     SubscriptionOwner,
     SubscriptionState,
 )
-from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -134,10 +134,8 @@ class NonPersistentSubscription(Subscription):
             self._dropped_rate = (dropped - self._dropped_rolled_count) / elapsed_seconds
         self._dropped_rolled_count = dropped
 
-    def stats(self) -> SubscriptionStats:
-        """A snapshot for REST and metrics."""
+    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher
-        consumers = tuple(consumer.stats() for consumer in self.consumers)
         active = None if dispatcher is None else dispatcher.active_consumer
         sticky = dispatcher if isinstance(dispatcher, NonPersistentStickyKeyDispatcher) else None
         kind = self.subscription_type

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.clock import Clock
@@ -24,6 +24,7 @@ from pulsar_py.common.errors import (
     StorageError,
     SubscriptionBusyError,
     SubscriptionFencedError,
+    SubscriptionUnavailableError,
     UnknownServiceError,
 )
 from pulsar_py.common.position import EARLIEST, Position
@@ -33,7 +34,12 @@ from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.dispatch.filtering import EntryFilter, MarkerFilter, summary_of
+from pulsar_py.server.dispatch.filtering import (
+    EntryFilter,
+    MarkerFilter,
+    TransactionStop,
+    summary_of,
+)
 from pulsar_py.server.dispatch.multiple import MultipleConsumersDispatcher
 from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatcher
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
@@ -45,7 +51,7 @@ from pulsar_py.server.subscriptions.subscription import (
     SubscriptionOwner,
     SubscriptionState,
 )
-from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -85,7 +91,9 @@ class PersistentSubscription(Subscription):
         is_replicated: bool = False,
         properties: Mapping[str, str] | None = None,
         broker_unacked_limit: BrokerUnackedLimit | None = None,
+        on_transaction: Callable[[Position], None] | None = None,
     ) -> None:
+        """With `on_transaction` it is told of a transaction's entry, and none is delivered."""
         super().__init__(owner, name, clock=clock, is_durable=cursor.is_durable)
         self.ledger = ledger
         self.cursor = cursor
@@ -94,6 +102,7 @@ class PersistentSubscription(Subscription):
         self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
+        self._on_transaction = on_transaction
         self._grace: asyncio.TimerHandle | None = None  # Set while a reader's consumer is awaited.
         self._expired_count = 0
         self._expired_rate = 0.0
@@ -112,6 +121,8 @@ class PersistentSubscription(Subscription):
 
     def entry_filters(self) -> Sequence[EntryFilter]:
         """The filters of its entries: markers are never delivered."""
+        if self._on_transaction is not None:
+            return (TransactionStop(self._on_transaction), MarkerFilter())
         return (MarkerFilter(),)
 
     def last_confirmed_entry(self) -> Position:
@@ -267,12 +278,12 @@ class PersistentSubscription(Subscription):
         try:
             await self._until_reset_ends()
         except SubscriptionFencedError as error:
-            raise UnknownServiceError(str(error)) from None
+            raise SubscriptionUnavailableError(str(error)) from None
         self._check_may_reset()
 
     def _check_may_reset(self) -> None:
         if self.state is not SubscriptionState.OPEN:
-            raise UnknownServiceError(
+            raise SubscriptionUnavailableError(
                 f"Subscription {self.name} can't be reset: it is being deleted or is closed"
             )
 
@@ -491,10 +502,8 @@ class PersistentSubscription(Subscription):
         """The users' properties of the subscription."""
         return self.cursor.cursor_properties if self.is_durable else self._initial_properties
 
-    def stats(self) -> SubscriptionStats:
-        """A snapshot for REST and metrics."""
+    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher
-        consumers = tuple(consumer.stats() for consumer in self.consumers)
         shared = dispatcher if isinstance(dispatcher, MultipleConsumersDispatcher) else None
         sticky = dispatcher if isinstance(dispatcher, StickyKeyDispatcher) else None
         delayed_count = 0 if shared is None else len(shared.delayed)

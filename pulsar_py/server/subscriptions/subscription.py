@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
@@ -32,11 +32,12 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.common.work import Turns
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
-from pulsar_py.server.dispatch.selectors import HashRange, HashRangeConflictError
+from pulsar_py.server.dispatch.selectors import SLOTS_COUNT, HashRange, HashRangeConflictError
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
-from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
@@ -46,6 +47,14 @@ MAX_JOIN_ATTEMPTS = 3
 
 RESET_WAIT_SECONDS = 20.0
 """Seconds that new consumers and further resets wait for a reset; official clients wait 30."""
+
+CONSUMER_UNITS: Final = 10
+"""Units of work that the statistics of a consumer are; of Key_Shared they are more."""
+SUBSCRIPTION_UNITS: Final = 20
+"""Units of work that the statistics of a subscription are, without its consumers."""
+POINTS_PER_CONSUMER: Final = 100
+"""Points of a consumer among the slots of Key_Shared, at the default settings."""
+SLOTS_A_UNIT: Final = 30
 
 
 class SubscriptionOwner(Protocol):
@@ -402,9 +411,25 @@ class Subscription(ABC):
             PersistenceError: The cursor could not be deleted; the subscription stays.
         """
 
-    @abstractmethod
     def stats(self) -> SubscriptionStats:
-        """A snapshot for REST and metrics."""
+        """A snapshot for REST and metrics, in one go."""
+        return self._stats(tuple(consumer.stats() for consumer in self.consumers))
+
+    async def stats_in_turns(self, turns: Turns) -> SubscriptionStats:
+        """As `stats`; others have turns while consumers are asked, so that some may have left."""
+        consumers: list[ConsumerStats] = []
+        units = CONSUMER_UNITS
+        if self.subscription_type is SubscriptionType.KEY_SHARED:  # each looks at all slots
+            units += min(len(self.consumers) * POINTS_PER_CONSUMER, SLOTS_COUNT) // SLOTS_A_UNIT
+        for consumer in list(self.consumers):
+            await turns.take(units)
+            consumers.append(consumer.stats())
+        await turns.take(SUBSCRIPTION_UNITS)
+        return self._stats(tuple(consumers))
+
+    @abstractmethod
+    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
+        """The statistics, with those of the consumers."""
 
     def hash_stats_of(self, consumer: Consumer) -> HashStats:  # noqa: ARG002 - Key_Shared's only
         """The hash ranges of a Key_Shared consumer."""

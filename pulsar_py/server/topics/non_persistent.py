@@ -24,8 +24,10 @@ from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer import Append, PublishContext
+from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.non_persistent_subscription import NonPersistentSubscription
 from pulsar_py.server.subscriptions.subscription import Subscription
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 
@@ -160,8 +162,11 @@ class NonPersistentTopic(Topic):
         """Raise UnknownServiceError: there is no last message."""
         raise UnknownServiceError(f"{self.name}: non-persistent topics have no last message id")
 
-    def stats(self) -> TopicStats:
-        """A snapshot for REST and metrics."""
-        fields: dict[str, Any] = self._common_stats()  # Any: the fields of TopicStats
-        dropped = sum(each.dropped_rate for each in fields["subscriptions"].values())
+    def _stats(
+        self,
+        producers: tuple[ProducerStats, ...],
+        subscriptions: Mapping[str, SubscriptionStats],
+    ) -> TopicStats:
+        fields: dict[str, Any] = self._common_stats(producers, subscriptions)  # Any: of TopicStats
+        dropped = sum(each.dropped_rate for each in subscriptions.values())
         return TopicStats(**fields, dropped_rate=dropped)

@@ -1,18 +1,24 @@
 """`PartitionedTopics`: creates, counts, grows, deletes and lists partitioned topics (edge).
 
 A partitioned topic is a number in metadata, which `Partitions` stores; its partitions are topics
-like others, loaded and deleted by the registry. This class keeps both consistent: partitions exist
-once the number is stored, new ones get the subscriptions of existing ones, and the number is
-deleted last.
+like others, loaded and deleted by the registry. This class keeps both consistent. Clients know a
+partition by the number alone, so where a topic grows, new partitions and their subscriptions are
+stored before the number is, and the number is deleted last. An operation that failed half-way is
+completed by calling it again.
 
-Source: PersistentTopicsBase, fetchPartitionedTopicMetadataCheckAllowAutoCreationAsync of
-BrokerService in Pulsar's broker.
+Invariant: when growing has ended, each partition has the subscriptions that any of the partitions
+that there were before had while it grew.
+
+Source: PersistentTopicsBase (createSubscriptions comes before updatePartitionedTopic),
+fetchPartitionedTopicMetadataCheckAllowAutoCreationAsync of BrokerService in Pulsar's broker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
@@ -24,6 +30,9 @@ from pulsar_py.server.policies.effective_settings import effective_auto_creation
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE, Partitions
 from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.server.topics.topic import Topic
+
+MAX_COPIES: Final = 10
+"""How often subscriptions are looked for again that came while others were copied."""
 
 
 class SingleTopics(Protocol):
@@ -70,6 +79,14 @@ class PartitionedTopics:
         self._partitions = partitions
         self._resources = resources
         self._ensure_owned = ensure_owned
+        # Held while a topic is created, grows or is deleted, by name.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def _lock(self, name: TopicName) -> asyncio.Lock:
+        lock = self._locks.get(str(name))
+        if lock is None:
+            lock = self._locks[str(name)] = asyncio.Lock()
+        return lock
 
     async def count(self, name: TopicName) -> int:
         """Number of partitions, 0 when the topic is not partitioned or does not exist."""
@@ -127,9 +144,10 @@ class PartitionedTopics:
         if await self._topics.exists(name):
             raise TopicExistsError(f"{name} exists and is not partitioned")
         await self._topics.check_topics_limit(name.namespace_name, namespace, partitions_count)
-        await self._partitions.put_count(name, partitions_count, properties)
-        if name.is_persistent:
-            await self._partitions.create_stored(map(name.partition, range(partitions_count)))
+        async with self._lock(name):
+            await self._partitions.put_count(name, partitions_count, properties)
+            if name.is_persistent:
+                await self._partitions.create_stored(map(name.partition, range(partitions_count)))
 
     def _check_limit(self, name: TopicName, partitions_count: int) -> None:
         limit = self._topics.settings.max_partitions
@@ -141,31 +159,61 @@ class PartitionedTopics:
     async def grow(self, name: TopicName, partitions_count: int) -> None:
         """Add partitions; on the new ones existing subscriptions are created at Earliest.
 
+        With the number that there is, or after a call that failed, whatever is missing is made:
+        partitions, and subscriptions that not all partitions have.
+
         Raises:
             TopicNotFoundError: The topic is not partitioned.
             NotAllowedError: There are more already, or a topic may not have so many.
+            ServiceNotReadyError: Another broker serves a partition that lacks a subscription.
         """
         self._check_limit(name, partitions_count)
-        current = await self._partitions.count(name)
-        await self._partitions.grow(name, partitions_count)
-        if not name.is_persistent or current >= partitions_count:
-            return
-        added = [name.partition(index) for index in range(current, partitions_count)]
-        await self._partitions.create_stored(added)
-        subscriptions: set[str] = set()
-        prefix = self._topics.settings.topic.replicator_prefix
-        for index in range(current):
-            subscriptions.update(
-                await self._partitions.stored_subscriptions(name.partition(index), prefix)
-            )
-        if subscriptions:
+        async with self._lock(name):
+            current = await self._partitions.count_to_grow(name, partitions_count)
+            before = [name.partition(index) for index in range(current)]
+            after = [name.partition(index) for index in range(partitions_count)]
+            if name.is_persistent:
+                await self._complete(before, after)
+            if partitions_count > current:
+                await self._partitions.grow(name, partitions_count)
+                if name.is_persistent:  # who subscribed meanwhile knows the old number only
+                    await self._copy_subscriptions(before, after)
+
+    async def create_missed(self, name: TopicName) -> None:
+        """Make what is missing of a partitioned topic, as growing to its own number does.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+        """
+        await self.grow(name, await self._partitions.count(name))
+
+    async def _complete(self, before: Sequence[TopicName], after: Sequence[TopicName]) -> None:
+        await self._partitions.create_stored(after)
+        await self._copy_subscriptions(before, after)
+
+    async def _copy_subscriptions(
+        self, before: Sequence[TopicName], after: Sequence[TopicName]
+    ) -> None:
+        """Give all of `after` what any of `before` has; again, for what came meanwhile."""
+        for _ in range(MAX_COPIES):
+            stored = await each_result(self._stored_subscriptions, after, at_once=TOPICS_AT_ONCE)
+            wanted = frozenset[str]().union(*stored[: len(before)])
+            lacking = [
+                (name, wanted - has)
+                for name, has in zip(after, stored, strict=True)
+                if not wanted <= has
+            ]
+            if not lacking:
+                return
             await each_result(
-                lambda each: self._create_subscriptions(each, subscriptions),
-                added,
-                at_once=TOPICS_AT_ONCE,
+                lambda each: self._create_subscriptions(*each), lacking, at_once=TOPICS_AT_ONCE
             )
 
-    async def _create_subscriptions(self, name: TopicName, subscriptions: set[str]) -> None:
+    async def _stored_subscriptions(self, name: TopicName) -> frozenset[str]:
+        prefix = self._topics.settings.topic.replicator_prefix
+        return frozenset(await self._partitions.stored_subscriptions(name, prefix))
+
+    async def _create_subscriptions(self, name: TopicName, subscriptions: frozenset[str]) -> None:
         await self._ensure_owned(name)
         topic = await self._topics.get_or_load(name, create_if_missing=True)
         for subscription in sorted(subscriptions):
@@ -178,18 +226,21 @@ class PartitionedTopics:
             TopicNotFoundError: The topic is not partitioned.
             TopicBusyError: A partition has clients, and `force` is not set.
         """
-        partitions_count = await self._partitions.count(name)
-        if not partitions_count:
-            raise TopicNotFoundError(f"Partitioned topic {name} not found")
-        names = [name.partition(index) for index in range(partitions_count)]
-        if not force:
-            for topic in filter(None, map(self._topics.loaded, names)):
-                topic.check_deletable()
-        await each_result(
-            lambda each: self._delete_if_there(each, force=force), names, at_once=TOPICS_AT_ONCE
-        )
-        await self._partitions.forget(name)
-        await self._topics.forget(name)
+        async with self._lock(name):
+            partitions_count = await self._partitions.count(name)
+            if not partitions_count:
+                raise TopicNotFoundError(f"Partitioned topic {name} not found")
+            names = [name.partition(index) for index in range(partitions_count)]
+            if name.is_persistent:  # growing may have failed before it stored the new number
+                names += await self._partitions.stored_beyond(name, partitions_count)
+            if not force:
+                for topic in filter(None, map(self._topics.loaded, names)):
+                    topic.check_deletable()
+            await each_result(
+                lambda each: self._delete_if_there(each, force=force), names, at_once=TOPICS_AT_ONCE
+            )
+            await self._partitions.forget(name)
+            await self._topics.forget(name)
 
     async def forget_if_empty(self, name: TopicName) -> None:
         """Remove a partitioned topic's metadata when none of its partitions is left."""

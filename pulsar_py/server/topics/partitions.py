@@ -90,6 +90,30 @@ class Partitions:
         except MetadataExistsError:
             raise TopicExistsError(f"{name} is partitioned already") from None
 
+    async def stored_beyond(self, name: TopicName, partitions_count: int) -> list[TopicName]:
+        """Stored topics that are named like partitions of `name`, beyond that many."""
+        found: list[TopicName] = []
+        async for some in in_turns(await self.stored_topics(name.namespace_name)):
+            found += [
+                each
+                for each in some
+                if each.partition_index >= partitions_count and each.base == name
+            ]
+        return found
+
+    async def count_to_grow(self, name: TopicName, partitions_count: int) -> int:
+        """The number of partitions, if the topic may have so many.
+
+        Raises:
+            TopicNotFoundError: The topic is not partitioned.
+            NotAllowedError: There are more already.
+        """
+        current = await self.count(name)
+        if not current:
+            raise TopicNotFoundError(f"{name} is not a partitioned topic")
+        _check_grows(name, current, partitions_count)
+        return current
+
     async def grow(self, name: TopicName, partitions_count: int) -> None:
         """Change the number of partitions.
 
@@ -97,16 +121,10 @@ class Partitions:
             TopicNotFoundError: The topic is not partitioned.
             NotAllowedError: There are more already.
         """
-        if not await self.count(name):
-            raise TopicNotFoundError(f"{name} is not a partitioned topic")
+        await self.count_to_grow(name, partitions_count)
 
         def change(metadata: PartitionedTopicMetadata) -> PartitionedTopicMetadata:
-            current = metadata.partitions_count or 0
-            if partitions_count < current:
-                raise NotAllowedError(
-                    f"{name} can't have {partitions_count} partitions: it has {current} already, "
-                    "and partitions can't be removed"
-                )
+            _check_grows(name, metadata.partitions_count or 0, partitions_count)
             return metadata.replace(partitions_count=partitions_count)
 
         await self._resources.partitioned_topics.update(name, change)
@@ -140,3 +158,11 @@ class Partitions:
         return [
             each for each in names if each != CURSOR_NAME and not each.startswith(replicator_prefix)
         ]
+
+
+def _check_grows(name: TopicName, current: int, partitions_count: int) -> None:
+    if partitions_count < current:
+        raise NotAllowedError(
+            f"{name} can't have {partitions_count} partitions: it has {current} already, "
+            "and partitions can't be removed"
+        )

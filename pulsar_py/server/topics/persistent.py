@@ -61,9 +61,11 @@ from pulsar_py.server.publishing.producer import (
     Producer,
     PublishContext,
 )
+from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription import Subscription
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
@@ -291,6 +293,7 @@ class PersistentTopic(Topic):
             clock=self.context.clock,
             properties=properties,
             broker_unacked_limit=self.context.unacked_limit,
+            on_transaction=None if self.context.refused is None else self._on_transaction,
         )
         self._subscriptions[name] = subscription
         return subscription
@@ -358,6 +361,14 @@ class PersistentTopic(Topic):
         for subscription in list(self._subscriptions.values()):
             assert isinstance(subscription, PersistentSubscription)
             subscription.on_max_read_position_moved()
+
+    def _on_transaction(self, position: Position) -> None:
+        """A transaction's entry was read, which is not served: nobody reads up to it any more."""
+        before = Position(position.ledger_id, position.entry_id - 1)
+        if before < self._max_read_position:
+            self.move_max_read_position(before)
+            assert self.context.refused is not None, "only a broker of a cluster looks for them"
+            self.context.refused.note_transaction(self.name, position)
 
     def last_readable_position(self) -> Position:
         """Position of the last message that may be dispatched, `EARLIEST` if there is none."""
@@ -516,12 +527,15 @@ class PersistentTopic(Topic):
         """
         return await self.ledger.read_entry(position)
 
-    def stats(self) -> TopicStats:
-        """A snapshot for REST and metrics."""
+    def _stats(
+        self,
+        producers: tuple[ProducerStats, ...],
+        subscriptions: Mapping[str, SubscriptionStats],
+    ) -> TopicStats:
         quotas = self._settings.backlog_quotas
         size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
         age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
-        fields: dict[str, Any] = self._common_stats()  # Any: the fields of TopicStats
+        fields: dict[str, Any] = self._common_stats(producers, subscriptions)  # Any: of TopicStats
         return TopicStats(
             **fields,
             storage_bytes=self.ledger.size_bytes,

@@ -36,6 +36,7 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
@@ -196,6 +197,7 @@ class TopicRegistry:
         topic_settings = await self._settings_of(name)
         topic: Topic
         if name.is_persistent:
+            await self._check_not_refused(name)
             topic = await self._open_persistent(name, topic_settings, creates=creates)
         else:
             topic = NonPersistentTopic(name, topic_settings, self._context)
@@ -229,6 +231,30 @@ class TopicRegistry:
             if isinstance(error, (ManagedLedgerError, StorageError)):
                 raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
             raise
+
+    async def _check_not_refused(self, name: TopicName) -> None:
+        """Return if the topic may be served; before anything of it is opened.
+
+        Raises:
+            NotAllowedError: It needs what is not there.
+        """
+        refused = self._context.refused
+        if refused is None:
+            return
+        resources = self._resources
+        namespace = name.namespace_name
+        refused.check_policies(
+            name,
+            await resources.namespaces.get(namespace),
+            await resources.local_policies.get(namespace),
+            await self._topic_policies_of(name),
+        )
+        found = await resources.local.get(paths.managed_ledger(name.managed_ledger_name))
+        if found is not None:
+            try:
+                refused.check_record(name, found.value)
+            except StorageError as error:
+                raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
 
     def _check_served(self, name: TopicName) -> None:
         if self._is_closed:
@@ -321,8 +347,9 @@ class TopicRegistry:
             TopicNotFoundError: There is no such namespace, or the partition is beyond the last one.
             NotAllowedError: The namespace has its most topics, or it is the name of a partition of
                 a topic that is not partitioned.
+            ServiceNotReadyError: Another broker serves the name's bundle.
         """
-        await self._ownership.ensure_owned(name)
+        await self._own(name)
         self._check_served(name)
         facts = await self.facts(name)
         if facts.exists or (facts.partitions_count and not name.is_partition):
@@ -347,14 +374,26 @@ class TopicRegistry:
             TopicNotFoundError: There is none.
             TopicBusyError: It has clients, and `force` is not set.
             NotAllowedError: It is the name of a partitioned topic as a whole.
+            ServiceNotReadyError: Another broker serves it, or it is closing.
         """
         if await self._partitions.count(name):
             raise NotAllowedError(
                 f"{name} is a partitioned topic: delete it as such, or a single partition"
             )
+        await self._own(name)
         await self._delete(name, force=force)
         if not name.is_partition:
             await self.forget(name)
+
+    async def _own(self, name: TopicName) -> None:
+        """Own the topic: opening the ledger of another broker's would fence it.
+
+        Raises:
+            ServiceNotReadyError: Another broker does.
+        """
+        await self._ownership.ensure_owned(name)
+        if not self._ownership.is_owned(name):
+            raise await self._ownership.not_owned_error(name)
 
     async def _delete(self, name: TopicName, *, force: bool) -> None:
         await self._loads.settled(str(name))

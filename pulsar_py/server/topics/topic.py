@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from pulsar_py.common.errors import (
     ConsumerBusyError,
@@ -32,17 +32,24 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.common.work import Turns
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
 from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext
+from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.subscription import Subscription
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
+
+PRODUCER_UNITS: Final = 5
+"""Units of work that the statistics of a producer are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +59,12 @@ class TopicContext(ProducerContext):
     Attributes:
         on_topic_lost: Called when another owner has a topic; closes it without writing anything.
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
+        refused: Says which topics are not served; None where there was never another broker.
     """
 
     on_topic_lost: Callable[[Topic], None]
     unacked_limit: BrokerUnackedLimit | None = None
+    refused: RefusedTopics | None = None
 
 
 class TopicState(Enum):
@@ -379,9 +388,31 @@ class Topic(ABC):
             UnknownServiceError: The topic is non-persistent.
         """
 
-    @abstractmethod
     def stats(self) -> TopicStats:
-        """A snapshot for REST and metrics."""
+        """A snapshot for REST and metrics, in one go."""
+        return self._stats(
+            tuple(each.stats() for each in self.producers.values()),
+            {name: each.stats() for name, each in self.subscriptions.items()},
+        )
+
+    async def stats_in_turns(self, turns: Turns) -> TopicStats:
+        """As `stats`; others have turns, so that its parts may be of different moments."""
+        producers: list[ProducerStats] = []
+        for producer in list(self.producers.values()):
+            await turns.take(PRODUCER_UNITS)
+            producers.append(producer.stats())
+        subscriptions: dict[str, SubscriptionStats] = {}
+        for name, subscription in list(self.subscriptions.items()):
+            subscriptions[name] = await subscription.stats_in_turns(turns)
+        return self._stats(tuple(producers), subscriptions)
+
+    @abstractmethod
+    def _stats(
+        self,
+        producers: tuple[ProducerStats, ...],
+        subscriptions: Mapping[str, SubscriptionStats],
+    ) -> TopicStats:
+        """The statistics, with those of producers and subscriptions."""
 
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""
@@ -402,10 +433,12 @@ class Topic(ABC):
                 f"consumers, {producers} producers, and 0 replicators."
             )
 
-    def _common_stats(self) -> dict[str, object]:
+    def _common_stats(
+        self,
+        producers: tuple[ProducerStats, ...],
+        subscriptions: Mapping[str, SubscriptionStats],
+    ) -> dict[str, object]:
         """The fields of TopicStats that both kinds fill the same way."""
-        producers = tuple(each.stats() for each in self.producers.values())
-        subscriptions = {name: each.stats() for name, each in self.subscriptions.items()}
         message_rate = sum(each.message_in_rate for each in producers)
         bytes_rate = sum(each.bytes_in_rate for each in producers)
         out = subscriptions.values()

@@ -1,9 +1,9 @@
 """Encodes decimals whose Avro type is `fixed` (pure).
 
 In AVRO they are their unscaled number, big endian, with the sign extended to the size of the type.
-fastavro is given these bytes: it would write negative numbers that do not fit without their first
-bits. In JSON they are text, as decimals of `bytes` are; so for JSON the tree of the definition gets
-decimals of `bytes` in their places.
+This module makes these bytes, and not fastavro, which cuts off the first bits of negative numbers
+that do not fit. In JSON they are text, as decimals of `bytes` are; so for JSON the tree of the
+definition gets decimals of `bytes` in their places.
 
 Source: the Avro 1.11 specification, decimal.
 """
@@ -39,7 +39,7 @@ def fixed_decimals(node: AvroNode, shape: Shape) -> Convert | None:
             children = zip(node.fields, node.children, shape.children, strict=True)
             found = [(text["name"], fixed_decimals(child, kind)) for text, child, kind in children]
             convert = in_record([(name, made) for name, made in found if made is not None])
-        # Values of other unions are never written by the topic's definition.
+        # Unions of other kinds are structs of members, which `value_encoder` never writes.
         case "union" if len(node.others) == 1:
             convert = fixed_decimals(node.others[0], shape)
     return null_or(convert)
@@ -51,7 +51,9 @@ def _to_bytes(size_bytes: int, scale: int) -> Convert:
         try:
             return number.to_bytes(size_bytes, "big", signed=True)
         except OverflowError:
-            raise ValueError(f"{value} does not fit into {size_bytes} bytes") from None
+            raise ValueError(
+                f"{value} does not fit into the {size_bytes} bytes of its fixed type"
+            ) from None
 
     return to_bytes
 
@@ -69,7 +71,8 @@ def with_decimals_of_bytes(root: AvroNode) -> AvroNode:
         return replace(node, children=[of(each) for each in node.children])
 
     def of(node: AvroNode) -> AvroNode:
-        # A type that is used again and again is made once: else the work would double a level.
+        # Each named type is converted once: if a type is used twice at each level of nesting, the
+        # work would double with each level.
         if id(node) not in known:
             known[id(node)] = made(node)
         return known[id(node)]

@@ -46,7 +46,8 @@ _KINDS: Final[Mapping[str, Sequence[str]]] = {
     "fixed": ("q = p + {size}", "if q > n: raise ends(p, q, n)", "a{i}(d[p:q]); p = q"),
     "enum": (*_NUMBER, "if b & 1: raise ends(p, -1, n)", "a{i}(symbols[{i}][b >> 1])"),
 }
-"""Code that reads a value at `p` of `d`, which has `n` bytes, and appends it to column `i`."""
+"""Avro type -> lines of code that read a value at `p` of the payload `d`, which has `n` bytes, and
+append it to column `i`."""
 
 
 class FlatDecoder:
@@ -171,7 +172,7 @@ _WRITTEN: Final[Mapping[str, Sequence[str]]] = {
     "bytes": _WRITTEN_BLOB,
     "string": _WRITTEN_BLOB,
 }
-"""Code that appends a value to the record `r`; `o` appends one byte."""
+"""Avro type -> lines of code that append the value `v{i}` to the record `r`; `o` appends a byte."""
 
 
 class FlatEncoder:

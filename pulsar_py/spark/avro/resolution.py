@@ -6,15 +6,16 @@ values the reader's, or none where Arrow takes the values as they are: they look
 give defaults to fields that are missing, and promote numbers; `units` has those for logical types.
 Arrow leaves out the fields that only the writer has.
 
-Each of the writer's fields goes into one of the reader's at most. Those of one name go together;
-what else the reader has takes, in its order, by aliases what is left. Only where nothing is left
-for one, another one gives away what it has if an alias of its own was written, too: where a and b
-became b and c, both do. Java renames all that was written under an alias, also where the reader
-has a field of that very name.
+Each of the writer's fields is read as one of the reader's at most. Fields of the same name belong
+together first; the reader's other fields then take, in their order and by their aliases, those of
+the writer's that are left. If none is left for one of them, a field that already has one passes it
+on and takes another that its own aliases name: so, if fields a and b were renamed to b and c, both
+are found. Java's Avro renames all that was written under an alias, even if the reader has a field
+of that very name.
 
-Into a union goes, of its branches, the first of the writer's own kind and name, else the first that
-the writer's is promoted to. A branch of the writer that does not go into the reader's type is an
-error of the values that are of it.
+A value goes into the first branch of a union that has the writer's own kind and name, else into the
+first one that the writer's type is promoted to. If a branch of the writer's union fits no type of
+the reader's, only values of that branch are errors.
 
 Source: the Avro 1.11 specification, schema resolution; Resolver in Avro's Java.
 """
@@ -126,7 +127,7 @@ class _Resolution:
             return True
         if writer.kind == "fixed" and writer.text["size"] != reader.text["size"]:
             return False
-        # Java puts its packages into names, and clients of other languages don't.
+        # Names are compared without namespaces: Java's are packages, other languages have none.
         short = _short(writer.name)
         aliases = {_short(each) for each in reader.text.get("aliases", ())}
         is_outermost = writer is self._root and writer.kind == "record"
@@ -242,8 +243,9 @@ def _sources(written: Collection[str], reader: AvroNode) -> Mapping[str, str]:
     for name in wanted:
         if name in sources:
             continue
-        # A search for a chain of fields: one without a source asks for what its aliases name, the
-        # field that has this source asks for another, and so on, until a source is free.
+        # A breadth-first search for an augmenting path of a bipartite matching: a field without a
+        # source asks for those that its aliases name; a field that holds one of these asks for
+        # another, and so on, until a source is free.
         asking = [name]
         asked: dict[str, str] = {}
         for asker in asking:

@@ -220,7 +220,7 @@ def _decimal(precision: Any, scale: Any, shape: Shape) -> Shape:
 
     def of_bytes(value: bytes) -> decimal.Decimal:
         number = int.from_bytes(value, "big", signed=True)
-        # To convert a number of a megabyte to digits would take minutes.
+        # A hostile payload may have a number of a megabyte, whose digits would take minutes.
         if not -limit < number < limit:
             raise ValueError(f"{len(value)} bytes are {kind}")
         return decimal.Decimal(number).scaleb(-scale, _DECIMALS)
@@ -458,7 +458,7 @@ def _members(branches: Sequence[Shape]) -> Shape:
         ranked = sorted(members, key=lambda each: branch_rank(value, each[1].arrow_type))
         for member, branch in ranked:
             try:
-                # Records are converted in place, and this may not be the branch.
+                # Records are converted in place, and this branch may turn out not to fit.
                 plain = copy.deepcopy(value) if isinstance(value, dict | list) else value
                 plain = plain if branch.of_json is None else branch.of_json(plain)
                 pa.scalar(plain, branch.plain_type)

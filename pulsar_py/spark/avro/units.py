@@ -62,7 +62,8 @@ def _rescaling(digits: int) -> Convert | None:
             number, lost = divmod(number, factor)
             if lost:
                 raise ValueError(
-                    f"a decimal has up to {-digits} digits more behind the point than fit"
+                    f"a decimal would lose digits: the reader's scale is {-digits} less than the "
+                    f"writer's"
                 )
         return number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)
 

@@ -37,7 +37,7 @@ _SUBSCRIPTION: Final = "spark-pulsar-lookup"
 
 
 class Follower(NamedTuple):
-    """A durable subscription of the user's that the query moves behind what it has read."""
+    """A durable subscription that the user gave, which the query moves on as it reads."""
 
     acknowledged: Position
     # Whether messages have expired for it, as far as the broker remembers.
@@ -48,7 +48,7 @@ class TopicCatalog:
     """Asks the cluster for the topics of a read. Lives as long as one plan, or one stream."""
 
     def __init__(self, client: Client, options: ReadOptions) -> None:
-        """Take a client that stays open; nothing is asked yet."""
+        """`client` stays open; no request is sent yet."""
         self._client = client
         self._options = options
         self._rest: HttpLookup | None = None
@@ -63,8 +63,8 @@ class TopicCatalog:
     async def partitions(self) -> list[str]:
         """The full names of all topics and partitions that are read, in order.
 
-        Those that are named are among them whether they exist or not, unless the read waits for
-        them.
+        Topics that the options name are included even if they do not exist, unless the read waits
+        for them.
 
         Raises:
             TopicNotFoundError: No topic exists, and the read does not wait for one.
@@ -81,7 +81,7 @@ class TopicCatalog:
         return found
 
     async def found(self) -> list[str]:
-        """The same as it is now, without waiting; empty if no topic exists."""
+        """The topics and partitions that exist now, without waiting; empty if there are none."""
         names = await self._find_topics(self._options.topics)
         return sorted({each for name in names for each in await self._partitions_of(name)})
 
@@ -93,9 +93,9 @@ class TopicCatalog:
         return [str(name.partition(index)) for index in range(count)] or [str(name)]
 
     async def _partitions_count(self, topic: str) -> int | None:
-        """0 for a topic without partitions, None for one that does not exist.
+        """The number of partitions: 0 for a topic without, None for one that does not exist.
 
-        Brokers before 3.3 answer 0 for that, too.
+        For the latter, too, brokers before Pulsar 3.3 answer 0.
         """
         try:
             return await self._client.context.lookup.partitions_count(topic, may_create=False)
@@ -145,7 +145,7 @@ class TopicCatalog:
         return TopicLayout(topic, [], known_end=end)
 
     async def follower(self, topic: str, subscription: str) -> Follower | None:
-        """How far a subscription is; None if it does not exist, or asking would create it.
+        """The position of a subscription; None if it does not exist, or asking would create it.
 
         Raises:
             TopicNotFoundError: The topic does not exist.
@@ -194,6 +194,7 @@ class TopicCatalog:
             entry = (await consumer.receive(self._options.poll_timeout_millis)).entry
         except ClientTimeoutError:
             return None
+        # A chunked message begins with its first chunk, which a start there has to include.
         return Position(*(entry.chunk_ids[0] if entry.chunk_ids else entry.key))
 
     @asynccontextmanager

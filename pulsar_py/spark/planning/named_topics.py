@@ -71,6 +71,15 @@ def _named(options: ReadOptions) -> Iterator[tuple[str, str]]:
         yield from ((option, topic) for topic in by_topic if topic)
 
 
+def is_read(options: ReadOptions, topic: str) -> bool:
+    """Whether the options ask for a topic, or for the topic that a partition is of."""
+    name = TopicName.parse(topic)
+    if options.topics.pattern is not None:
+        return _matches(options, name.base)
+    named = {TopicName.parse(each) for each in options.topics.names}
+    return name in named or name.base in named
+
+
 def _matches(options: ReadOptions, name: TopicName) -> bool:
     if options.topics.pattern is None:
         return False

@@ -1,7 +1,7 @@
-"""Plans by arithmetic: ranges of a topic, the limits of micro-batches, and pieces for tasks (pure).
+"""Computes ranges of a topic, the limits of micro-batches, and the pieces for tasks (pure).
 
 A `TopicLayout` holds what is known of a topic partition: its ledgers with entries and bytes, the
-open one last. It tells where reading goes on (`TopicLayout.normalize`), how much lies between two
+open one last. It computes where reading goes on (`TopicLayout.normalize`), how much is between two
 positions (`backlog`), what one micro-batch may take (`admit`), and how a range is cut into pieces
 that tasks read side by side (`split`). Bytes within a ledger are estimated by the average size of
 its entries; entries are never divided.
@@ -65,7 +65,7 @@ class DataLoss:
         A broker deletes a ledger once every subscription is behind it, and moves a subscription at
         a ledger's end to the position before the first entry of the next. So the subscription
         stands at the last entry that was read, or before the first entry that is left; if it stands
-        anywhere else, somebody or the expiry of messages has moved it.
+        anywhere else, a user or the expiry of messages has moved it.
 
         Source: ManagedLedgerImpl.maybeUpdateCursorBeforeTrimmingConsumedLedger in Pulsar.
         """
@@ -88,7 +88,7 @@ class TopicLayout:
 
     topic: str
     ledgers: Sequence[LedgerExtent]
-    # The end of a topic whose ledgers are not known; `ledgers` is empty then.
+    # The end of a topic whose ledgers are not known, so that `ledgers` is empty; else None.
     known_end: Position | None = None
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class TopicLayout:
         return position > self.end
 
     def normalize(self, position: Position) -> Position:
-        """Where reading goes on from `position`: at an entry that exists, or at the end.
+        """The position at which reading goes on from `position`: an existing entry, or the end.
 
         The position stays as it is where the topic's ledgers are not known.
         """
@@ -158,8 +158,8 @@ class TopicLayout:
     def loss_before(self, position: Position) -> DataLoss | None:
         """The loss if the ledger of `position` was deleted; None if reading can go on there.
 
-        Nobody knows whether entries of a deleted ledger were unread, so each is reported. Only a
-        durable subscription of the query tells them apart, see `DataLoss.is_behind`.
+        Whether entries of a deleted ledger were unread is not known, so each deletion counts as a
+        loss. Only a durable subscription of the query shows more: see `DataLoss.is_behind`.
         """
         if not self.ledgers or position.ledger_id < 0:
             return None
@@ -235,7 +235,7 @@ def admit(
     max_entries: int | None = None,
     max_bytes: int | None = None,
 ) -> dict[str, Position]:
-    """Where the next micro-batch ends in each topic partition.
+    """The end of the next micro-batch in each topic partition.
 
     Both limits hold for all partitions together and are soft; each partition gets a share in
     proportion to its backlog, and at least one entry.
@@ -297,8 +297,8 @@ def split_evenly(
 ) -> list[Piece]:
     """Cut `[start, end)` at borders of ledgers, and by number of entries into `min_pieces`.
 
-    It depends on the positions of entries alone, which never change: a micro-batch that is planned
-    again is cut alike, though its last ledger has grown since.
+    The cuts depend on the positions of entries alone, which never change: a micro-batch that is
+    planned again is cut at the same places, though its last ledger has grown since.
     """
     if start >= end:
         return []

@@ -18,8 +18,14 @@ from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import ConfigurationError, PulsarError, TopicNotFoundError
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.spark.planning.catalog import Follower, TopicCatalog
-from pulsar_py.spark.planning.named_topics import check_names, check_range, place_of, time_of
+from pulsar_py.spark.planning.catalog import Follower, TopicCatalog, described
+from pulsar_py.spark.planning.named_topics import (
+    check_names,
+    check_range,
+    is_read,
+    place_of,
+    time_of,
+)
 from pulsar_py.spark.planning.pieces import DataLoss, Piece, TopicLayout, admit, split, split_evenly
 from pulsar_py.spark.planning.pruning import NOTHING_PRUNED, Pruning
 from pulsar_py.spark.shared.offsets import Edge, StreamOffset, UserPosition
@@ -53,7 +59,7 @@ async def plan_batch(
         ConfigurationError: Options name other topics, or a start past the end.
         DataLossError: The start was deleted, and `failOnDataLoss` is true.
         TopicNotFoundError: A topic does not exist, and `failOnDataLoss` is true, or none exists.
-        ServiceError, ClientError: The cluster can't be asked.
+        ServiceError, ClientError: The cluster refused a request, or did not answer in time.
     """
     catalog = TopicCatalog(client, options)
     try:
@@ -178,13 +184,13 @@ async def report_loss(
 ) -> None:
     """Raise or log a loss if the ledger of `start` was deleted.
 
-    All that is known of it is that it is gone. It is a loss if the entry at `start` certainly
-    existed: because the user named it, or because the range that was planned before ends behind it
-    in that ledger. Otherwise the query may have read the ledger to its end before it was deleted.
-    The query's subscription shows whether it had, or that the subscription was moved. Without a
-    subscription it is a loss where ledgers are known, and a warning without `admin.url`. It is a
-    warning, too, if the ledger had no entries when it was last read: a broker that loads a topic
-    drops such ledgers.
+    The ledger itself can't be asked any more whether it had unread entries. It is a loss if the
+    entry at `start` certainly existed: because the user named it, or because the range that was
+    planned before ends behind it in that ledger. Otherwise the query may have read the ledger to
+    its end before it was deleted. The query's subscription shows whether it had, or that the
+    subscription was moved. Without a subscription it is a loss if ledgers are known, and a warning
+    without `admin.url`. It is a warning, too, if the ledger had no entries when it was last read:
+    a broker that loads a topic drops such ledgers.
 
     Args:
         catalog: Asked for the entries that are left.
@@ -266,7 +272,7 @@ def _report(options: ReadOptions, text: str, otherwise: str = "reads on without 
 
 
 def _begin(layout: TopicLayout, since: Position | None) -> Position:
-    """Where a stream goes on in a topic: at its beginning if it is new, or was created anew."""
+    """The position of a stream in a topic: the topic's start if it is new, or was created anew."""
     return layout.start if since is None or layout.ends_before(since) else since
 
 
@@ -274,11 +280,11 @@ class StreamPlanner:
     """Plans the micro-batches of one streaming query. Lives as long as the query."""
 
     def __init__(self, client: Client, options: ReadOptions) -> None:
-        """Take a client that stays open; nothing is asked yet."""
+        """`client` stays open; no request is sent yet."""
         self._client = client
         self._options = options
         self._catalog = TopicCatalog(client, options)
-        # The end of a query with the trigger availableNow; None for others.
+        # The end of the query with the trigger availableNow; None with other triggers.
         self._target: StreamOffset | None = None
         # The last answer of `initial_offset`; None unless Spark asked this process for one.
         self._initial: StreamOffset | None = None
@@ -330,7 +336,8 @@ class StreamPlanner:
         if self._target is not None:
             layouts = {each: self._cut(layouts[each], self._target) for each in layouts}
         ends = admit(layouts, starts, max_entries=max_entries, max_bytes=max_bytes)
-        # A batch without entries must not move the offset: Spark would run it.
+        # If there are no new entries, the offset must stay as it is: Spark runs a micro-batch
+        # whenever it changes.
         for topic, layout in layouts.items():
             first = layout.normalize(starts[topic])
             if first >= ends[topic]:
@@ -339,7 +346,7 @@ class StreamPlanner:
 
     def _cut(self, layout: TopicLayout, target: StreamOffset) -> TopicLayout:
         end = target.positions.get(layout.topic)
-        if end is None:
+        if end is None:  # created after the query started: it reads nothing of it
             return TopicLayout(layout.topic, layout.ledgers[:0], known_end=EARLIEST)
         return layout.until(end)
 
@@ -348,6 +355,7 @@ class StreamPlanner:
 
         Raises:
             DataLossError: Entries were deleted, and `failOnDataLoss` is true.
+            ConfigurationError: The checkpoint has topics that the options don't name; likewise.
         """
         planned: list[PlannedPiece] = []
         for gone in await self._gone(start, end):
@@ -410,7 +418,20 @@ class StreamPlanner:
 
     def _report_gone(self, topic: str, position: Position | None) -> None:
         where = "none of it was read" if position is None else f"{position} was to be read next"
-        _report(self._options, f"{topic}: the topic was deleted or is no longer read, {where}")
+        if is_read(self._options, topic):
+            _report(self._options, f"{topic}: the topic was deleted, {where}")
+            return
+        text = (
+            f"checkpoint: it has the topic {topic} ({where}), which is not among those of the read,"
+            f" {described(self._options.topics)}"
+        )
+        if self._options.fail_on_data_loss:
+            raise ConfigurationError(
+                f"{text}: the option was changed, or this is another query's checkpoint; give the"
+                " option its old value, or the query a new checkpointLocation;"
+                " failOnDataLoss=false goes on without the topic"
+            )
+        logger.warning("a topic is no longer read", extra={"detail": text})
 
     async def commit(self, end: StreamOffset) -> None:
         """Move the user's subscription, if one is given, behind the entries before `end`."""
@@ -433,7 +454,7 @@ class StreamPlanner:
         config = ConsumerConfig(
             consumer_type=ConsumerType.Failover,
             initial_position=InitialPosition.Latest if is_at_end else InitialPosition.Earliest,
-            receiver_queue_size=0,
+            receiver_queue_size=0,  # it only acknowledges, and takes no messages
             ack_receipt_enabled=True,
             ack_grouping_time_ms=0,
         )

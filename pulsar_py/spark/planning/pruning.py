@@ -26,10 +26,10 @@ class Pruning:
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
-    # Both inclusive.
+    # Both bounds are inclusive.
     min_publish_millis: int | None = None
     max_publish_millis: int | None = None
-    # Both inclusive.
+    # Both bounds are inclusive.
     min_ledger_id: int | None = None
     max_ledger_id: int | None = None
 

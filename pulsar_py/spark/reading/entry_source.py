@@ -6,18 +6,18 @@ read once. Reading ends with the entry before the piece's end; an entry that was
 message for a reader (a marker, a batch that compaction emptied) is skipped. Where no message comes
 for `pollTimeoutMs` and the broker reports some, entries are missing.
 
-The last entries of a piece may have no message for a reader. The client knows that of entries that
-it got and dropped, and the broker of entries that it did not dispatch, which it counts as
-acknowledged. So when no message comes, all that came is acknowledged in this subscription, and the
-broker's mark-delete position is asked for.
+The last entries of a piece may have no message for a reader. For entries that it received and
+dropped, the client knows that; entries that the broker did not dispatch count as acknowledged
+there. So if no message comes, all received entries are acknowledged in this subscription, and the
+broker is asked for its mark-delete position.
 
 An entry that came and can't be used (a wrong checksum, sizes that contradict each other, no key to
 decrypt it) is an error, as a value that can't be decoded is, unless `undecodable` drops those.
 
 A chunked message belongs to the piece that has its last chunk. Where its first chunk lies before
-the piece, it is looked for from farther and farther back in the ledger, then from its publish time,
-which all its chunks share, and then from before that, because publish times need not ascend; each
-time over at most `LOOK_BACK_MESSAGES` messages.
+the piece, the ledger is read again from farther and farther back, then the topic from the message's
+publish time, which all its chunks share, and then from before that, because publish times need not
+ascend; each time at most `LOOK_BACK_MESSAGES` messages are read.
 
 Unread messages are bounded in bytes: the receiver queue, which counts messages, is adapted to their
 average size, and the consumer is opened anew when messages turn out much larger.
@@ -51,15 +51,15 @@ Run: TypeAlias = Sequence[Message]
 """Messages that follow each other: a list of them, or all of a large batch as `ReceivedBatch`."""
 
 RUN_BYTES: Final = 1 << 20
-"""The payload bytes of one run of messages, about."""
+"""About how many payload bytes one run of messages has."""
 RUN_MESSAGES: Final = 4000
 LOOK_BACK_MESSAGES: Final = 20_000
-"""How many messages may lie between the first and the last chunk of a message."""
+"""The most messages that may lie between the first and the last chunk of a message."""
 _LOOK_BACK_FACTOR: Final = 8
 _LOOK_BACK_SLACKS_MILLIS: Final = (0, 100, 1000, 10_000, 60_000)
 _LOOK_BACK_QUEUE: Final = 8
 _WAIT_MILLIS: Final = 1000
-"""How long one receive waits; between two of them the end is checked."""
+"""Time limit of one receive; between two of them the piece's end is checked."""
 
 
 class SegmentSource(Protocol):
@@ -75,13 +75,13 @@ class QueueSize:
     MINIMUM: Final = 2
     MAXIMUM: Final = 8000
     PROBE: Final = 4
-    """The size while no message has come, whose size would tell."""
+    """The queue size before the first message, while the size of messages is not known."""
 
     def __init__(self, limit_bytes: int, limit_messages: int | None = None) -> None:
         self._limit_bytes = limit_bytes
         self._maximum = min(self.MAXIMUM, limit_messages or self.MAXIMUM)
         self.messages_count = min(self.PROBE, self._maximum)
-        # The queue size that the present consumer was opened with.
+        # The queue size that the current consumer was opened with.
         self.opened_count = 0
 
     def opened(self) -> int:
@@ -111,7 +111,7 @@ class TornMessage(NamedTuple):
     chunks_count: int
 
     def starts(self) -> Iterator[Position | int]:
-        """Where to look for its first chunk: positions, then publish times in milliseconds."""
+        """The places from which to look for its first chunk: positions, then publish times (ms)."""
         ledger_id, entry_id = self.key
         distance = self.chunks_count * 2
         while distance < min(entry_id, LOOK_BACK_MESSAGES):
@@ -188,7 +188,7 @@ class BrokerEntrySource:
         queue_messages: int | None = None,
         crypto_key_reader: Any = None,  # Any: as ConsumerConfig has it
     ) -> None:
-        """Take the settings of all pieces; nothing is opened yet.
+        """No consumer is opened yet.
 
         Args:
             client: Shared; stays open.
@@ -256,10 +256,11 @@ class BrokerEntrySource:
                 is_left = False
                 while position < piece.end and not is_left:
                     messages = await self._next_run(consumer, piece, position)
-                    # Read it before any await: a reconnect drops the queue, and moves it back.
+                    # Before any await: a reconnect empties the queue, and moves `passed_key` back.
                     passed = consumer.passed_key
                     self._check(problems)
                     within = _before(messages, piece.end)
+                    # A message in chunks belongs where its last chunk is.
                     for torn in chunks.take_torn():
                         found = await self._look_back(piece.topic, torn)
                         within = sorted([*within, *found], key=_key_of)
@@ -273,14 +274,17 @@ class BrokerEntrySource:
                     if passed < last.entry.key:
                         position = Position(*last.entry.key)
                     elif size.observe(messages):
-                        # A queue that shrinks would still get the permits it has given: open
-                        # another consumer.
+                        # The broker still has the permits of the larger queue, which can't be
+                        # taken back: open another consumer.
                         is_left = size.messages_count < size.opened_count
                         if not is_left:
                             consumer.resize_receiver_queue(size.opened())
 
     async def _next_run(self, consumer: Consumer, piece: Piece, position: Position) -> Run:
-        """The next messages; empty if there are no more before the piece's end."""
+        """The next messages; empty if there are no more before the piece's end.
+
+        Raises as `read`.
+        """
         waited_millis = 0
         last_key = (piece.end.ledger_id, piece.end.entry_id - 1)
         while True:
@@ -365,10 +369,12 @@ class BrokerEntrySource:
             receiver_queue_size=queue_messages,
             is_read_compacted=self._is_compacted,
             crypto_key_reader=self._crypto_key_reader,
+            # No chunked message may be given up: the limits are off.
             max_pending_chunked_message=0,
             expire_time_of_incomplete_chunked_message_ms=0,
             chunk_listener=on_chunk,
             problem_listener=on_problem,
+            # At once, since `_is_more_to_come` asks for their effect right after.
             ack_grouping_time_ms=0,
             keeps_batches=True,
         )
@@ -383,7 +389,7 @@ class BrokerEntrySource:
 
 
 def _leave_alone(*_: object) -> None:
-    """A ChunkListener that does nothing: with one, the client does not redeliver lone chunks."""
+    """A ChunkListener that does nothing: if there is one, chunks without a start come only once."""
 
 
 async def _take_run(consumer: Consumer, until: EntryKey | None = None) -> Run:

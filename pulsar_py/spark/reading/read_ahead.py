@@ -19,7 +19,7 @@ from pulsar_py.common.loop_thread import LoopThread
 from pulsar_py.spark.reading.entry_source import Run, run_bytes
 
 AHEAD_BYTES: Final = 2 << 20
-"""The bytes of runs that may wait to be converted, about."""
+"""About how many bytes of runs may wait to be converted."""
 
 OpenRuns = Callable[[], AbstractAsyncContextManager[AsyncIterator[Run]]]
 """Opens a context on the loop that gives runs until it is closed."""
@@ -50,7 +50,7 @@ class ReadAhead:
         self._changed = threading.Condition()
         self._waiting: list[Run] = []
         self._is_done = False
-        # Both are used on the loop alone.
+        # The next two fields are used on the loop alone.
         self._taken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._fetching = loop.submit(self._fetch())

@@ -4,12 +4,12 @@ A `RowBuilder` collects messages until their payloads reach `batch_bytes`, then 
 batch of them, with the columns of the read's schema in its order. Only requested columns are
 computed. Memory is bounded by one batch and one entry, whatever the topic holds.
 
-Whole batches of producers become columns apart from single messages, and both are concatenated
-then.
+Whole batches of producers become columns separately from single messages, and both are then
+concatenated.
 
-Values are decoded a batch at a time. What becomes of a message that can't be decoded is the option
-`undecodable`: it fails the read, is dropped and counted, or becomes a row whose value is null and
-whose bytes stand in `__undecodable`. A message whose own metadata can't be parsed can't become a
+Values are decoded a batch at a time. The option `undecodable` decides about a message that can't be
+decoded: it fails the read, is dropped and counted, or becomes a row whose value is null and whose
+bytes are in `__undecodable`. A message whose own metadata can't be parsed can't become a
 row, so it fails the read unless such messages are dropped.
 """
 
@@ -41,13 +41,13 @@ class RowBuilder:
         batch_bytes: int,
         undecodable: UndecodableMode = UndecodableMode.FAIL,
     ) -> None:
-        """Nothing is collected yet.
+        """Begin with no messages.
 
         Args:
             names: The columns of the result, of values and of metadata, in order.
             values: Makes the columns of values.
             batch_bytes: Payload bytes from which a batch is made.
-            undecodable: What becomes of messages that can't be decoded.
+            undecodable: Decides about messages that can't be decoded.
         """
         self._names = tuple(names)
         self._values = values

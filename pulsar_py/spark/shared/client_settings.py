@@ -55,13 +55,13 @@ def _member(kind: type[IntEnum]) -> Reader:
 def _at_least_one(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise ValueError("has to be at least 1")
+        raise ValueError("expected at least 1")
     return value
 
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("is neither true nor false")
+        raise ValueError("expected true or false")
     return text.lower() == "true"
 
 

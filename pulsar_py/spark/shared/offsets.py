@@ -48,12 +48,12 @@ class UserPosition:
 
     @property
     def start(self) -> Position:
-        """Where a range that begins with this message starts."""
+        """The start of a range that begins with this message."""
         return self.position
 
     @property
     def end(self) -> Position:
-        """Where a range that ends with this message's entry ends."""
+        """The end of a range whose last entry is this message's."""
         return Position(self.position.ledger_id, self.position.entry_id + 1)
 
 

@@ -1,7 +1,7 @@
 """Names the option to change in errors of the cluster (pure).
 
-Errors of clients name the topic and the address, while the user has written options. The class of
-the error stays what it was.
+Errors of clients name the topic and the address, but users of Spark write options. The class of the
+error stays the same.
 """
 
 from __future__ import annotations

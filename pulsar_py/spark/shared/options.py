@@ -33,7 +33,8 @@ T = TypeVar("T")
 MILLION = 1 << 20
 
 MAX_MILLIS: Final = (1 << 63) - 1
-"""Times given have to be below: 63 bits on the wire, and planning adds one to an end."""
+"""Times in options have to be below this: they have 63 bits on the wire, and planning adds one to
+an end."""
 INPUT_ORDER: Final = "input"
 """The `sequenceOrder` of rows in the order in which a task gets them."""
 
@@ -138,7 +139,7 @@ class ReadOptions:
     # Publish times in milliseconds: one for all topics under "", or by topic.
     starting_time_millis: Mapping[str, int]
     ending_time_millis: Mapping[str, int]
-    # By how much publish times may be out of order where they bound a batch.
+    # Milliseconds by which publish times may be out of order, where they bound a batch.
     publish_time_slack_millis: int
     max_bytes_per_trigger: int | None
     max_entries_per_trigger: int | None
@@ -163,8 +164,8 @@ class ReadOptions:
         """Check the options of a read.
 
         Raises:
-            ConfigurationError: One is unknown, missing, or has a value that makes no sense; the
-                message names it and the value.
+            ConfigurationError: One is unknown, missing, or has a value that is not valid; the
+                message names both.
         """
         given = _Given(options)
         client = given.client()
@@ -244,8 +245,8 @@ class WriteOptions:
         """Check the options of a write.
 
         Raises:
-            ConfigurationError: One is unknown, missing, or has a value that makes no sense; the
-                message names it and the value.
+            ConfigurationError: One is unknown, missing, or has a value that is not valid; the
+                message names both.
         """
         given = _Given(options)
         writes = cls(
@@ -466,7 +467,7 @@ class _Given:
             )
 
     def refuse(self, name: str, why: str) -> None:
-        """Refuse an option that makes no sense for this query."""
+        """Refuse an option that is not allowed for this query."""
         self._known[name.lower()] = name
         if name.lower() in self._values:
             raise ConfigurationError(f"{name}: {self._values[name.lower()]!r}: {why}")

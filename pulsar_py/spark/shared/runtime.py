@@ -3,7 +3,7 @@
 Spark calls sources and sinks from plain functions, in planners and in workers that are forked
 before any module of ours is loaded and then serve many tasks. `LoopThread.call` runs a coroutine on
 the loop and waits for its result: cross it once a batch, never once a row. Tasks with the same
-settings share a client, because Spark reuses a worker; a client that nobody has used for
+settings share a client, because Spark reuses a worker; a client that was unused for
 `IDLE_SECONDS` is closed when another is asked for. A process that was forked after the loop began
 gets a loop of its own.
 """
@@ -25,7 +25,8 @@ from pulsar_py.spark.shared.logs import show_fields
 from pulsar_py.spark.shared.options import ClientOptions
 
 IDLE_SECONDS: Final = 600.0
-"""As `spark.pulsar.client.cache.timeout` of the JVM connector."""
+"""Time after which an unused client may be closed. Source: `spark.pulsar.client.cache.timeout` of
+the JVM connector."""
 
 ClientKey = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -34,7 +35,7 @@ ClientKey = tuple[str, tuple[tuple[str, str], ...]]
 class _Cached:
     client: Client
     users_count: int
-    # When the last user left; only meaningful without users.
+    # Monotonic seconds when the last user released it; valid only while there are none.
     idle_since_seconds: float
 
 

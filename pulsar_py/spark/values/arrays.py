@@ -1,4 +1,4 @@
-"""Arrow arrays: the name of their type, and columns made without a copy of each value (pure)."""
+"""Arrow arrays: their type's name, and functions that make columns of many values (pure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 __all__ = ["Array", "binary_array", "is_text", "repeated"]
 
 Array: TypeAlias = Any
-"""An Arrow array of the type its column says; pyarrow ships no types."""
+"""An Arrow array. Any: pyarrow has no type annotations."""
 
 
 def is_text(kind: pa.DataType) -> bool:

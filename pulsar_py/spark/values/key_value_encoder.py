@@ -3,9 +3,9 @@
     key, value            each a struct (a record of its fields), or any other single type
     key.<f>, value.<f>    a record of these columns
 
-Pairs are written where the topic has a KEY_VALUE schema, where `keyValueEncoding` asks for it, and
-into a topic without a schema where the rows were read from a topic of pairs: the comment of their
-column `key` tells. Keys and values are encoded by the topic's definitions where the columns fit.
+Pairs are written if the topic has a KEY_VALUE schema, if `keyValueEncoding` asks for it, and into a
+topic without a schema if the rows were read from a topic of pairs, which the comment of their
+column `key` shows. Keys and values are encoded by the topic's definitions where the columns fit.
 
     INLINE      key and value are the payload; `__key` is the message's key
     SEPARATED   the value is the payload, the key is the message's key; `__key` is not sent
@@ -42,7 +42,7 @@ def pair_encoding(
     topic_schema: SchemaInfo | None,
     wanted: KeyValueEncodingType | None,
 ) -> KeyValueEncodingType | None:
-    """The encoding in which rows with these value columns are pairs; None: they are no pairs.
+    """The encoding of pairs for rows with these value columns; None: they are not pairs.
 
     Args:
         fields: The value columns.
@@ -89,7 +89,7 @@ class KeyValueEncoder:
         topic_schema: SchemaInfo | None,
         make_part: MakePart,
     ) -> None:
-        """Find the columns of keys and values.
+        """Assign the columns to keys and values.
 
         Args:
             fields: All value columns.

@@ -5,7 +5,7 @@ the whole table. Arrays are made a column at a time for many messages, and what 
 whole entry is computed once. Timestamps are microseconds in UTC; a column is null where a message
 has nothing for it.
 
-Producers may write anything into metadata, and nothing of it may keep a topic from being read:
+Producers may write anything into metadata, and none of it may make a topic unreadable:
 times after the year 9999 are null, unsigned numbers above 2^63-1 are negative as in Java, keys are
 bytes, and text that is not UTF-8 gets U+FFFD in places.
 """
@@ -31,7 +31,7 @@ _MICROS_PER_MILLI: Final = 1000
 _LAST_MILLIS: Final = 253_402_300_799_999
 """The end of the year 9999; SQL and Python have no later time."""
 _PROBE: Final = 64
-"""How many messages are looked at to guess whether many share their metadata."""
+"""How many of the first messages decide whether most messages share their metadata."""
 
 
 UNDECODABLE_COLUMN: Final = "__undecodable"

@@ -32,14 +32,14 @@ def pair_comment(encoding: KeyValueEncodingType) -> str:
 
 
 def encoding_of_comment(comment: str) -> KeyValueEncodingType | None:
-    """The key-value encoding that a comment tells; None if it is another comment."""
+    """The key-value encoding that a comment names; None if it is another comment."""
     name = comment.removeprefix(_COMMENT)
     is_ours = comment.startswith(_COMMENT) and name in KeyValueEncodingType.__members__
     return KeyValueEncodingType[name] if is_ours else None
 
 
 def says_separate_keys(comment: str) -> bool:
-    """Whether a comment tells that keys were the messages' keys (SEPARATED)."""
+    """Whether a comment names the encoding SEPARATED: keys were the messages' keys."""
     return encoding_of_comment(comment) is KeyValueEncodingType.SEPARATED
 
 

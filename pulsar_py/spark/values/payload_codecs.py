@@ -2,12 +2,12 @@
 
 A `PayloadCodec` decodes many payloads in one call, all or none: so numbers are one `struct.unpack`,
 JSON is one call of its parser, and the columns of a record are one `pa.array`. Where a payload does
-not fit, `decode_around` halves the payloads until it is found, so that bad payloads cost time and
-good ones nothing; what becomes of a row never depends on the rows next to it.
+not fit, `decode_around` halves the payloads until it is found: only bad payloads cost extra time,
+and the result of a row never depends on the rows next to it.
 
 Several payloads in one JSON text could shift each other if one closed a bracket that it did not
-open. So each is followed by a random number that no payload can know, and payloads are parsed one
-by one where these numbers are not all in their places.
+open. So each is followed by a random number that a payload can't predict, and payloads are parsed
+one by one if these numbers are not all in their places.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _millis_of_day(numbers: Sequence[int]) -> Sequence[int]:
 _SIMPLE: Final[Mapping[SchemaType, PayloadCodec]] = {
     SchemaType.BYTES: RAW_BYTES,
     SchemaType.NONE: RAW_BYTES,
-    # Its definition in Avro does not tell the numbers of fields, which payloads have.
+    # Its definition is an Avro schema, which lacks the field numbers that payloads have.
     SchemaType.PROTOBUF: RAW_BYTES,
     SchemaType.STRING: _Texts(),
     SchemaType.BOOLEAN: _Numbers(pa.bool_(), "b", _flags),
@@ -253,7 +253,7 @@ _SIMPLE: Final[Mapping[SchemaType, PayloadCodec]] = {
     SchemaType.DOUBLE: _Numbers(pa.float64(), "d"),
     SchemaType.DATE: _Numbers(pa.date32(), "q", _days_of_millis),
     SchemaType.TIMESTAMP: _Numbers(_UTC_MICROS, "q", None, pa.timestamp("ms", "UTC")),
-    # Times of day are numbers of their unit, as in Avro: Spark's TIME is not for everyone yet.
+    # Times of day are numbers of their unit, as in Avro: not all Spark versions have the type TIME.
     SchemaType.TIME: _Numbers(pa.int32(), "q", _millis_of_day),
     SchemaType.LOCAL_TIME: _Numbers(pa.int64(), "q", _within_day),
     SchemaType.INSTANT: _Numbers(_UTC_MICROS, "qi", _micros_of_instants),
@@ -309,7 +309,7 @@ class AvroPayloads(_Defined):
         super().__init__(info)
         # Decodes payloads of this very definition, where its records are flat.
         self._flat = flat_decoder(self._node)
-        # Readers by the writer's definition; a text tells why there is none.
+        # Writer's definition -> its reader, or a text why there is none.
         self._known = lru_cache(maxsize=100)(self._reader_or_why)
 
     def _reader(self, data: bytes) -> ResolvedReader:
@@ -428,7 +428,7 @@ def _require(shape: Shape, array: Array, nulls_count: int) -> None:
     if not shape.children:
         return
     if pa.types.is_struct(shape.arrow_type):
-        # Below a null, Arrow's own children are not null; these are.
+        # `field()` ignores the nulls of the struct itself; `flatten` applies them to its fields.
         children = zip(shape.arrow_type, shape.children, array.flatten(), strict=True)
         for field, child, values in children:
             try:

@@ -4,8 +4,8 @@
     columns read from TIME, INSTANT, LOCAL_TIME, LOCAL_DATE or LOCAL_DATE_TIME   by that schema
     columns read from PROTOBUF                                                   as their bytes
 
-Columns of the second and third line have the types of others, so the schema of the topic decides. A
-null value is a tombstone.
+Columns of the second and third line have the same Arrow types as some of the first, so the topic's
+schema decides. A null value is a tombstone.
 
 Source: the schemas' classes in Pulsar's Java client.
 """
@@ -173,7 +173,7 @@ _BY_TOPIC: Final[Mapping[SchemaType, Primitive]] = {
         _micros,
     ),
 }
-"""The types as which `payload_codecs` reads these schemas."""
+"""Encodings by the topic's schema, for the column types as which `payload_codecs` reads it."""
 
 _OPAQUE: Final = (SchemaType.NONE, SchemaType.PROTOBUF)
-"""Schemas whose values are read as bytes, and written as these."""
+"""Schemas whose values are read as bytes, and written as the same bytes."""

@@ -1,7 +1,7 @@
 """Copies the schema of a topic for another topic that has none yet (edge).
 
-The copy keeps its definition: names, defaults, which fields may be null, and the bytes of keys,
-which decide partitions. A definition made of Spark's columns would be another one.
+A definition made from Spark's columns would differ from the original; the copy keeps names,
+defaults, which fields may be null, and the encoding of keys, by which partitions are chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def topic_schema_option(options: Mapping[str, str]) -> str | None:
 
     Raises:
         ConfigurationError: An option is wrong.
-        ServiceError, ClientError: The cluster can't be asked for the schema.
+        ServiceError, ClientError: The schema could not be read from the cluster.
     """
     parsed = ReadOptions.parse({**options}, is_streaming=False)
     (topic,) = parsed.topics.names

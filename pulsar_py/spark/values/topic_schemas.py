@@ -42,7 +42,7 @@ class TopicVersions:
     """The versions of topics' schemas, asked for when they are needed. A `Writers`."""
 
     def __init__(self, options: ClientOptions, known: dict[VersionKey, SchemaInfo | None]) -> None:
-        """Take the versions that are known already; workers get them with this object."""
+        """`known` has the versions that are known already; workers get them with this object."""
         self._options = options
         self._known = known
         # Topics without partition by topic: parsing a name for each message would cost.
@@ -52,7 +52,7 @@ class TopicVersions:
         return type(self), (self._options, self._known)
 
     def writer(self, topic: str, version: bytes) -> SchemaInfo | None:
-        """See `Writers`. Never call it on the loop of the process: it waits for that."""
+        """See `Writers`. Never call it on the process's loop: it blocks until the loop answers."""
         base = self._bases.get(topic)
         if base is None:
             base = self._bases[topic] = base_of(topic)
@@ -68,7 +68,7 @@ class TopicVersions:
             found = await _schema(client, topic, version)
         if found is not None:
             return found[0]
-        # It was deleted. Java reads such values by the newest version, too.
+        # The version was deleted. Java's client reads such values by the newest version, too.
         detail = f"{topic}: messages of version {version.hex()} are read with the newest version"
         logger.warning("a version of a schema was deleted", extra={"detail": detail})
         return None

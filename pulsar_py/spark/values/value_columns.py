@@ -77,7 +77,7 @@ class Writers(Protocol):
         """The definition of a version of a topic's schema; None where it was deleted.
 
         Raises:
-            ServiceError, ClientError: The broker can't be asked.
+            ServiceError, ClientError: The broker refused, or did not answer in time.
         """
 
 

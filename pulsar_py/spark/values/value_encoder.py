@@ -161,7 +161,7 @@ def _refuse_unreadable(
 
 
 def _may_be_read_as(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Whether Avro might read one type as the other; then the broker decides."""
+    """Whether Avro might read one type as the other; if so, the broker's check decides."""
     families = [_family(each) for each in (kind, other)]
     return families[0] == families[1] or any(map(_has_members, (kind, other)))
 
@@ -337,7 +337,7 @@ class _Records:
     ) -> Sequence[bytes | None]:
         assert self._flat is not None, "asked before"
         if nulls is not None:
-            # A null record has nulls in fields that may not be null: leave its row out.
+            # The fields of a null record are null, even those that may not be: skip its row.
             rows = pa.array([row for row, is_null in enumerate(nulls) if not is_null], pa.int64())
             columns = [column.take(rows) for column in columns]
         for name, column, is_nullable in zip(self._names, columns, self._is_nullable, strict=True):

@@ -9,12 +9,12 @@ sequence id that it stored. A unit of work is what one task writes in one batch:
 
     row = the number of the row within the task      count = the topic's partitions
 
-The key of a stream is the query's id, behind `idempotencyKey` if there is one; of a job it is that
-option alone. The query's id is needed because batches of another checkpoint have the same numbers
-and other rows. A repeated attempt asks for the last sequence id, skips the rows below it, and sends
-the row *at* it once more, alone: the broker answers that as a duplicate exactly if it is stored, so
-rows that were on their way when an earlier attempt died are known to have arrived. If that row does
-not come, the rows are not those of the earlier attempt, which is an error.
+The key of a stream is the query's id, with `idempotencyKey` before it if there is one; the key of a
+batch job is that option alone. The query's id is needed because batches of another checkpoint have
+the same numbers and other rows. A repeated attempt asks for the last sequence id, skips the rows
+below it, and sends the row *at* it once more, alone: the broker answers that as a duplicate exactly
+if it is stored, so rows that were on their way when an earlier attempt died are known to have
+arrived. If the attempt has no such row, its rows are not those of the earlier one: an error.
 
 Preconditions: deduplication is on; rows come in the same order each time (`input` without a
 shuffle, otherwise sorted by `columns:…` or `content`); a name has one producer at a time (the
@@ -49,10 +49,10 @@ ROWS_PER_JOB: Final = 1 << 32
 """The sequence ids of one task of a batch job."""
 
 MAX_BATCH_ID: Final = (1 << 30) - 2
-"""The sequence ids of the next batch would not fit into 63 bits."""
+"""The largest batch id whose sequence ids fit into 63 bits."""
 
 NEVER_SENT: Final = -1
-"""The last sequence id that the broker answers for a name that it does not know."""
+"""The last sequence id that the broker reports for a producer name that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +133,8 @@ def resumed_unit(unit: UnitOfWork, topic: str, last_sequence_ids: Sequence[int])
     if not stored:
         return unit
     newest = max(last for _, last in stored)
-    # Keys and turns go by the number of partitions: with another one, rows would be sent to
-    # partitions that have no record of them, and arrive twice.
+    # Routing by key and by turn depends on the number of partitions: with another number, rows that
+    # are stored already would go to other partitions, which do not know them as duplicates.
     now = unit.partitions_count
     if unit.batch_id is None:
         candidates = [newest // ROWS_PER_JOB]
@@ -213,7 +213,7 @@ class Resumption:
     __slots__ = ("_is_confirmed", "_last_sequence_id", "_topic", "_unit")
 
     def __init__(self, unit: UnitOfWork, topic: str, last_sequence_id: int) -> None:
-        """Take the last sequence id that the broker answered when the producer was registered.
+        """`last_sequence_id` is what the broker reported when the producer was registered.
 
         Raises:
             SinkReplayError: A later batch is stored already under this name.
@@ -230,7 +230,7 @@ class Resumption:
         self._unit = unit
         self._topic = topic
         self._last_sequence_id = last_sequence_id
-        # Whether the last row that the broker stored has come, or it stored none of this batch.
+        # Whether the last row that the broker stored was among the rows, or it stored none.
         self._is_confirmed = last_sequence_id < ids.start
 
     @property
@@ -256,7 +256,7 @@ class Resumption:
         """Check that the last row that an earlier attempt stored was among the rows so far.
 
         Raises:
-            SinkReplayError: It was not.
+            SinkReplayError: It was not: the input differs between attempts.
         """
         if not self._is_confirmed:
             row = self._last_sequence_id - self._unit.first_sequence_id
@@ -268,7 +268,7 @@ class Resumption:
 
 
 def check_options(options: WriteOptions) -> None:
-    """Refuse options that contradict the guarantee, before anything is written.
+    """Refuse options that contradict the delivery guarantee, before anything is written.
 
     Raises:
         ConfigurationError: The text names the option.

@@ -100,7 +100,7 @@ class SinkColumns:
                 f"no column is the value: {', '.join(schema.names)} are all metadata; add a column"
                 " with the value"
             )
-        # Each read has the default ones, so no warning for these: a copy of a topic has them too.
+        # No warning for the default columns: rows that were read from any topic have them.
         usual = {name.lower() for name in METADATA_COLUMNS}
         if ignored := [name for name in rest if name.lower() in known - usual]:
             logger.warning("not sent, because only a broker sets them: %s", ", ".join(ignored))
@@ -154,7 +154,7 @@ _EXPECTED: Final[Mapping[Callable[[pa.DataType], bool], str]] = {
     pa.types.is_integer: "an integer",
     pa.types.is_boolean: "a boolean",
 }
-"""What errors say of these."""
+"""The types of columns that each test accepts, for errors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class RowEncoder:
     """Encodes record batches as messages. One for each task."""
 
     def __init__(self, columns: SinkColumns, values: ValueEncoder) -> None:
-        """Take the roles of the columns, and the encoder of values."""
+        """`columns` has the column of each role, `values` encodes the value columns."""
         self._columns = columns
         self._values = values
 
@@ -212,7 +212,8 @@ class RowEncoder:
     ) -> Sequence[bytes | None]:
         if tombstones is None or not any(tombstones):
             return self._values.encode(values)
-        # All fields of a record are null in a tombstone, which its definition need not allow.
+        # The value columns of a tombstone are null, which the definition need not allow: encode
+        # the other rows only.
         sound = pa.array([not each for each in tombstones], pa.bool_())
         payloads = iter(self._values.encode(values.filter(sound)))
         return [None if each else next(payloads) for each in tombstones]
@@ -268,7 +269,7 @@ def _millis(batch: pa.RecordBatch, name: str | None) -> list[int | None] | None:
     """Milliseconds of a column of times or of milliseconds.
 
     Raises:
-        SchemaSerializationError: A time is before 1970: Pulsar's are unsigned.
+        SchemaSerializationError: A time is before 1970: times on the wire are unsigned.
     """
     if name is None:
         return None

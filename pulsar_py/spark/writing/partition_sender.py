@@ -1,12 +1,12 @@
 """Sends a task's rows for one partition: batches them, cuts entries, and waits for receipts (edge).
 
-Exactly once, a sender cuts entries by count and bytes only, and has one entry under way while it
-fills the next: what is stored of a failed attempt is a run of rows from the first, without a gap
-that a repeated attempt would leave out. The producer's own limits are above the sender's, so that
-only a cut sends anything. At least once, a window of many entries is under way.
+With exactly-once a sender ends ("cuts") entries by count and bytes only, and has one entry under
+way while it fills the next. So the stored rows of a failed attempt are a run from the first row on,
+without a gap that a repeated attempt would skip. The producer's own limits are above the sender's,
+so that only a cut sends anything. With at-least-once a window of many entries is under way.
 
-A row whose sequence id follows the one before it is sent without an id: the producer numbers on,
-which is its fast path for rows that are nothing but a value. Each cut checks the last id.
+A row whose sequence id follows the one before it is sent without an id: the producer counts up by
+itself, which is its fast path for rows that have only a value. Each cut checks the last id.
 
 Source: docs/adr/0019-one-entry-under-way-exactly-once.md.
 """
@@ -33,9 +33,9 @@ ENTRY_MESSAGES: Final = 1000
 ENTRY_BYTES: Final = 1 << 20
 WINDOW_MESSAGES: Final = 20_000
 WINDOW_BYTES: Final = 8 << 20
-"""What one sender may have under way, at least once."""
+"""Bytes that one sender may have under way, with at-least-once."""
 _NEVER_MILLIS: Final = 1_000_000_000
-"""The publish delay of a producer whose batches only a sender ends."""
+"""A publish delay in milliseconds that never passes: only the sender ends batches."""
 _SEND_TIMEOUT_MILLIS: Final = 30_000
 _TIMEOUT_OPTION: Final = "send_timeout_millis"
 
@@ -84,15 +84,16 @@ class ProducerSettings:
             arguments["batching_max_messages"] if arguments["batching_enabled"] else 1,
             arguments["batching_max_allowed_size_in_bytes"],
         )
-        # The time-out counts from a cut, not from its first row. Senders bound what is under way.
+        # The sender has limits of its own for time (counted from a cut, not from its first row) and
+        # for messages under way, so the producer's are off.
         arguments |= {_TIMEOUT_OPTION: 0, "max_pending_messages": 0, "block_if_queue_full": True}
         arguments["schema"] = PayloadSchema(schema)
         if unit is not None:
             arguments["producer_name"] = unit.producer_name
             arguments["batching_max_publish_delay_ms"] = _NEVER_MILLIS
             arguments["reconnects"] = False
-            # Only senders cut: a producer that cut by itself would send an entry before the one
-            # before it has its receipt.
+            # Only senders may end entries: the producer would send an entry before the previous one
+            # has its receipt.
             arguments["batching_max_messages"] = entry[0] + 1
             arguments["batching_max_allowed_size_in_bytes"] = 2 * entry[1]
         cut_messages, cut_bytes = (WINDOW_MESSAGES, WINDOW_BYTES) if unit is None else entry
@@ -118,9 +119,9 @@ class PartitionSender:
         settings: ProducerSettings,
         tasks: TaskOwner,
     ) -> None:
-        """Take an open producer."""
+        """`producer` is open."""
         self.producer = producer
-        # Exactly once: where this attempt goes on, and the id behind that of the last row.
+        # With exactly-once: decides which rows to skip; and the sequence id after the last row's.
         self.resumption: Resumption | None = None
         self.next_id: int | None = None
         self._settings = settings
@@ -128,7 +129,7 @@ class PartitionSender:
         # Rows since the last cut.
         self._results: list[SendResult] = []
         self._bytes_count = 0
-        # The cut that is under way; its result is an error or None.
+        # The task of the cut that is under way; its result is an error or None.
         self._under_way: asyncio.Task[Exception | None] | None = None
 
     def has_room(self, size: int) -> bool:

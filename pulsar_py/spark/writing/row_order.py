@@ -28,7 +28,7 @@ from pulsar_py.spark.writing.outgoing_rows import OutgoingRows, RowEncoder
 
 SLICE_ROWS: Final = 4096
 SLICE_BYTES: Final = 64 << 20
-"""The most rows of a batch that comes out, and the most bytes of its payloads, about."""
+"""Limits of a resulting batch: its rows, and (about) the bytes of its payloads."""
 _DIGEST_BYTES: Final = 16
 _DIGEST_COLUMN: Final = "\0digest"
 _LENGTH: Final = Struct(">q")

@@ -1,12 +1,13 @@
-"""Checks that a task has got all of its rows before it sorts them (edge).
+"""Checks that a task has received all of its rows before it sorts them (edge).
 
-Where an operator before the sink fails, Spark shuts the connection to the sink's worker down, and a
-stream of record batches that ends between two of them reads as a complete one. The worker is killed
-soon after, and has sent a part of the rows by then: harmless where that is the first part, as each
-attempt sends it, and wrong where rows are sorted first. A complete stream is followed by more
-bytes: Spark says that there are no more rows.
+If an operator before the sink fails, Spark shuts down the connection to the sink's worker, and a
+stream of record batches that ends between two of them looks complete. The worker is killed soon
+after, but it may have sent a part of the rows by then. That is harmless if they are the first rows,
+which each attempt sends, and wrong if rows are sorted first. A complete stream is followed by more
+bytes, by which Spark marks the end of the rows.
 
-Spark hands writers an iterator alone, so the stream is looked up where Spark's worker has it.
+Spark passes only an iterator to writers, so the stream is looked up in the frames of Spark's
+worker.
 
 Source: BasePythonRunner and pyspark.worker of Spark 4.3.
 """
@@ -28,14 +29,14 @@ _INPUT: Final = "infile"
 
 
 class TaskInputError(PulsarError):
-    """A task got a part of its rows only, or it is not known whether it got all of them."""
+    """A task received only a part of its rows, or can't find out whether it received all."""
 
 
 def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The record batches of a task, checked to be all of them.
+    """The record batches of a task; raises at the end unless they were all.
 
     Raises:
-        TaskInputError: Behind the last one, if rows are missing, or if that can't be known.
+        TaskInputError: After the last batch, if rows are missing, or if that can't be found out.
     """
     yield from batches
     if TaskContext.get() is not None:  # None outside of Spark
@@ -43,12 +44,12 @@ def whole(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def check_whole(stream: object) -> None:
-    """Check that the stream that a worker reads goes on behind the rows.
+    """Check that a worker's input stream has more bytes after the rows.
 
     Raises:
-        TaskInputError: It does not, or it can't be looked at.
+        TaskInputError: It does not, or it can't be inspected.
     """
-    # Buffered readers have it, and so have the reader and writer pairs of sockets.
+    # Buffered readers have `peek`, and so have the reader and writer pairs of sockets.
     peek = getattr(stream, "peek", None)
     if peek is None:
         raise TaskInputError(

@@ -6,9 +6,9 @@ Rows go to the partition that they name, else by the hash of their key, else to 
 turn, by their number within the task: never by time, so that a repeated task routes alike. Each
 partition has a `PartitionSender`. A failure of any row ends the task.
 
-Exactly once, a producer does not reconnect: another attempt may have taken its name meanwhile.
-Where the name is taken, opening is tried again for `BUSY_SECONDS`: the attempt that has it is dead,
-as a rule, and the broker is about to notice.
+With exactly-once a producer does not reconnect: another attempt may have registered its name
+meanwhile. If the name is taken, opening is tried again for `BUSY_SECONDS`: usually the attempt that
+holds it is dead, and the broker will notice soon.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pulsar_py.spark.writing.partition_sender import PartitionSender, ProducerSe
 logger = logging.getLogger(__name__)
 
 BUSY_SECONDS: Final = 60.0
-"""How long another attempt may hold the producer name."""
+"""Time to wait for another attempt to release the producer name."""
 _BUSY_PAUSE_SECONDS: Final = 0.25
 
 
@@ -64,7 +64,7 @@ class TopicWriter:
         partitions: Sequence[str],
         unit: UnitOfWork | None,
     ) -> None:
-        """Take the settings; nothing is opened yet.
+        """No producer is opened yet.
 
         Args:
             client: A shared client; stays open.
@@ -77,9 +77,9 @@ class TopicWriter:
         self._settings = settings
         self._topic = topic or ""
         self._unit = unit
-        # Partitions by topic, under the name that the rows or the option have.
+        # Topic's name, as rows or the option give it -> its partitions.
         self._partitions: dict[str, Sequence[str]] = {} if topic is None else {topic: partitions}
-        # Exactly once: the number of partitions at the first attempt, which routes rows.
+        # With exactly-once: the number of partitions at the first attempt, which routes rows.
         self._routed_count = 0
         self._senders: dict[str, PartitionSender] = {}
         self._tasks = TaskOwner("sink")
@@ -139,6 +139,7 @@ class TopicWriter:
         options: dict[str, Any],  # Any: by option
     ) -> None:
         next_id: int | None = None
+        # The producer sends delayed messages alone, and so ends the entry before.
         is_alone = "deliver_at" in options or sender.takes_alone(size)
         if self._unit is not None and sender.resumption is not None:
             sequence_id = self._unit.sequence_id(self._rows_count)
@@ -149,12 +150,12 @@ class TopicWriter:
             is_alone = is_alone or verdict is Verdict.CONFIRM
             if options or sequence_id != sender.next_id:
                 options["sequence_id"] = sequence_id
-            # Else the producer numbers on by itself, and the row takes its fast path.
+            # Otherwise the producer counts up by itself, and the row takes its fast path.
             next_id = sequence_id + 1
         if is_alone or not sender.has_room(size):
             await sender.cut()
         if is_alone and self._unit is not None:
-            # The row is sent at once, and exactly once nothing else may be under way then.
+            # The row is sent at once. With exactly-once nothing else may be under way then.
             await sender.settle()
         sender.next_id = next_id
         if sender.send(payload, size, **options) or is_alone:
@@ -200,7 +201,7 @@ class TopicWriter:
     # --- producers -----------------------------------------------------------------------------
 
     async def _open_all(self, unit: UnitOfWork) -> None:
-        """Open all partitions, the first one before the others: one of two attempts gets it."""
+        """Open all partitions, the first before the others: of two attempts only one gets it."""
         names = self._partitions[self._topic]
         await self._open(names[0])
         await asyncio.gather(*map(self._open, names[1:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,18 +11,40 @@ from pulsar_py.admin.http_messages import (
     EMPTY,
     Request,
     UnreadableBodyError,
+    encoded_in_turns,
     json_response,
     optional_json_response,
     page_response,
     reason_response,
     text_response,
 )
+from pulsar_py.admin.json_text import MAX_PIECE_UNITS
 
 
 def test_json_is_compact_without_nulls_and_in_utf8() -> None:
     response = json_response({"a": [{"b": None, "c": "ä"}], "d": None})
     assert response.body == '{"a":[{"c":"ä"}]}'.encode()
     assert response.content_type == "application/json"
+
+
+async def test_a_large_answer_is_encoded_in_turns() -> None:
+    names = [f"topic {index}" for index in range(3 * MAX_PIECE_UNITS)]
+    response = json_response(names, 201)
+    assert response.body == b""
+    turns = 0
+
+    def on_turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(on_turn)
+
+    on_turn()
+    encoded = await encoded_in_turns(response)
+    assert turns >= 3
+    assert json.loads(encoded.body) == names
+    assert (encoded.status, encoded.content_type) == (201, "application/json")
+    small = json_response(["a"])
+    assert await encoded_in_turns(small) is small
 
 
 def test_the_cluster_list_is_what_test_containers_compare_with() -> None:

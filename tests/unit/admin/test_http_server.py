@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
-from pulsar_py.admin.http_server import HttpConnection, HttpLimits, HttpServer
+from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
 from pulsar_py.common.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
+
+LARGE = bytes(range(256)) * 100_000
+"""More than a peer's socket takes at once, and not a whole number of parts."""
 
 
 async def echo(
@@ -17,6 +20,8 @@ async def echo(
 ) -> Response:
     if target == "/who":
         return Response(200, peer.remote_address.encode(), "text/plain")
+    if target == "/large":
+        return Response(200, LARGE, "text/plain")
     if target == "/nothing":
         return NO_CONTENT
     text = f"{method} {target} {headers.get('x-test', '-')} ".encode()
@@ -129,6 +134,39 @@ async def test_connection_close_is_obeyed() -> None:
     async with serving() as server, connected(server) as (reader, writer):
         writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(b"GET /x - ")
+
+
+async def until_it_waits(connection: HttpConnection) -> None:
+    for _ in range(100_000):
+        if connection._writable is not None:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("the peer took everything")
+
+
+async def test_a_large_answer_waits_for_its_peer_and_comes_whole() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\nGET /b HTTP/1.1\r\nhost: a\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        connection = next(iter(server._connections))
+        await until_it_waits(connection)
+        assert connection._transport is not None
+        assert connection._transport.get_write_buffer_size() < 3 * PART_BYTES
+        assert connection.deadline < float("inf")
+        assert await reader.readexactly(len(LARGE)) == LARGE
+        assert (await read_response(reader))[2] == b"GET /b - "
+
+
+async def test_a_peer_that_leaves_in_the_middle_of_an_answer_is_forgotten() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /large HTTP/1.1\r\nhost: a\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        connection = next(iter(server._connections))
+        await until_it_waits(connection)
+        writer.transport.abort()
+        async with asyncio.timeout(10):
+            await server._tasks.drain()
+        assert server.connections_count == 0
 
 
 async def test_a_half_closed_client_still_gets_its_answer() -> None:

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
+import uvloop
 
 from pulsar_py.bookkeeper import frames
 from pulsar_py.bookkeeper.connection import BookieConnection, BookieRequest, ConnectionLimits
@@ -238,3 +239,29 @@ def test_what_can_not_be_read_ends_the_connection(said: bytes, reason: str) -> N
         assert reason in lost[0]
 
     connected(test)
+
+
+def test_it_works_on_uvloop() -> None:
+    async def work() -> None:
+        came = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            length = int.from_bytes(await reader.readexactly(4))
+            came.set_result(await reader.readexactly(length))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: BookieConnection(VirtualClock(), LIMITS, lost.set_result),
+                "127.0.0.1",
+                port,
+            )
+            asker = Asker()
+            connection.send(read(asker, 5))
+            assert (await came).endswith(struct.pack(">qq", 7, 5))
+            await lost
+            assert len(asker.all) == 1
+
+    uvloop.run(work())

@@ -8,7 +8,13 @@ import pytest
 from pulsar_py.bookkeeper.frames import BookieCode
 from pulsar_py.bookkeeper.ledger_metadata import LedgerSegment, encode
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
-from pulsar_py.common.errors import LedgerFencedError, NotEnoughBookiesError, StorageError
+from pulsar_py.common.errors import (
+    LedgerFencedError,
+    MetadataUnavailableError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreUnavailableError,
+)
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
 from tests.unit.bookkeeper.scripted_cluster import (
     THREE,
@@ -215,3 +221,99 @@ def test_late_answers_of_a_bookie_that_was_replaced_count_for_nothing() -> None:
         assert listener.last == 0, "one of three has it, and one that is not asked any more"
 
     with_cluster(test, bookies_count=4)
+
+
+class MetadataAway:
+    """Takes the metadata of a store away, as a network does: changes may be made all the same."""
+
+    def __init__(self, store: BookKeeperLedgerStore, *, makes_changes: bool = False) -> None:
+        self._metadata = store._cluster.records._metadata
+        put = self._metadata.put
+
+        async def refuse(*_arguments: object, **_options: object) -> None:
+            raise MetadataUnavailableError("away")
+
+        async def make_and_refuse(path: str, value: bytes, **options: int) -> None:
+            await put(path, value, expected_version=options["expected_version"])
+            raise MetadataUnavailableError("away")
+
+        for name in ("get", "put", "sync", "children"):
+            setattr(self._metadata, name, refuse)
+        if makes_changes:
+            self._metadata.put = make_and_refuse  # type: ignore[assignment, method-assign]
+
+    def come_back(self) -> None:
+        for name in ("get", "put", "sync", "children"):
+            delattr(self._metadata, name)
+
+
+@pytest.mark.parametrize("makes_changes", [False, True])
+def test_a_bookie_that_fails_while_the_metadata_is_away_is_replaced_later(
+    makes_changes: bool,  # noqa: FBT001
+) -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(store, 4)
+        before = await cluster.ensemble(1)
+        (spare,) = cluster.others(before)
+        metadata = MetadataAway(store, makes_changes=makes_changes)
+        before[1].stop()
+        for entry_id in range(4, 50):
+            writer.append(payload(entry_id))
+            await asyncio.sleep(1)
+        assert listener.last == 49
+        for bookie in (before[0], before[2]):
+            assert set(range(50)) == set(bookie.entries[1])
+        metadata.come_back()
+        await asyncio.sleep(3)
+        assert await cluster.ensemble(1) == [before[0], spare, before[2]]
+        writer.append(payload(50))
+        await asyncio.sleep(0.1)
+        assert listener.last == 50
+        assert 50 in spare.entries[1]
+        first = (await cluster.record(1)).last_segment.first_entry_id
+        assert first == 4 if makes_changes else first == 50
+        await writer.close()
+        reader = await (await cluster.connect()).open(1)
+        assert reader.last_add_confirmed == 50
+
+    with_cluster(test, bookies_count=4)
+
+
+def test_what_a_bookie_stored_that_may_have_been_replaced_counts_no_more() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(store, 4)
+        before = await cluster.ensemble(1)
+        MetadataAway(store)
+        for bookie in before[1:]:
+            bookie.is_holding = True
+        writer.append(payload(4))  # is on the first, the others will say so later
+        await asyncio.sleep(0.1)
+        before[0].stop()
+        writer.append(payload(5))
+        await asyncio.sleep(5)
+        before[1].is_holding = False
+        before[1].release()
+        await asyncio.sleep(1)
+        assert listener.last == 3, "it lies on two, of which one may not be in the record"
+        before[2].is_holding = False
+        before[2].release()
+        await asyncio.sleep(1)
+        assert listener.last == 5
+
+    with_cluster(test, bookies_count=4)
+
+
+def test_too_few_bookies_while_the_metadata_is_away_end_the_ledger() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer, listener = await filled(store, 4)
+        before = await cluster.ensemble(1)
+        MetadataAway(store)
+        for bookie in before[:2]:
+            bookie.stop()
+        writer.append(payload(4))
+        await asyncio.sleep(20)
+        (failure,) = listener.failures
+        assert isinstance(failure, StoreUnavailableError)
+        assert "away" in str(failure)
+
+    with_cluster(test, bookies_count=5)

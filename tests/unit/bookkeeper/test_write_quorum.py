@@ -117,6 +117,19 @@ def test_a_place_may_be_done_without_as_long_as_an_ack_quorum_is_left() -> None:
     assert not quorum(3, 2, 2).do_without([0])
 
 
+def test_what_is_not_trusted_does_not_confirm() -> None:
+    of = quorum()
+    of.add()
+    of.add()
+    assert stored(of, (0, 0), (0, 1), (1, 0)) == (True, 0, [])
+    of.give_up(0)
+    of.distrust([0])
+    assert of.do_without([0])
+    of.resume()
+    assert stored(of, (1, 1)) == (False, 0, [])
+    assert stored(of, (1, 2)) == (True, 1, [1])
+
+
 @pytest.mark.parametrize("quorums", [(1, 1, 1), (3, 3, 2), (3, 2, 2), (4, 3, 1), (5, 3, 3)])
 @given(data=st.data())
 def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model

@@ -20,7 +20,7 @@ def test_help_names_the_commands() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--data-dir", "--in-memory", "--host", "--port", "--web-port", "--config", "--set"],
+    ["--data-dir", "--in-memory", "--host", "--port", "--web-port", "--config", "--set", "--ready"],
 )
 def test_standalone_takes_the_documented_options(option: str) -> None:
     assert option in CliRunner().invoke(main, ["standalone", "--help"]).output
@@ -54,3 +54,13 @@ def test_help_loads_nothing_of_the_broker() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pulsar_py", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"pulsar-py, version {pulsar_py.__version__}\n"

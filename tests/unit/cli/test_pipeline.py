@@ -138,17 +138,27 @@ def test_nobody_answers() -> None:
     assert code == 1
 
 
-def test_a_package_that_is_not_installed_is_named_with_its_extra() -> None:
+@pytest.mark.parametrize(
+    ("missing", "command", "extras"),
+    [
+        (["pyarrow"], "lag --topic t", "spark"),
+        (["pyspark"], "copy --from t --to u", "spark"),
+        (["pyarrow", "pyspark", "deltalake"], "export --topic t --to delta:/no", "spark,lake"),
+    ],
+)
+def test_packages_that_are_not_installed_are_named_with_their_extras(
+    missing: list[str], command: str, extras: str
+) -> None:
     program = (
-        "import sys; sys.modules['pyarrow'] = None\n"
+        f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
         "from pulsar_py.cli.main import main\n"
-        "main(['pipeline', 'export', '--topic', 'topic', '--to', 'parquet:/nowhere'])"
+        f"main(['pipeline', *{command.split()!r}])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert done.stderr == (
-        "Error: pipelines need the package pyarrow, which is not installed: "
-        "pip install 'pulsar_py[spark]'\n"
+        f"Error: {command.partition(' ')[0]} needs {' and '.join(missing)}, not installed here: "
+        f"pip install 'pulsar_py[{extras}]', in a checkout pip install '.[{extras}]'\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
@@ -19,6 +20,7 @@ from pulsar_py.cli.standalone import (
     StandaloneOptions,
     hurry_threads,
     load_config,
+    ready_line,
     run,
     serve,
     set_up_logging,
@@ -120,6 +122,21 @@ async def test_signals_stop_it_once_each(
     assert words[2].startswith("pulsar://127.0.0.1:")
     assert words[3].startswith("http://127.0.0.1:")
     assert words[4:] == ["data", "in", "memory"]
+
+
+def test_the_ready_line_in_json_has_what_a_program_needs(tmp_path: Path) -> None:
+    urls = "pulsar://localhost:1", "http://localhost:2"
+    options = StandaloneOptions(data_dir=None, is_ready_json=True)
+    assert json.loads(ready_line(options, *urls)) == {
+        "event": "ready",
+        "service_url": "pulsar://localhost:1",
+        "web_service_url": "http://localhost:2",
+        "data_dir": None,
+        "pid": os.getpid(),
+    }
+    options = StandaloneOptions(data_dir=tmp_path / "a b", is_ready_json=True)
+    assert json.loads(ready_line(options, *urls))["data_dir"] == str(tmp_path / "a b")
+    assert "\n" not in ready_line(options, *urls)
 
 
 def test_threads_wait_a_moment_for_a_busy_loop() -> None:

@@ -10,6 +10,7 @@ from pulsar_py.common.work import (
     MAX_HOLDERS_A_TURN,
     MAX_IDS_A_TURN,
     MAX_UNITS,
+    Turns,
     check_units,
     ids_a_turn,
     in_turns,
@@ -41,3 +42,22 @@ async def test_others_have_a_turn_between_two_stretches() -> None:
     seen = [(turns, list(some)) async for some in in_turns(range(5), 2)]
     assert [items for _, items in seen] == [[0, 1], [2, 3], [4]]
     assert seen[0][0] < seen[1][0] < seen[2][0]
+
+
+async def test_units_between_two_turns_of_others_are_bounded() -> None:
+    taken = [3, 4, 4, 1, 9, 2, 8]
+    stretches = [0]
+
+    def on_turn() -> None:
+        stretches.append(0)
+        asyncio.get_running_loop().call_soon(on_turn)
+
+    asyncio.get_running_loop().call_soon(on_turn)
+    turns = Turns(8)
+    for units in taken:
+        await turns.take(units)
+        stretches[-1] += units
+    assert sum(stretches) == sum(taken)
+    assert stretches == [7, 5, 9, 2, 8]  # one that is larger than a stretch has its own
+    with pytest.raises(AssertionError, match="units at once"):
+        await turns.take(MAX_UNITS + 1)

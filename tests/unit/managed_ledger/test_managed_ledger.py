@@ -240,6 +240,22 @@ async def test_closing_with_a_failing_store_closes_all_the_same():
     assert again.entries_count == 1
 
 
+async def test_one_that_is_lost_while_it_closes_writes_nothing_more():
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    path = ledger_path(NAME)
+    before = await world.metadata.get(path)
+    await ledger.change_lock.acquire()  # as another change has it
+    closing = asyncio.ensure_future(ledger.close())  # noqa: TID251  (a test's own task)
+    await settle()
+    ledger.fence(ManagedLedgerFencedError("another broker owns the bundle"))
+    ledger.change_lock.release()
+    with pytest.raises(ManagedLedgerFencedError):
+        await closing
+    assert await world.metadata.get(path) == before
+
+
 async def test_statistics_have_ledgers_and_cursors():
     world = World()
     ledger = await world.open(max_entries=2)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from pulsar_py.common.clock import SystemClock
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.initialization import (
     PUBLIC_NAMESPACE,
     SYSTEM_NAMESPACE,
@@ -16,7 +18,7 @@ from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MetadataStore, Session
 
 
 async def initialize(store: MetadataStore, *, port: int = 8080) -> Resources:
@@ -65,7 +67,36 @@ async def test_a_second_start_changes_only_the_addresses() -> None:
     await resources.close()
 
 
-async def test_it_is_one_commit_or_two_and_none_the_second_time(
+class MakesParents(MemoryMetadataStore):
+    """As ZooKeeper's: the first key below a missing one makes it, empty; tenants take a while."""
+
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        *,
+        expected_version: int | None = None,
+        session: Session | None = None,
+    ) -> int:
+        parent = paths.parent(path)
+        if parent != "/" and not await self.exists(parent):
+            await self.put(parent, b"")
+        if path in {"/admin/policies/public", "/admin/policies/pulsar"} and value:
+            for _ in range(10):
+                await asyncio.sleep(0)
+        return await super().put(path, value, expected_version=expected_version, session=session)
+
+
+async def test_tenants_have_their_records_where_parents_are_made_for_children() -> None:
+    resources = await initialize(MakesParents(SystemClock()))
+    for name in ("public", "pulsar"):
+        tenant = await resources.tenants.get(name)
+        assert tenant is not None
+        assert tenant.allowed_clusters == ("standalone",)
+    await resources.close()
+
+
+async def test_it_is_two_commits_or_three_and_none_the_second_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commits: list[None] = []
@@ -78,8 +109,8 @@ async def test_it_is_one_commit_or_two_and_none_the_second_time(
     monkeypatch.setattr(SqliteFile, "commit", counted)
     store = await SqliteMetadataStore.open(tmp_path / "metadata.sqlite", SystemClock())
     resources = await initialize(store)
-    # The thread may take the first operations before the last one is queued.
-    assert len(commits) in {1, 2}
+    # Tenants, then namespaces; the thread may take the first before the last one is queued.
+    assert len(commits) in {2, 3}
     commits.clear()
     await resources.close()
     resources = await initialize(store)

@@ -77,7 +77,7 @@ def test_logical_types_are_beside_what_they_are_made_of() -> None:
     ids=str,
 )
 def test_what_is_no_definition_is_refused(definition: Any) -> None:
-    with pytest.raises(InvalidConfigurationError, match="no Avro definition"):
+    with pytest.raises(InvalidConfigurationError, match="not a valid Avro definition"):
         avro_node(definition)
 
 

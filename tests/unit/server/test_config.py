@@ -290,6 +290,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
         PACKAGE / "server" / "broker.py",
         PACKAGE / "standalone.py",
         PACKAGE / "cli" / "standalone.py",
+        PACKAGE / "cli" / "broker.py",
         *(PACKAGE / "admin" / "resources").glob("*.py"),
     ]
     source = "".join(reader.read_text(encoding="utf-8") for reader in readers)

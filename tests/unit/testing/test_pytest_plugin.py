@@ -57,3 +57,105 @@ def test_the_plugin_loads_nothing_of_ours_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['pulsar_py.testing', 'pulsar_py.testing.pytest_plugin']"
+
+
+def run_tests(directory: Path, *, test: str, conftest: str = "") -> str:
+    """Run a test module in a pytest of its own; what it printed."""
+    (directory / "test_it.py").write_text(f"import logging, pytest\n{test}")
+    (directory / "conftest.py").write_text(f"import pytest\n{conftest}")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--strict-markers"]
+    plugins = ["-p", "pulsar_py.testing.pytest_plugin", "-p", "pytest_asyncio.plugin"]
+    done = subprocess.run(
+        [*command, *plugins, "--asyncio-mode=auto", "test_it.py"],
+        cwd=directory,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_options_come_from_the_run_the_marker_and_the_parameter(tmp_path: Path) -> None:
+    output = run_tests(
+        tmp_path,
+        conftest=(
+            "@pytest.fixture(scope='session')\n"
+            "def pulsar_broker_options(): return {'config': {'clusterName': 'run'}}\n"
+        ),
+        test="""
+import asyncio, urllib.request
+def cluster(broker):
+    with urllib.request.urlopen(broker.web_service_url + "/admin/v2/clusters") as answer:
+        return answer.read()
+def test_run(pulsar_broker, session_pulsar_broker):
+    assert cluster(pulsar_broker) == cluster(session_pulsar_broker) == b'["run"]'
+@pytest.mark.pulsar_broker(config={"clusterName": "marked"})
+def test_marker(pulsar_broker):
+    assert cluster(pulsar_broker) == b'["marked"]'
+@pytest.mark.parametrize("pulsar_broker", [{"config": {"clusterName": "given"}}], indirect=True)
+def test_parameter(pulsar_broker):
+    assert cluster(pulsar_broker) == b'["given"]'
+@pytest.mark.pulsar_broker(config={"clusterName": "marked"})
+async def test_async(async_pulsar_broker):
+    assert await asyncio.to_thread(cluster, async_pulsar_broker) == b'["marked"]'
+""",
+    )
+    assert "4 passed" in output, output
+
+
+def test_wrong_options_are_told_where_they_are_given(tmp_path: Path) -> None:
+    output = run_tests(
+        tmp_path,
+        test="""
+@pytest.mark.pulsar_broker(prt=1)
+def test_name(pulsar_broker): ...
+@pytest.mark.pulsar_broker(config={"maxMesageSize": 1})
+async def test_setting(async_pulsar_broker): ...
+@pytest.mark.pulsar_broker({"clusterName": "c"})
+def test_position(pulsar_broker): ...
+@pytest.mark.parametrize("pulsar_broker", [7], indirect=True)
+def test_parameter(pulsar_broker): ...
+""",
+    )
+    assert "4 errors" in output, output
+    assert "@pytest.mark.pulsar_broker has no option prt, did you mean port?" in output
+    assert "@pytest.mark.pulsar_broker: config: unknown setting maxMesageSize" in output
+    assert "takes options by name" in output
+    assert "the parameter of pulsar_broker: expected a dict of options, got 7" in output
+
+
+def test_a_failed_test_reports_what_its_broker_logged_and_other_logs_stay_as_they_are(
+    tmp_path: Path,
+) -> None:
+    output = run_tests(
+        tmp_path,
+        test="""
+def test_fails(pulsar_broker, caplog):
+    assert not caplog.records, "INFO goes to the broker's log alone"
+    assert False
+async def test_fails_too(async_pulsar_broker):
+    assert False
+def test_all_is_as_before():
+    logger = logging.getLogger("pulsar_py.standalone")
+    assert (logger.level, logger.filters) == (0, [])
+def test_passes(session_pulsar_broker, pulsar_broker):
+    pulsar_broker.restart()
+def test_fails_with_the_sessions(session_pulsar_broker):
+    assert False
+""",
+    )
+    assert "3 failed, 2 passed" in output, output
+    for name in ("pulsar_broker", "async_pulsar_broker", "session_pulsar_broker"):
+        log = output.partition(f"- Log of {name} -")[2].partition("\n---")[0]
+        assert "INFO pulsar_py.standalone: broker started service_url=pulsar://127.0.0.1:" in log
+    assert "INFO  " not in output, "no broker's INFO among the logs that pytest captures"
+
+
+def test_a_restart_within_a_test_keeps_the_data(pulsar_broker: BrokerThread) -> None:
+    url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/kept"
+    with urllib.request.urlopen(urllib.request.Request(url, method="PUT")):
+        pass
+    pulsar_broker.restart()
+    with urllib.request.urlopen(f"{url}/stats") as answer:
+        assert answer.status == 200

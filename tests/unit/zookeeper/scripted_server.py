@@ -32,6 +32,7 @@ class ScriptedServer:
         self.next_session = 1
         self.knows_sessions = True
         self.is_mute = False
+        self.is_read_only = False
         self.connected: list[tuple[int, int]] = []  # the session asked for and the one given
         self.operations: list[Operation] = []
         self.connections: list[_Connection] = []
@@ -97,7 +98,7 @@ class _Connection(asyncio.Protocol):
                     + jute.int32(timeout_millis)
                     + jute.int64(given)
                     + jute.buffer(bytes(16))
-                    + jute.boolean(False)
+                    + jute.boolean(server.is_read_only)
                 )
             )
             return

@@ -18,7 +18,7 @@ from pulsar_py.testing.network import run_simulated
 from pulsar_py.zookeeper import messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.client import ZooKeeperClient, ZooKeeperSettings
-from pulsar_py.zookeeper.messages import Operation
+from pulsar_py.zookeeper.messages import ErrorCode, Operation
 from tests.unit.zookeeper.scripted_server import ScriptedServer
 
 Test = Callable[[ScriptedServer, ZooKeeperClient, list[SessionEvent]], Awaitable[None]]
@@ -108,9 +108,8 @@ def test_a_server_that_answers_nothing_is_left() -> None:
         server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
     ) -> None:
         server.is_mute = True
-        waiting = client.request(*SYNC, is_change=False)
-        with pytest.raises(MetadataUnavailableError, match="nothing was answered"):
-            await waiting
+        with pytest.raises(MetadataOutcomeUnknownError, match=r"nothing was heard for 3\.\d s"):
+            await client.request(*SYNC, is_change=True)
         with pytest.raises(MetadataUnavailableError, match="no connection for 30 s"):
             await client.request(*SYNC, is_change=False)
         assert SessionEvent.IN_DOUBT in events
@@ -129,6 +128,24 @@ def test_a_change_that_was_sent_and_not_answered_may_have_been_made() -> None:
         asyncio.get_running_loop().call_later(1, server.cut)
         with pytest.raises(MetadataOutcomeUnknownError):
             await client.request(*SYNC, is_change=True)
+
+    with_client(test)
+
+
+def test_a_read_goes_on_over_the_next_connection() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.handler = lambda _operation, _record: None
+
+        def recover() -> None:
+            server.handler = lambda _operation, _record: (0, b"")
+            server.cut()
+
+        asyncio.get_running_loop().call_later(1, recover)
+        answer = await client.request(*SYNC, is_change=False)
+        assert answer.error == 0
+        assert server.operations.count(Operation.SYNC) == 3
 
     with_client(test)
 
@@ -193,3 +210,193 @@ def test_proofs_of_identity_are_sent_first_on_each_connection() -> None:
         test,
         ZooKeeperSettings(session_timeout_millis=6000, credentials=(("digest", b"user:secret"),)),
     )
+
+
+def client_of(
+    url: str, settings: ZooKeeperSettings | None = None
+) -> tuple[ZooKeeperClient, list[SessionEvent]]:
+    client = ZooKeeperClient(
+        ZooKeeperAddress.parse(url),
+        VirtualClock(),
+        Random(7),
+        settings or ZooKeeperSettings(session_timeout_millis=6000),
+        lambda _event: None,
+    )
+    events: list[SessionEvent] = []
+    client.session.listen(events.append)
+    client.start()
+    return client, events
+
+
+def test_a_server_that_gives_reads_only_is_refused_and_the_next_one_taken(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work() -> None:
+        cut_off, other = ScriptedServer(), ScriptedServer()
+        cut_off.is_read_only = True
+        await cut_off.start("a")
+        await other.start("b")
+        client, _ = client_of("zk:a,b")
+        for _ in range(6):  # whichever comes first
+            await client.request(*SYNC, is_change=False)
+            assert client.statistics().server == "b:2181"
+            other.cut()
+            await asyncio.sleep(0)
+        assert Operation.SYNC not in cut_off.operations
+        assert "gives reads only" in {
+            getattr(record, "reason", "")[-16:] for record in caplog.records
+        }
+        await client.close()
+        cut_off.stop()
+        other.stop()
+
+    run_simulated(work())
+
+
+def test_the_next_server_is_tried_at_once() -> None:
+    async def work() -> None:
+        servers = [ScriptedServer() for _ in range(3)]
+        for name, server in zip("abc", servers, strict=True):
+            server.next_session = 7
+            await server.start(name)
+        client, events = client_of("zk:a,b,c")
+        await client.request(*SYNC, is_change=False)
+        dead = "abc".index(client.statistics().server[0])
+        servers[dead].stop()
+        began = VirtualClock().monotonic_seconds()
+        await client.request(*SYNC, is_change=False)
+        assert VirtualClock().monotonic_seconds() - began < 0.05
+        assert events == [SessionEvent.CONNECTION_LOST, SessionEvent.RECONNECTED]
+        await client.close()
+        for server in servers:
+            server.stop()
+
+    run_simulated(work())
+
+
+def test_two_frozen_servers_of_three_don_t_bring_the_session_into_doubt() -> None:
+    async def work() -> None:
+        servers = [ScriptedServer() for _ in range(3)]
+        for name, server in zip("abc", servers, strict=True):
+            server.timeout_millis = 30_000
+            await server.start(name)
+        client, events = client_of("zk:a,b,c", ZooKeeperSettings())
+        await client.request(*SYNC, is_change=False)
+        connected = "abc".index(client.statistics().server[0])
+        last = (connected + 2) % 3
+        for index, server in enumerate(servers):
+            server.is_mute = index != last
+        await asyncio.sleep(30)
+        assert events == [SessionEvent.CONNECTION_LOST, SessionEvent.RECONNECTED]
+        assert client.session.is_good
+        await client.close()
+        for server in servers:
+            server.stop()
+
+    run_simulated(work())
+
+
+@pytest.mark.parametrize(
+    "code", [ErrorCode.SESSION_MOVED, ErrorCode.SESSION_EXPIRED, ErrorCode.NOT_READ_ONLY]
+)
+def test_an_answer_that_only_another_connection_helps_ends_this_one(code: ErrorCode) -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.handler = lambda _operation, _record: (code, b"")
+        answer = await client.request(*SYNC, is_change=True)
+        assert answer.error == code
+        server.handler = lambda _operation, _record: (0, b"")
+        await client.request(*SYNC, is_change=False)
+        assert len(server.connected) == 2
+        assert events[0] is SessionEvent.CONNECTION_LOST
+
+    with_client(test)
+
+
+def test_no_more_requests_are_under_way_than_there_is_room_for() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        held: list[None] = []
+
+        def handler(_operation: Operation, _record: object) -> None:
+            held.append(None)
+
+        server.handler = handler
+        requests = [client.request(*SYNC, is_change=True) for _ in range(50)]
+        asyncio.get_running_loop().call_later(1, server.cut)
+        results = await asyncio.gather(*requests, return_exceptions=True)
+        assert len(held) == 16  # the others found another connection, which was silent, too
+        kinds = {type(each) for each in results}
+        assert kinds == {MetadataOutcomeUnknownError, MetadataUnavailableError}
+        assert client.statistics().under_way_count == 0
+
+    with_client(
+        test,
+        ZooKeeperSettings(
+            session_timeout_millis=6000, max_under_way_count=8, operation_timeout_seconds=3
+        ),
+    )
+
+
+def test_a_request_ends_in_time_although_the_server_answers_pings() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.handler = lambda _operation, _record: None
+        began = VirtualClock().monotonic_seconds()
+        with pytest.raises(MetadataOutcomeUnknownError, match="not within 2 s"):
+            await client.request(*SYNC, is_change=True)
+        with pytest.raises(MetadataUnavailableError, match="no answer: not within 2 s"):
+            await client.request(*SYNC, is_change=False)
+        assert VirtualClock().monotonic_seconds() - began < 4.1
+
+    with_client(test, ZooKeeperSettings(session_timeout_millis=6000, operation_timeout_seconds=2))
+
+
+def test_what_became_of_connections_and_requests_is_counted() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        client.watched["/a"] = None
+        await client.request(*SYNC, is_change=True)
+        server.cut()
+        await asyncio.sleep(1)
+        server.is_mute = True
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await client.request(*SYNC, is_change=True)
+        await asyncio.sleep(2)
+        server.is_mute, server.knows_sessions = False, False
+        await client.request(*SYNC, is_change=False)
+        counted = client.statistics()
+        assert (counted.reads.answered_count, counted.changes.answered_count) == (2, 1)
+        assert counted.changes.failed_count == counted.unknown_outcomes_count == 1
+        assert sum(counted.reads.latency_counts) == 2
+        assert counted.connections_count == 3
+        assert counted.lost_connections_count == 2
+        assert counted.watch_gaps_count == 2
+        assert counted.doubts_count == counted.expired_sessions_count == 1
+        assert counted.failed_connections_count >= 2
+        assert (counted.server, counted.session_id) == ("server:2181", "0x2")
+        assert counted.is_session_good
+        assert counted.session_timeout_millis == 6000
+
+    with_client(test)
+
+
+def test_in_doubt_a_change_does_not_wait_for_a_connection() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.stop()
+        await asyncio.sleep(5.5)
+        began = VirtualClock().monotonic_seconds()
+        with pytest.raises(SessionInDoubtError):
+            await client.request(*SYNC, is_change=True)
+        assert VirtualClock().monotonic_seconds() == began
+        await server.start()
+        await client.request(*SYNC, is_change=False)
+        await client.request(*SYNC, is_change=True)
+
+    with_client(test)

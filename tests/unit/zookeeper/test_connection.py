@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+import uvloop
 
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
@@ -133,3 +134,23 @@ def test_an_answer_in_pieces_is_read_when_it_is_whole() -> None:
         assert (await asked).error == -101
 
     connected(test)
+
+
+def test_it_works_on_uvloop() -> None:
+    async def work() -> None:
+        came = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            came.set_result(await reader.readexactly(5))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: ZooKeeperConnection(VirtualClock(), Events()), "127.0.0.1", port
+            )
+            with pytest.raises(ConnectionLostError):
+                await connection.greet(b"hello")
+            assert await came == b"hello"
+
+    uvloop.run(work())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.messages import Acl, ConnectAnswer, CreateMode, Operation
 from tests.unit.zookeeper.scripted_server import STAT_BYTES, stat
@@ -60,3 +62,28 @@ def test_the_other_records_begin_with_their_path() -> None:
     assert messages.auth("digest", b"u:p") == (
         jute.int32(0) + jute.text("digest") + jute.buffer(b"u:p")
     )
+
+
+def test_deletes_go_together_and_are_answered_together() -> None:
+    head = jute.int32(2) + b"\0" + jute.int32(-1)
+    end = jute.int32(-1) + b"\1" + jute.int32(-1)
+    deletes = [head + jute.text(path) + jute.int32(-1) for path in ("/a", "/b")]
+    assert messages.multi_delete(["/a", "/b"]) == b"".join(deletes) + end
+
+    done = jute.int32(2) + b"\0" + jute.int32(0)
+    assert messages.is_multi_delete_done(jute.RecordReader(done * 2 + end))
+    failed = jute.int32(-1) + b"\0" + jute.int32(-111) + jute.int32(-111)
+    assert not messages.is_multi_delete_done(jute.RecordReader(failed * 2 + end))
+    with pytest.raises(jute.JuteError):
+        messages.is_multi_delete_done(jute.RecordReader(done))
+
+
+def test_a_step_of_sasl_is_a_token() -> None:
+    assert messages.sasl(b"token") == jute.buffer(b"token")
+
+
+def test_paths_are_parted_by_bytes_and_by_number() -> None:
+    assert messages.parts([], 100) == []
+    assert messages.parts(["/a", "/b", "/c"], 12) == [["/a", "/b"], ["/c"]]
+    assert messages.parts(["/a", "/b", "/c"], 100, 2) == [["/a", "/b"], ["/c"]]
+    assert messages.parts(["/" + "a" * 50, "/b"], 12) == [["/" + "a" * 50], ["/b"]]

@@ -68,6 +68,33 @@ def test_an_answer_to_what_was_sent_long_ago_proves_nothing() -> None:
     run(work())
 
 
+def test_a_process_that_stood_still_for_longer_than_its_time_out_has_overslept() -> None:
+    async def work() -> None:
+        session, events = started()
+        await asyncio.sleep(1)
+        assert not session.has_overslept
+        session._last_news_seconds -= 6.0  # it stands still, and no timer runs
+        assert session.has_overslept
+        assert events == []
+        await asyncio.sleep(5)
+        assert events == [SessionEvent.IN_DOUBT]
+        assert session.has_overslept
+        session.on_news(VirtualClock().monotonic_seconds())
+        assert not session.has_overslept
+
+    run(work())
+
+
+def test_who_saw_the_doubt_come_has_not_overslept() -> None:
+    async def work() -> None:
+        session, events = started()
+        await asyncio.sleep(20)
+        assert events == [SessionEvent.IN_DOUBT]
+        assert not session.has_overslept
+
+    run(work())
+
+
 def test_the_same_number_is_the_same_session_and_another_is_a_new_one() -> None:
     async def work() -> None:
         session, _ = started()

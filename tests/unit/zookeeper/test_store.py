@@ -19,18 +19,24 @@ from pulsar_py.testing.network import run_simulated
 from pulsar_py.zookeeper import jute
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.messages import ErrorCode, Operation
+from pulsar_py.zookeeper.settings import ZooKeeperSettings
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.unit.zookeeper.scripted_server import ScriptedServer, stat
+
+MULTI_FAILED = jute.int32(-1) + b"\0" + jute.int32(-101) + jute.int32(-101)
+MULTI_END = jute.int32(-1) + b"\1" + jute.int32(-1)
 
 Test = Callable[[ScriptedServer, ZooKeeperMetadataStore], Awaitable[None]]
 
 
-def with_store(test: Test) -> None:
+def with_store(test: Test, settings: ZooKeeperSettings | None = None) -> None:
     async def work() -> None:
         server = ScriptedServer()
         await server.start()
         address = ZooKeeperAddress.parse("zk:server:2181")
-        store = await ZooKeeperMetadataStore.open(address, VirtualClock(), chance=Random(7))
+        store = await ZooKeeperMetadataStore.open(
+            address, VirtualClock(), chance=Random(7), settings=settings
+        )
         await test(server, store)
         await store.close()
         server.stop()
@@ -99,6 +105,8 @@ def test_a_subtree_deleted_in_part_has_an_unknown_outcome() -> None:
             if operation is Operation.GET_CHILDREN_2:
                 names = ["x", "y"] if record.text() == "/a" else []
                 return 0, jute.vector(map(jute.text, names)) + stat()
+            if operation is Operation.MULTI:
+                return 0, MULTI_FAILED
             return (ErrorCode.THROTTLED, b"") if record.text() == "/a/y" else (0, b"")
 
         server.handler = handler
@@ -110,10 +118,49 @@ def test_a_subtree_deleted_in_part_has_an_unknown_outcome() -> None:
 
 def test_a_path_longer_than_a_request_is_refused_before_it_is_sent() -> None:
     async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
-        with pytest.raises(MetadataTooLargeError, match="a server takes 1048575"):
+        with pytest.raises(MetadataTooLargeError, match="the servers take 1048575"):
             await store.get("/" + "a" * 1_048_576)
 
     with_store(test)
+
+
+def test_a_subtree_goes_by_one_request_a_batch() -> None:
+    deleted: list[int] = []
+
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        def handler(operation: Operation, record: jute.RecordReader) -> tuple[int, bytes]:
+            if operation is Operation.GET_CHILDREN_2:
+                names = [f"{i:04d}" for i in range(1500)] if record.text() == "/a" else []
+                return 0, jute.vector(map(jute.text, names)) + stat()
+            if operation is Operation.MULTI:
+                count = 0
+                while record.int32() == Operation.DELETE:
+                    record.boolean(), record.int32(), record.text(), record.int32()
+                    count += 1
+                deleted.append(count)
+                done = jute.int32(Operation.DELETE) + b"\0" + jute.int32(0)
+                return 0, done * count + MULTI_END
+            return 0, b""
+
+        server.handler = handler
+        server.operations.clear()
+        await store.delete_recursive("/a")
+        assert deleted == [1000, 500]
+        assert server.operations.count(Operation.DELETE) == 1  # the root of it
+
+    with_store(test)
+
+
+def test_the_servers_limit_is_a_setting() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        assert store.limits.max_value_bytes == 3 * 1024
+        with pytest.raises(MetadataTooLargeError, match="the store takes 3072"):
+            await store.put("/a", bytes(3073))
+        with pytest.raises(MetadataTooLargeError, match="max_request_bytes"):
+            await store.put("/" + "a" * 1024, bytes(3072))
+        assert Operation.SET_DATA not in server.operations
+
+    with_store(test, ZooKeeperSettings(max_request_bytes=4096))
 
 
 def test_a_watch_is_added_once_and_removed_with_its_last_watcher() -> None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+
 import pytest
 
+from pulsar_py.testing.clock import VirtualClock, run_virtual
+from pulsar_py.testing.hostile_metadata import HostileMetadata
 from tests.unit.admin.resources.conftest import Admin
+from tests.unit.server.topics.rig import Rig
 
 BROKERS = "/admin/v2/brokers"
 
@@ -23,6 +29,25 @@ async def test_the_only_broker_is_called_by_host_and_web_port(admin: Admin) -> N
 async def test_a_broker_that_works_says_ok(admin: Admin, path: str) -> None:
     response = await admin.call("GET", BROKERS + path)
     assert (response.status, response.body) == (200, b"ok")
+
+
+def test_a_broker_is_not_ready_while_its_session_is_in_doubt_and_lives() -> None:
+    async def run() -> None:
+        service = HostileMetadata(random.Random(3), VirtualClock())
+        metadata = service.connect("broker", VirtualClock())
+        async with Rig(VirtualClock(), metadata=metadata) as rig:
+            admin = Admin(rig.broker)
+            assert await admin.status("GET", BROKERS + "/ready") == 200
+            metadata.cut(1000)
+            await asyncio.sleep(60)
+            response = await admin.call("GET", BROKERS + "/ready")
+            assert response.status == 503
+            assert b"session with the metadata store is in doubt" in response.body
+            assert await admin.status("GET", BROKERS + "/version") == 200
+            await asyncio.sleep(1000)
+            assert await admin.status("GET", BROKERS + "/ready") == 200
+
+    run_virtual(run())
 
 
 async def test_the_health_of_another_broker_is_not_known(admin: Admin) -> None:

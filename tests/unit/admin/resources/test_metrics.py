@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.admin.resources.metrics import ZOOKEEPER_METRICS
 from pulsar_py.common.names import TopicName
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.broker import managed_ledger_config
 from pulsar_py.standalone import Broker
+from pulsar_py.zookeeper.statistics import ZooKeeperCounters
 from tests.unit.admin.resources.conftest import Admin
+from tests.unit.zookeeper.test_statistics import statistics
 
 
 @pytest.mark.parametrize("path", ["/metrics", "/metrics/"])
@@ -50,3 +53,35 @@ async def test_a_cursor_beyond_its_limits_is_shown() -> None:
         f'{OVER}{{cluster="standalone",namespace="public/default",'
         f'topic="persistent://public/default/a\\"b",subscription="sub"}} 3'
     ) in after
+
+
+async def test_a_metadata_store_on_zookeeper_has_its_figures() -> None:
+    counters = ZooKeeperCounters()
+    counters.changes.answered(0.002)
+    async with Broker() as broker:
+        figures = statistics(counters).figures
+        broker.service.metadata.labelled_figures = figures  # type: ignore[method-assign]
+        page = (await Admin(broker.service).call("GET", "/metrics")).body.decode().splitlines()
+    assert 'pulsar_py_zookeeper_connected{cluster="standalone"} 1' in page
+    assert page.count("# TYPE pulsar_py_zookeeper_latency_ms histogram") == 1
+    labels = 'cluster="standalone",operation="change"'
+    assert f'pulsar_py_zookeeper_latency_ms_bucket{{{labels},le="3"}} 1' in page
+    assert f"pulsar_py_zookeeper_latency_ms_sum{{{labels}}} 2" in page
+    exported = {line.split()[2] for line in page if line.startswith("# TYPE pulsar_py_zookeeper")}
+    assert exported == {name for name, _ in ZOOKEEPER_METRICS.values()}
+
+
+async def test_refused_topics_of_a_cluster_are_counted_by_reason() -> None:
+    async with Broker(is_of_cluster=True) as broker:
+        assert broker.service.refused_topics is not None
+        broker.service.refused_topics.counts["shadow"] += 2
+        page = (await Admin(broker.service).call("GET", "/metrics")).body.decode().splitlines()
+    name = "pulsar_py_refused_topics_total"
+    assert f"# TYPE {name} counter" in page
+    assert f'{name}{{cluster="standalone",reason="shadow"}} 2' in page
+    assert f'{name}{{cluster="standalone",reason="transactions"}} 0' in page
+
+
+async def test_a_standalone_broker_refuses_no_topics(admin: Admin) -> None:
+    page = (await admin.call("GET", "/metrics")).body.decode()
+    assert "pulsar_py_refused_topics_total" not in page

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+from typing import Any, cast
 
 import pytest
 
-from pulsar_py.admin.http_messages import Request, UnreadableBodyError
+from pulsar_py.admin.http_messages import Request, Response, UnreadableBodyError
 from pulsar_py.admin.resources.subscriptions import read_reset_cursor
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.subscriptions.persistent_subscription import (
+    PersistentSubscription,
+    SubscriptionState,
+)
 from pulsar_py.server.topics.persistent import PersistentTopic
 from tests.unit.admin.resources.conftest import Admin
 
@@ -189,3 +195,76 @@ def test_positions_are_read_in_all_forms(
 def test_positions_that_can_not_be_meant_are_unreadable(body: bytes) -> None:
     with pytest.raises(UnreadableBodyError):
         read_reset_cursor(request(body))
+
+
+S = A + "/subscription/s"
+MOVES: dict[str, tuple[str, str, Any]] = {
+    "reset to a time": ("POST", f"{S}/resetcursor/{PUBLISHED_MILLIS + 2000}", ...),
+    "reset to a position": ("POST", S + "/resetcursor", "earliest"),
+    "skip": ("POST", S + "/skip/1", ...),
+    "skip all": ("POST", S + "/skip_all", ...),
+    "expire": ("POST", S + "/expireMessages/10", ...),
+    "expire to a position": ("POST", S + "/expireMessages", "latest"),
+    "create": ("PUT", A + "/subscription/another", "earliest"),
+    "delete": ("DELETE", S, ...),
+}
+DISTURBANCES: dict[str, tuple[str, str, Any]] = {
+    "unload": ("PUT", A + "/unload", ...),
+    "delete topic": ("DELETE", A + "?force=true", ...),
+    "delete subscription": ("DELETE", S + "?force=true", ...),
+    "reset": ("POST", f"{S}/resetcursor/{PUBLISHED_MILLIS + 3000}", ...),
+}
+PASSING = {404, 409, 412, 503}
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize("move", MOVES)
+async def test_what_another_call_prevents_is_no_fault_of_the_broker(
+    admin: Admin, move: str, disturbance: str
+) -> None:
+    for turns in range(12):
+        await with_entries(admin, 5)
+        await admin.call("PUT", S, "earliest")
+
+        async def later(turns: int = turns) -> Response:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            return await admin.call(*MOVES[move])
+
+        disturbed, moved = await asyncio.gather(admin.call(*DISTURBANCES[disturbance]), later())
+        for answer in (disturbed, moved):
+            assert answer.status == 204 or answer.status in PASSING, (turns, answer.body)
+            if answer.status != 204:
+                assert json.loads(answer.body)["reason"]
+        await admin.call("DELETE", A + "?force=true")
+
+
+async def test_a_subscription_that_is_reset_is_not_deleted_meanwhile(admin: Admin) -> None:
+    topic = await with_entries(admin, 5)
+    await admin.call("PUT", S, "earliest")
+    with cast("PersistentSubscription", topic.subscriptions["s"])._reset_under_way():
+        topic.subscriptions["s"].state = SubscriptionState.RESETTING
+        status, reason = await admin.reason("DELETE", S)
+    assert (status, "is being reset" in reason) == (412, True)
+
+
+@pytest.mark.parametrize(
+    ("move", "status"),
+    [
+        ("reset to a time", 503),
+        ("reset to a position", 503),
+        ("skip", 503),
+        ("skip all", 503),
+        ("create", 503),
+    ],
+)
+async def test_a_topic_that_is_closing_asks_to_come_again(
+    admin: Admin, move: str, status: int
+) -> None:
+    """A call that found its topic before the topic was closed: the ledger and its cursors are."""
+    topic = await with_entries(admin, 5)
+    await admin.call("PUT", S, "earliest")
+    if move.startswith("reset"):
+        topic.subscriptions["s"].state = SubscriptionState.CLOSED
+    await topic.ledger.close()
+    assert (await admin.reason(*MOVES[move]))[0] == status

@@ -13,7 +13,12 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
     topic_not_found,
 )
+from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata import paths
+from pulsar_py.metadata.store import MUST_NOT_EXIST
+from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+from pulsar_py.server.namespaces.owner_record import OwnerRecord
 from tests.unit.admin.resources.conftest import Admin
 
 P = "/admin/v2/persistent/public/default"
@@ -70,6 +75,79 @@ async def test_partitioned_names_can_be_refused(admin: Admin) -> None:
     await refuse_partitioned(admin.service, TopicName.parse("a"), "Peeking at")
     with pytest.raises(HttpError, match="Peeking at a partitioned topic is not allowed"):
         await refuse_partitioned(admin.service, TopicName.parse("p"), "Peeking at")
+
+
+OTHER = "http://other:8080"
+
+
+async def owned_by_another(admin: Admin, name: str) -> None:
+    """Have another broker serve the bundle of a topic."""
+    service, topic = admin.service, TopicName.parse(name)
+    bundle = await service.namespaces.bundle_of(topic)
+    await service.namespaces.unload_bundle(topic.namespace_name, bundle)
+    addresses = BrokerAddresses(broker_url="pulsar://other:6650", http_url=OTHER)
+    record = OwnerRecord(LocalAddresses(default=addresses))
+    path = paths.bundle_owner(topic.namespace_name, bundle)
+    await service.resources.local.put(path, record.encode(), expected_version=MUST_NOT_EXIST)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [
+        ("DELETE", "", "?force=true&"),
+        ("PUT", "", "?"),
+        ("GET", "/stats", "?"),
+        ("GET", "/internalStats", "?"),
+        ("PUT", "/unload", "?"),
+        ("PUT", "/subscription/a%2Fb", "?"),
+        ("POST", "/subscription/a%2Fb/skip_all", "?"),
+        ("POST", "/terminate", "?"),
+    ],
+)
+async def test_a_call_about_a_topic_of_another_broker_is_sent_there(
+    admin: Admin, method: str, path: str, query: str
+) -> None:
+    await admin.call("PUT", P + "/a")
+    await owned_by_another(admin, "a")
+    ledgers = paths.managed_ledger(TopicName.parse("a").managed_ledger_name)
+    before = await admin.service.resources.local.get(ledgers)
+    assert before is not None
+    answer = await admin.call(method, P + "/a" + path + query.rstrip("?&"))
+    location = f"{OTHER}{P}/a{path}{query}authoritative=true"
+    assert (answer.status, dict(answer.headers)) == (307, {"Location": location})
+    assert await admin.service.resources.local.get(ledgers) == before
+
+
+async def test_a_topic_of_another_broker_is_neither_deleted_nor_made_here(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    await owned_by_another(admin, "a")
+    with pytest.raises(ServiceNotReadyError, match="not served by this instance"):
+        await admin.service.topics.delete(TopicName.parse("a"))
+    await admin.service.resources.local.delete_recursive(
+        paths.managed_ledger(TopicName.parse("a").managed_ledger_name)
+    )
+    with pytest.raises(ServiceNotReadyError, match="not served by this instance"):
+        await admin.service.topics.create_topic(TopicName.parse("a"))
+    assert await admin.get(P) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/subscriptions"),
+        ("GET", "/partitioned-stats"),
+        ("POST", "/terminate/partitions"),
+        ("DELETE", "/partitions"),
+    ],
+)
+async def test_nobody_is_sent_after_a_single_partition(
+    admin: Admin, method: str, path: str
+) -> None:
+    await admin.call("PUT", P + "/p/partitions", 2)
+    await owned_by_another(admin, "p-partition-1")
+    status, reason = await admin.reason(method, P + "/p" + path)
+    assert status == 503
+    assert "p-partition-1" in reason
 
 
 def test_a_topic_that_is_not_there_is_404() -> None:

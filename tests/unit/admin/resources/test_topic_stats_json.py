@@ -10,11 +10,11 @@ from pulsar_py.admin.resources.topic_stats_json import (
     consumer_json,
     iso_time,
     non_persistent_internal_stats_json,
-    partitioned_stats_json,
     publisher_json,
     subscription_json,
     topic_stats_json,
 )
+from pulsar_py.common.work import Turns
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
@@ -51,8 +51,8 @@ def test_times_are_iso_in_utc() -> None:
     assert iso_time(0) == "1970-01-01T00:00:00.000Z"
 
 
-def test_a_topic_shows_publishers_and_subscriptions() -> None:
-    stats = topic_stats_json(TOPIC, is_persistent=True, owner_broker="b:1")
+async def test_a_topic_shows_publishers_and_subscriptions() -> None:
+    stats = await topic_stats_json(TOPIC, Turns(), is_persistent=True, owner_broker="b:1")
     assert stats["msgInCounter"] == 7
     assert stats["ownerBroker"] == "b:1"
     assert stats["publishers"][0]["accessMode"] == "Exclusive"
@@ -61,9 +61,10 @@ def test_a_topic_shows_publishers_and_subscriptions() -> None:
     assert stats["msgDropRate"] is None
 
 
-def test_parts_can_be_left_out() -> None:
-    stats = topic_stats_json(
+async def test_parts_can_be_left_out() -> None:
+    stats = await topic_stats_json(
         TOPIC,
+        Turns(),
         is_persistent=True,
         owner_broker="b:1",
         with_publishers=False,
@@ -81,10 +82,10 @@ def test_rates_are_fractions_even_when_they_are_zero() -> None:
 
 def test_a_subscription_nobody_used_has_no_type() -> None:
     unused = made(SubscriptionStats, is_durable=True)
-    shown = subscription_json(unused, is_persistent=True)
+    shown = subscription_json(unused, [], is_persistent=True)
     assert shown["type"] == "None"
     assert shown["durable"] is True
-    assert subscription_json(unused, is_persistent=False)["durable"] is False
+    assert subscription_json(unused, [], is_persistent=False)["durable"] is False
 
 
 def test_hash_ranges_come_as_text_and_as_pairs() -> None:
@@ -92,21 +93,6 @@ def test_hash_ranges_come_as_text_and_as_pairs() -> None:
     assert shown["keyHashRanges"] == ["[0, 9]"]
     assert shown["keyHashRangeArrays"] == [[0, 9]]
     assert consumer_json(made(ConsumerStats))["keyHashRanges"] is None
-
-
-def test_partitions_are_added_up_by_name() -> None:
-    one = topic_stats_json(TOPIC, is_persistent=True, owner_broker="b:1")
-    stats = partitioned_stats_json({"a": one, "b": one}, partitions_count=2, per_partition=True)
-    assert stats["msgInCounter"] == 14
-    assert stats["subscriptions"]["s"]["msgBacklog"] == 8
-    assert len(stats["subscriptions"]["s"]["consumers"]) == 1
-    assert stats["subscriptions"]["s"]["consumers"][0]["msgOutCounter"] == 6
-    assert stats["subscriptions"]["s"]["durable"] is True
-    assert len(stats["publishers"]) == 1
-    assert stats["oldestBacklogMessageAgeSeconds"] == -1
-    assert stats["metadata"] == {"partitions": 2, "deleted": False}
-    assert stats["partitions"] == {"a": one, "b": one}
-    assert "ownerBroker" not in stats
 
 
 def test_a_topic_that_stores_nothing_has_empty_internals() -> None:

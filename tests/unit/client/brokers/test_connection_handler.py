@@ -68,10 +68,11 @@ async def test_an_open_handler_has_a_connection(broker: ScriptedBroker) -> None:
 async def test_what_may_pass_is_tried_again_until_it_does(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client:
         owner = Owner(client)
-        owner.errors = [ServiceNotReadyError("x"), ConnectionClosedError("y")]
+        refused = [ServiceNotReadyError("x"), ServiceNotReadyError("y")]
+        owner.errors = [*refused, ConnectionClosedError("z")]
         await owner.handler.open()
-        assert owner.epochs == [0, 1, 2]
-        assert 0.27 <= now() <= 0.3
+        assert owner.epochs == [0, 1, 2, 3]
+        assert 0.36 <= now() <= 0.4, "0.1 and 0.2 after refusals, 0.1 after a lost connection"
         await owner.handler.close()
 
 

@@ -198,7 +198,7 @@ async def test_a_message_too_large_is_refused_at_once(broker: ScriptedBroker) ->
     broker.script[BaseCommand.SEND] = confirming()
     async with simulated_client(broker) as client, await producer_of(client) as producer:
         for options in ({}, {"key": "k"}):
-            with pytest.raises(MessageTooBigError, match="1001 bytes, the broker takes 1000"):
+            with pytest.raises(MessageTooBigError, match="1001 bytes, the broker's limit is 1000"):
                 producer.send_nowait(b"x" * 1001, **options)
         # With its metadata it is too large, too; that shows when it is encoded.
         with pytest.raises(MessageTooBigError, match=TOPIC):
@@ -408,7 +408,7 @@ async def test_a_failure_nobody_waits_for_is_logged(broker: ScriptedBroker) -> N
     finally:
         outbox_logger.removeHandler(handler)
     (text,) = [each.getMessage() for each in records]
-    assert "t: 1 messages failed, and nobody waits for them: " in text
+    assert "t: 1 messages failed, and their results were not awaited: " in text
 
 
 @simulated

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
@@ -10,8 +11,9 @@ from pulsar_py.client.receiving.received_batch import MIN_WHOLE_BATCH
 from pulsar_py.client.shared.enums import ConsumerCryptoFailureAction, ConsumerType
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck, EncryptionKeys
+from pulsar_py.schema import AvroSchema
 from pulsar_py.wire import commands
-from tests.scripted_broker import ScriptedBroker, simulated
+from tests.scripted_broker import BrokerEnd, ScriptedBroker, simulated
 from tests.unit.client.consumer_parts import (
     acks,
     deliver,
@@ -370,3 +372,55 @@ async def test_a_pause_gives_no_permits(broker: ScriptedBroker) -> None:
         consumer.resume()
         await asyncio.sleep(0.1)
         assert permits(broker) == [2, 2]
+
+
+@dataclass
+class Reading:
+    celsius: int
+
+
+@simulated
+async def test_schemas_are_fetched_when_entries_come_and_not_when_somebody_asks(
+    broker: ScriptedBroker,
+) -> None:
+    schema = AvroSchema(Reading)
+
+    def definition(_end: BrokerEnd, command: BaseCommand) -> bytes:
+        asked = command.getSchema
+        wire = schema.schema_info().to_wire()
+        return commands.get_schema_response(asked.request_id, wire, asked.schema_version)
+
+    broker.script[BaseCommand.GET_SCHEMA] = definition
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, schema=schema)
+        # Two versions: the second one's message is not the first in the queue.
+        for number, version in enumerate((b"\0", b"\0", b"\1")):
+            payload = schema.encode(Reading(number))
+            deliver(broker, (1, number), single(payload, schema_version=version))
+        await asyncio.sleep(0.1)
+        received = [consumer.receive_nowait() for _ in range(3)]
+        assert [each and each.value() for each in received] == [Reading(n) for n in range(3)]
+        assert len(broker.of(BaseCommand.GET_SCHEMA)) == 2
+
+
+@simulated
+async def test_a_schema_that_could_not_be_had_early_is_asked_for_again(
+    broker: ScriptedBroker,
+) -> None:
+    schema = AvroSchema(Reading)
+    is_known = False
+
+    def definition(_end: BrokerEnd, command: BaseCommand) -> bytes | None:
+        asked = command.getSchema
+        if not is_known:
+            return None
+        wire = schema.schema_info().to_wire()
+        return commands.get_schema_response(asked.request_id, wire, asked.schema_version)
+
+    broker.script[BaseCommand.GET_SCHEMA] = definition
+    async with new_client(broker, operation_timeout_seconds=2) as client:
+        consumer = await open_consumer(client, schema=schema)
+        deliver(broker, (1, 0), single(schema.encode(Reading(1)), schema_version=b"\0"))
+        await asyncio.sleep(5)
+        is_known = True
+        assert (await consumer.receive()).value() == Reading(1)

@@ -112,7 +112,7 @@ async def test_auto_consume_has_no_value_for_an_unknown_version() -> None:
 
     await reader.load(version(7))
 
-    with pytest.raises(SchemaSerializationError, match=f"{TOPIC} has no schema of version 7"):
+    with pytest.raises(SchemaSerializationError, match=f"{TOPIC}: .* version 7: the topic has no"):
         reader.decode(b"x", version(7), None)
 
 
@@ -123,8 +123,27 @@ async def test_a_version_that_can_not_be_read_fails_with_each_of_its_messages() 
 
     assert not reader.is_missing(version(0))
     for _ in range(2):
-        with pytest.raises(SchemaSerializationError, match=f"{TOPIC}: schema version 0"):
+        with pytest.raises(
+            SchemaSerializationError, match=f"{TOPIC}: written with schema version 0"
+        ):
             reader.decode(b"x", version(0), None)
+
+
+async def test_an_incompatible_version_is_told_with_reader_version_and_field() -> None:
+    @dataclass
+    class Other:
+        a: str
+
+    registry = Registry(AvroSchema(Other).schema_info())
+    reader = reader_of(NEWER, registry)
+    await reader.load(version(0))
+
+    with pytest.raises(SchemaSerializationError) as raised:
+        reader.decode(AvroSchema(Other).encode(Other("x")), version(0), None)
+    assert str(raised.value) == (
+        f"{TOPIC}: written with schema version 0: Newer can't read what Other wrote: "
+        "field a was written as string, and is read as long"
+    )
 
 
 async def test_what_can_not_be_had_now_is_asked_for_again() -> None:

@@ -400,6 +400,21 @@ async def test_a_ledger_created_while_closing_is_closed_too():
     assert again.listener.order == [2]
 
 
+@pytest.mark.parametrize("end", ["close", "terminate"])
+async def test_a_ledger_that_fails_while_its_end_waits_its_turn_is_ended_there(end):
+    world = World()
+    ledger = await world.open()
+    world.store.is_holding = True
+    ledger.append(b"a", 0)
+    await ledger.change_lock.acquire()  # as another change has it
+    ending = asyncio.ensure_future(getattr(ledger, end)())  # noqa: TID251  (a test's own task)
+    await settle()
+    ledger._appender.on_failed(3, LedgerFencedError("fenced"))
+    ledger.change_lock.release()
+    await ending
+    assert world.store.ledgers[3].is_closed
+
+
 async def test_its_own_recovery_of_a_ledger_is_not_taken_for_another_owner():
     world = World()
     ledger = await world.open()
@@ -419,3 +434,28 @@ async def test_its_own_recovery_of_a_ledger_is_not_taken_for_another_owner():
     await settle()
     assert not ledger.is_fenced
     assert ledger.listener.positions == {0: (3, 0), 1: (4, 0)}
+
+
+@pytest.mark.parametrize("minimum_rollover_seconds", [0, 1])
+async def test_a_full_ledger_grows_on_while_metadata_is_away(minimum_rollover_seconds):
+    world = World()
+    is_there = True
+    ledger = await world.open(
+        opener=world.opener(may_change=lambda: is_there),
+        max_entries=4,
+        minimum_rollover_seconds=minimum_rollover_seconds,
+    )
+    is_there = False
+    await asyncio.sleep(2)
+    for number in range(11):
+        ledger.append(b"x", number)
+        await settle()
+    await ledger.roll_if_due()
+    assert ledger.listener.order == list(range(11))
+    assert [stats.entries_count for stats in ledger.ledgers_info()] == [11]
+    is_there = True
+    ledger.append(b"x", 11)
+    await settle()
+    ledger.append(b"x", 12)
+    await settle()
+    assert [stats.entries_count for stats in ledger.ledgers_info()] == [12, 1]

@@ -1,7 +1,5 @@
 """The stored form of a managed ledger: fields as in Pulsar, foreign ones kept."""
 
-import zlib
-
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
@@ -13,16 +11,13 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     decode_ledger_list,
     decode_name,
     decode_unchecked,
-    decompressed,
     encode_ledger_list,
     encode_name,
     is_deletion_begun,
     ledger_path,
 )
 from pulsar_py.proto.MLDataFormats_pb2 import (
-    CompressionType,
     ManagedLedgerInfo,
-    ManagedLedgerInfoMetadata,
 )
 
 
@@ -64,23 +59,6 @@ def test_ids_that_do_not_ascend_are_refused(ids):
     with pytest.raises(CorruptDataError, match=f"names ledger {ids[-1]} after ledger {ids[-2]}"):
         decode_ledger_list(value)
     assert [record.ledger_id for record in decode_unchecked(value).ledgers] == list(ids)
-
-
-def compressed(kind, data, size):
-    header = ManagedLedgerInfoMetadata(compressionType=kind, uncompressedSize=size)
-    text = header.SerializeToString()
-    return b"\x47\x78" + len(text).to_bytes(4, "big") + text + data
-
-
-def test_compressed_values_are_read_or_named():
-    plain = encode_ledger_list(LedgerList([LedgerRecord(5)]))
-    zipped = compressed(CompressionType.ZLIB, zlib.compress(plain), len(plain))
-    assert decompressed(zipped) == plain
-    assert decompressed(compressed(CompressionType.NONE, plain, len(plain))) == plain
-    with pytest.raises(CorruptDataError, match="LZ4"):
-        decompressed(compressed(CompressionType.LZ4, plain, len(plain)))
-    with pytest.raises(CorruptDataError):
-        decompressed(b"\x47\x78\x00\x00\x00\x02\xff\xff")
 
 
 def test_paths_are_pulsars():

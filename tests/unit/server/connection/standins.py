@@ -247,6 +247,11 @@ class StandInNamespaces:
         self.error: Exception | None = None
         self.doubt: Exception | None = None
         self.asked: list[tuple[str, bool, str | None]] = []
+        self.holds_messages = False
+        self.settled: Callable[[], None] = lambda: None
+
+    def when_settled(self, callback: Callable[[], None]) -> None:
+        self.settled = callback
 
     def check_session(self) -> None:
         if self.doubt is not None:

@@ -324,6 +324,22 @@ async def test_lookup_and_eof_at_once_are_fine(server: Server) -> None:
     assert server.connections.count == 0
 
 
+async def test_nothing_is_writable_until_the_broker_knows_what_it_owns(server: Server) -> None:
+    client = await server.connect()
+    server.connections.start()
+    called: list[str] = []
+    server.namespaces.holds_messages = True
+    assert not client.cnx.is_writable
+    client.cnx.when_writable(lambda: called.append("later"))
+    await settle()
+    assert called == []
+    server.namespaces.holds_messages = False
+    server.namespaces.settled()
+    await settle()
+    assert called == ["later"]
+    assert client.cnx.is_writable
+
+
 async def test_a_closed_connection_is_not_writable(server: Server) -> None:
     client = await server.connect()
     assert client.cnx.is_writable

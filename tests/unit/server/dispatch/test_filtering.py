@@ -106,9 +106,9 @@ def test_a_batch_in_part_brings_its_set_and_costs_what_is_left() -> None:
 def test_the_delay_filter_keeps_what_its_owner_takes() -> None:
     kept = []
 
-    def keep_back(position: tuple[int, int], deliver_at_millis: int) -> bool:
-        kept.append((position, deliver_at_millis))
-        return deliver_at_millis > 100
+    def keep_back(position: tuple[int, int], summary: EntrySummary) -> bool:
+        kept.append((position, summary.deliver_at_time_millis))
+        return summary.deliver_at_time_millis > 100
 
     chain = Chain(MarkerFilter(), DelayFilter(keep_back))
     filtered = chain.filters.apply(

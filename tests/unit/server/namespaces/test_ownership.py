@@ -189,6 +189,14 @@ class FickleSession(Session):
         self._store = store
         self._listeners: list[SessionListener] = []
         self._is_good = True
+        self._has_overslept = False
+
+    @property
+    def has_overslept(self) -> bool:
+        return self._has_overslept
+
+    def oversleep(self) -> None:
+        self._is_good, self._has_overslept = False, True
 
     async def begin(self, real: Session) -> None:
         self.real = real
@@ -202,13 +210,16 @@ class FickleSession(Session):
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def lose_connection(self) -> None:
+        self._tell(SessionEvent.CONNECTION_LOST)
+
     async def get_in_doubt(self, *, is_told: bool = True) -> None:
         self._is_good = False
         if is_told:
             self._tell(SessionEvent.IN_DOUBT)
 
     async def come_back(self) -> None:
-        self._is_good = True
+        self._is_good, self._has_overslept = True, False
         self._tell(SessionEvent.RECONNECTED)
 
     async def end(self) -> None:
@@ -275,6 +286,42 @@ async def test_an_answer_that_is_missing_is_found_out(owner: Owner, outcome: str
     stored = await owner.stored()
     assert stored is not None
     assert stored.owner == owner.session.session_id
+
+
+async def test_what_can_wait_does_not_begin_while_the_store_is_away(owner: Owner) -> None:
+    await owner.acquire()
+    assert owner.ownership.may_change
+    owner.session.lose_connection()
+    assert not owner.ownership.may_change
+    assert owner.owns(), "a lost connection is no doubt"
+    await owner.session.get_in_doubt()
+    assert not owner.ownership.may_change
+    await owner.session.come_back()
+    assert not owner.ownership.may_change, "not before the record was seen"
+    await settle()
+    assert owner.ownership.may_change
+    await owner.session.get_in_doubt(is_told=False)
+    assert not owner.ownership.may_change
+
+
+async def test_who_overslept_delivers_nothing_before_the_records_were_seen(owner: Owner) -> None:
+    settled: list[bool] = []
+    owner.ownership.on_settled = lambda: settled.append(owner.ownership.must_hold)
+    await owner.acquire()
+    await owner.session.get_in_doubt()
+    assert not owner.ownership.must_hold, "it saw the doubt come"
+    await owner.session.come_back()
+    await settle()
+    assert settled == [False]
+    owner.session.oversleep()
+    assert owner.ownership.must_hold
+    assert not owner.owns()
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    assert owner.ownership.must_hold, "not before the record was seen"
+    await settle()
+    assert settled == [False, False]
+    assert owner.owns()
 
 
 async def test_nothing_is_owned_while_the_session_is_in_doubt(owner: Owner) -> None:

@@ -17,7 +17,7 @@ from pulsar_py.managed_ledger.log.ledger_format import ROOT, cursor_path
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.server.namespaces.lookup import LookupType
+from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses, LookupType
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of, send
@@ -32,6 +32,17 @@ async def test_a_lookup_takes_the_ownership_and_connects(rig: Rig) -> None:
     assert result.addresses.broker_url == "pulsar://localhost:6650"
     assert result.is_authoritative
     assert result.proxy_through_service_url
+
+
+async def test_clients_go_to_another_owner_themselves(rig: Rig) -> None:
+    owner = OwnerRecord(
+        LocalAddresses(default=BrokerAddresses(broker_url="pulsar://127.0.0.1:7750"))
+    )
+    bundle = await rig.broker.namespaces.bundle_of(name_of("t"))
+    await rig.metadata.put(paths.bundle_owner(NAMESPACE, bundle), owner.encode())
+    result = await rig.broker.namespaces.lookup(name_of("t"))
+    assert result.addresses.broker_url == "pulsar://127.0.0.1:7750"
+    assert not result.proxy_through_service_url
 
 
 @pytest.mark.parametrize("namespace", ["public/none", "none/default"])

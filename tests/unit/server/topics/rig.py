@@ -123,8 +123,10 @@ class Rig:
         config: BrokerConfig | None = None,
         metadata: MetadataStore | None = None,
         ledgers: LedgerStore | None = None,
+        is_of_cluster: bool = False,
     ) -> None:
         self.clock = clock
+        self.is_of_cluster = is_of_cluster
         self.config = config or BrokerConfig()
         self._given = (metadata, ledgers)
         self._producer_ids = itertools.count(1)
@@ -149,6 +151,7 @@ class Rig:
             configuration_metadata=self.metadata,
             clock=self.clock,
             chance=random.Random(1),
+            is_of_cluster=self.is_of_cluster,
         )
         await initialize_cluster(
             self.broker.resources,

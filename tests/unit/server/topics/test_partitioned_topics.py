@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from pulsar_py.common.errors import (
+    MetadataUnavailableError,
     NotAllowedError,
+    PulsarError,
     TopicBusyError,
     TopicExistsError,
     TopicNotFoundError,
@@ -15,8 +17,10 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
+from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
 
@@ -138,3 +142,142 @@ async def turns_during(work: Coroutine[Any, Any, None]) -> int:
     await task
     await tasks.close()
     return turns
+
+
+class WatchedMetadata(MemoryMetadataStore):
+    """Calls `before_put` with the number of each put since it was set, from 0."""
+
+    before_put: Callable[[int], Awaitable[None]] | None = None
+    puts_count = 0
+
+    async def put(self, path: str, value: bytes, **options: Any) -> int:
+        number, self.puts_count = self.puts_count, self.puts_count + 1
+        if self.before_put is not None:
+            await self.before_put(number)
+        return await super().put(path, value, **options)
+
+    def watch_puts(self, before_put: Callable[[int], Awaitable[None]] | None) -> None:
+        self.puts_count, self.before_put = 0, before_put
+
+
+OLD, NEW = 2, 4
+"""Partitions before growing and after."""
+
+
+async def grown_rig(rig: Rig) -> None:
+    """A topic of two partitions with two subscriptions, one of them on the second alone."""
+    await rig.broker.topics.partitioned.create(name_of("p"), OLD)
+    for index, name in ((0, "a"), (1, "a"), (1, "b")):
+        topic = await rig.topic(f"p-partition-{index}")
+        await topic.create_subscription(name, starts_at_earliest=False)
+
+
+async def subscriptions_of(rig: Rig, partitions_count: int) -> list[list[str]]:
+    return [
+        sorted((await rig.topic(f"p-partition-{index}")).subscriptions)
+        for index in range(partitions_count)
+    ]
+
+
+@pytest.mark.parametrize("wanted", [NEW, NEW + 1])
+async def test_growing_that_was_cut_short_is_completed_by_growing_again(
+    virtual_clock: VirtualClock, wanted: int
+) -> None:
+    steps = 0
+    while True:
+        metadata = WatchedMetadata(virtual_clock)
+        async with Rig(virtual_clock, metadata=metadata) as rig:
+            await grown_rig(rig)
+
+            async def fail(number: int, first: int = steps) -> None:
+                if number >= first:
+                    raise MetadataUnavailableError("the broker is dead")
+
+            metadata.watch_puts(fail)
+            try:
+                await rig.broker.topics.partitioned.grow(name_of("p"), NEW)
+            except PulsarError:
+                pass
+            else:
+                break
+            metadata.watch_puts(None)
+            await rig.restart()
+            count = await rig.broker.topics.partitioned.count(name_of("p"))
+            if count == NEW:  # whoever sees the number sees the subscriptions
+                assert await subscriptions_of(rig, NEW) == [["a"], ["a", "b"], *[["a", "b"]] * 2]
+            await rig.broker.topics.partitioned.grow(name_of("p"), wanted)
+            assert await subscriptions_of(rig, wanted) == [["a", "b"]] * wanted
+        steps += 1
+    # Two topics, three ledgers' lists and cursors, at least: there was something to cut.
+    assert steps > 6
+
+
+async def test_who_subscribes_while_a_topic_grows_is_on_the_new_partitions(
+    virtual_clock: VirtualClock,
+) -> None:
+    gap, has_subscribed = 0, True
+    while has_subscribed:
+        metadata = WatchedMetadata(virtual_clock)
+        async with Rig(virtual_clock, metadata=metadata) as rig:
+            await grown_rig(rig)
+            has_subscribed = await grow_with_a_subscribe(rig, metadata, gap)
+            names = ["a", "b", "late"] if has_subscribed else ["a", "b"]
+            assert await subscriptions_of(rig, NEW) == [names] * NEW
+        gap += 1
+    assert gap > 6
+
+
+async def grow_with_a_subscribe(rig: Rig, metadata: WatchedMetadata, gap: int) -> bool:
+    """Grow, and subscribe before that put; False if growing has fewer."""
+    tasks = TaskOwner("test")
+    subscribing: list[asyncio.Task[object]] = []
+
+    async def subscribe() -> None:
+        topic = await rig.topic("p-partition-0")
+        await topic.create_subscription("late", starts_at_earliest=False)
+
+    async def before_put(number: int) -> None:
+        if number == gap and not subscribing:
+            subscribing.append(tasks.spawn(subscribe(), "subscribe"))
+            for _ in range(10):  # it may have to wait for the put
+                await asyncio.sleep(0)
+
+    metadata.watch_puts(before_put)
+    await rig.broker.topics.partitioned.grow(name_of("p"), NEW)
+    metadata.watch_puts(None)
+    for task in subscribing:
+        await task
+    await tasks.close()
+    return bool(subscribing)
+
+
+async def test_the_same_number_completes_what_is_missing(rig: Rig) -> None:
+    topics = rig.broker.topics
+    await grown_rig(rig)
+    await topics.partitioned.grow(name_of("p"), NEW)
+    await topics.delete(name_of("p-partition-1"))
+    lacking = await rig.topic("p-partition-3")
+    await lacking.delete_subscription("a")
+    await topics.partitioned.create_missed(name_of("p"))
+    assert await topics.list_topics(NAMESPACE) == [
+        str(name_of(f"p-partition-{index}")) for index in range(NEW)
+    ]
+    assert await subscriptions_of(rig, NEW) == [["a", "b"]] * NEW
+    with pytest.raises(TopicNotFoundError):
+        await topics.partitioned.create_missed(name_of("unknown"))
+
+
+async def test_deleting_takes_partitions_that_growing_left_behind(rig: Rig) -> None:
+    topics = rig.broker.topics
+    await topics.partitioned.create(name_of("p"), 1)
+    await topics._partitions.create_stored([name_of("p-partition-1"), name_of("q-partition-1")])
+    await topics.partitioned.delete(name_of("p"))
+    assert await topics.list_topics(NAMESPACE) == [str(name_of("q-partition-1"))]
+
+
+async def test_a_topic_that_grows_is_deleted_with_its_new_partitions(rig: Rig) -> None:
+    partitioned = rig.broker.topics.partitioned
+    await partitioned.create(name_of("p"), 1)
+    await asyncio.gather(partitioned.grow(name_of("p"), 40), partitioned.delete(name_of("p")))
+    assert await rig.broker.topics.list_topics(NAMESPACE) == []
+    assert await partitioned.count(name_of("p")) == 0

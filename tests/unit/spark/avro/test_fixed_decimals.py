@@ -46,7 +46,7 @@ def test_the_sign_fills_the_size(number: str, expected: bytes) -> None:
 def test_what_has_no_room_is_refused(number: str) -> None:
     convert = converted(record({**FIXED, "size": 2}))
     assert convert is not None
-    with pytest.raises(ValueError, match=f"f0: {number} does not fit into 2 bytes"):
+    with pytest.raises(ValueError, match=f"f0: {number} does not fit into the 2 bytes"):
         convert({"f0": Decimal(number)})
 
 

@@ -416,7 +416,8 @@ async def test_a_micro_batch_whose_entries_are_gone_from_the_end_is_a_loss(
 
 async def test_a_topic_that_is_gone_is_a_loss(broker: Broker, client: Client) -> None:
     await publish(client, TOPIC, range(1))
-    planner = planner_of(broker, client)
+    options = {"topics": f"{TOPIC},{TOPIC}-gone"}
+    planner = StreamPlanner(client, read_options(broker.service_url, is_streaming=True, **options))
     start = StreamOffset({TOPIC: Position(0, 0), TOPIC + "-gone": Position(0, 0)})
     with pytest.raises(DataLossError, match="plans-gone: the topic was deleted"):
         await planner.plan(start, StreamOffset({TOPIC: Position(0, 0)}))
@@ -472,7 +473,7 @@ async def test_a_named_topic_that_was_deleted_is_a_loss_with_its_position(
     more = await publish(client, kept, range(2))
     end = await strict.latest_offset(start, max_entries=None, max_bytes=None)
     assert set(end.positions) == {kept}
-    expected = f"{gone}: the topic was deleted or is no longer read, {position.ledger_id}:1 was to be read next"
+    expected = f"{gone}: the topic was deleted, {position.ledger_id}:1 was to be read next"
     with pytest.raises(DataLossError, match=expected):
         await strict.plan(start, end)
     # Deleted between the end and the plan.
@@ -487,6 +488,50 @@ async def test_a_named_topic_that_was_deleted_is_a_loss_with_its_position(
     assert set((await lenient.initial_offset()).positions) == {kept}
     await strict.close()
     await lenient.close()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"topic": TOPIC}, {"topic": f"{TOPIC}-other"}),
+        ({"topic": TOPIC}, {"topicsPattern": f"{TOPIC}-o.*"}),
+        ({"topics": f"{TOPIC},{TOPIC}-other"}, {"topic": f"{TOPIC}-other"}),
+    ],
+)
+async def test_a_checkpoint_with_other_topics_than_the_options_is_no_loss_but_a_changed_option(
+    broker: Broker,
+    client: Client,
+    before: dict[str, str],
+    after: dict[str, str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    position = (await publish(client, TOPIC, range(1)))[0]
+    await publish(client, f"{TOPIC}-other", range(1))
+
+    def planner(fails: str, given: dict[str, str]) -> StreamPlanner:
+        options = {"startingOffsets": "earliest", "failOnDataLoss": fails, **given}
+        return StreamPlanner(client, read_options(broker.service_url, is_streaming=True, **options))
+
+    first, strict, lenient = (
+        planner("true", before),
+        planner("true", after),
+        planner("false", after),
+    )
+    start = await first.ends()
+    end = await strict.latest_offset(start, max_entries=None, max_bytes=None)
+    with pytest.raises(ConfigurationError) as raised:
+        await strict.plan(start, end)
+    for text in (
+        f"checkpoint: it has the topic {TOPIC} ({position.ledger_id}:1 was to be read next)",
+        next(iter(after.values())),
+        "the option was changed",
+        "a new checkpointLocation",
+    ):
+        assert text in str(raised.value)
+    await lenient.plan(start, end)
+    assert "a topic is no longer read" in caplog.text
+    for each in (first, strict, lenient):
+        await each.close()
 
 
 async def test_a_batch_of_topics_that_do_not_exist_names_them(

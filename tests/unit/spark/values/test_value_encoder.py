@@ -297,7 +297,9 @@ def test_a_decimal_that_has_no_room_is_refused() -> None:
     topic = topic_with(ID, {"name": "m", "type": {**FIXED, "size": 2}})
     schema = pa.schema({"id": pa.int64(), "m": pa.decimal128(8, 2)})
     batch = pa.RecordBatch.from_pylist([{"id": 1, "m": Decimal("-327.69")}], schema)
-    with pytest.raises(SchemaSerializationError, match=r"m: -327\.69 does not fit into 2 bytes"):
+    with pytest.raises(
+        SchemaSerializationError, match=r"m: -327\.69 does not fit into the 2 bytes"
+    ):
         encoder_of(schema, topic).encode(batch)
 
 

@@ -148,14 +148,16 @@ async def test_an_attempt_without_the_rows_of_the_first_is_refused(client: Clien
     await second.abandon()
 
 
-async def test_a_lost_place_at_the_broker_ends_the_attempt(broker: Broker, client: Client) -> None:
+async def test_a_producer_closed_by_the_broker_ends_the_attempt(
+    broker: Broker, client: Client
+) -> None:
     task = writer(client)
     await task.write(rows(range(10)))
     for sender in task._senders.values():  # what an unloaded topic does
         session = sender.producer._session
         assert session.connection.cnx is not None
         session.on_close_producer(session.connection.cnx, None, None)
-    with pytest.raises(ConnectionClosedError, match="lost"):
+    with pytest.raises(ConnectionClosedError, match="closed by the broker"):
         await task.finish()
     await task.abandon()
     del broker

@@ -1,0 +1,104 @@
+"""PartitionedStats: the sum of the statistics of partitions, taken one by one.
+
+Numbers are added or the largest counts, maps are merged by key, lists of publishers and consumers
+joined by name; of anything else the first counts. A partition costs what it has itself, however
+many came before, and while it has much, others have turns.
+
+Source: PartitionedTopicStatsImpl, TopicStatsImpl.add in Pulsar's client API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import encoded_part
+from pulsar_py.admin.json_text import EncodedJson
+from pulsar_py.admin.resources.topic_stats_json import (
+    CONSUMER_UNITS,
+    PUBLISHER_UNITS,
+    SUBSCRIPTION_UNITS,
+    Json,
+)
+from pulsar_py.common.work import Turns
+
+TOPIC_UNITS: Final = 30
+"""Units of work that the fields of a topic are, without publishers and subscriptions."""
+
+_LARGEST: Final = frozenset(
+    {
+        "oldestBacklogMessageAgeSeconds",
+        "backlogQuotaLimitSize",
+        "backlogQuotaLimitTime",
+        "topicCreationTimeStamp",
+        "lastPublishTimeStamp",
+        "lastPublishTimestamp",
+    }
+)
+"""Numbers of a topic that are not added up but taken as the largest."""
+
+
+class PartitionedStats:
+    """GET `T/partitioned-stats`; made for one answer."""
+
+    def __init__(self, turns: Turns, *, partitions_count: int, per_partition: bool) -> None:
+        """`per_partition`: whether the statistics of each partition are shown as well."""
+        self._turns = turns
+        self._metadata = {"partitions": partitions_count, "deleted": False}
+        self._per_partition = per_partition
+        self._parts: dict[str, EncodedJson] = {}
+        self._is_empty = True  # nothing was added so far
+        self._total: Json = {}
+        self._publishers: dict[object, Json] = {}
+        self._subscriptions: dict[str, Json] = {}
+        self._consumers: dict[str, dict[object, Json]] = {}  # by subscription, then by name
+
+    async def add(self, name: str, part: Json) -> None:
+        """Take in the statistics of the partition of that name; nobody changes them any more."""
+        if self._per_partition:
+            self._parts[name] = await encoded_part(part, self._turns)
+        self._is_empty = False
+        await self._turns.take(TOPIC_UNITS)
+        _add(self._total, part, but=("publishers", "subscriptions", "ownerBroker"))
+        for publisher in part["publishers"]:
+            await self._turns.take(PUBLISHER_UNITS)
+            _add(self._publishers.setdefault(publisher.get("producerName"), {}), publisher)
+        for subscription, stats in part["subscriptions"].items():
+            await self._turns.take(SUBSCRIPTION_UNITS)
+            _add(self._subscriptions.setdefault(subscription, {}), stats, but=("consumers",))
+            by_name = self._consumers.setdefault(subscription, {})
+            for consumer in stats["consumers"]:
+                await self._turns.take(CONSUMER_UNITS)
+                _add(by_name.setdefault(consumer.get("consumerName"), {}), consumer)
+
+    async def json(self) -> Json:
+        """The sum of what was added, and each partition if wanted."""
+        for name, stats in self._subscriptions.items():
+            await self._turns.take(1 + len(self._consumers[name]) // CONSUMER_UNITS)
+            stats["consumers"] = list(self._consumers[name].values())
+        if not self._is_empty:
+            self._total["publishers"] = list(self._publishers.values())
+            self._total["subscriptions"] = self._subscriptions
+        return {**self._total, "metadata": self._metadata, "partitions": self._parts}
+
+
+def _add(total: Json, item: Mapping[str, Any], *, but: tuple[str, ...] = ()) -> None:  # Any: JSON
+    """Add the fields of an item to a total, which shares nothing with it that is changed."""
+    for key, value in item.items():
+        if key in but:
+            continue
+        if isinstance(value, dict):
+            inner = total.setdefault(key, {})
+            if isinstance(inner, dict):
+                _add(inner, value)
+        else:
+            total[key] = _merged(key, total[key], value) if key in total else value
+
+
+def _merged(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one key
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left or right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        is_largest = key in _LARGEST or key.endswith("Timestamp")
+        return max(left, right) if is_largest else left + right
+    return left if left is not None else right

@@ -1,0 +1,197 @@
+"""The work of `pulsar-py broker`: runs a broker on ZooKeeper and BookKeeper (edge).
+
+Ready line, logs, signals and exit codes are those of `pulsar-py standalone`. Nothing is kept in
+this process or its directory: another broker with the same settings goes on where it ended.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pulsar_py.cli.standalone import (
+    load_settings,
+    port_of,
+    run_to_the_end,
+    set_up_logging,
+    signals_to_event,
+)
+from pulsar_py.cluster_stores import (
+    ClusterAddresses,
+    ClusterLedgers,
+    ClusterMetadata,
+    ClusterStores,
+    ClusterStoreSettings,
+    LargestQuorums,
+)
+from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.metadata.store import MetadataStore, SessionEvent
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.settings_cluster import SessionExpiredPolicy
+from pulsar_py.standalone import Broker
+from pulsar_py.zookeeper.client import ZooKeeperSettings
+
+_WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOptions:
+    """The options of the command line; None means the broker's setting."""
+
+    config_file: Path | None = None
+    overrides: tuple[str, ...] = ()
+    host: str | None = None
+    port: int | None = None
+    web_port: int | None = None
+    log_format: str = "text"
+    log_level: str = "INFO"
+
+
+class SessionEndedError(PulsarError):
+    """The session with ZooKeeper has ended, and the settings say that the broker ends with it."""
+
+
+def run(options: BrokerOptions) -> int:
+    """Run a broker until it is stopped; returns the exit code."""
+    set_up_logging(log_format=options.log_format, level=options.log_level)
+    return run_to_the_end(lambda: serve(options))
+
+
+async def serve(options: BrokerOptions) -> None:
+    """Start a broker, print its addresses, and stop it after a signal.
+
+    Raises:
+        SessionEndedError: The session with ZooKeeper has ended, and the broker was stopped.
+    """
+    stopping = signals_to_event()
+    config = load_settings(options.config_file, options.overrides, is_of_cluster=True)
+    check_cluster_settings(config)
+    settings = store_settings(config)
+    stores = ClusterStores(settings)
+    broker = broker_of(options, config, stores)
+    is_session_over = False
+
+    def on_session_over() -> None:
+        nonlocal is_session_over
+        is_session_over = True
+        stopping.set()
+
+    try:
+        async with broker:
+            await watch_session(config, broker.service.metadata, on_session_over)
+            sys.stdout.write(
+                f"pulsar-py ready: {broker.service_url} {broker.web_service_url} "
+                f"cluster {config.clusterName} metadata {settings.addresses.local}\n"
+            )
+            sys.stdout.flush()
+            await stopping.wait()
+    finally:
+        await stores.close()
+    if is_session_over:
+        raise SessionEndedError(
+            "the session with ZooKeeper has ended: zookeeperSessionExpiredPolicy is shutdown"
+        )
+
+
+async def watch_session(
+    config: BrokerConfig, metadata: MetadataStore, on_over: Callable[[], None]
+) -> None:
+    """Tell of the end of the session, if the settings say that the broker ends with it."""
+    if config.zookeeperSessionExpiredPolicy is not SessionExpiredPolicy.SHUTDOWN:
+        return
+    session = await metadata.open_session()
+
+    def on_event(event: SessionEvent) -> None:
+        if event is SessionEvent.NEW_SESSION:
+            on_over()
+
+    session.listen(on_event)
+
+
+def broker_of(options: BrokerOptions, config: BrokerConfig, stores: ClusterStores) -> Broker:
+    """A broker that is not started; options of the command line override settings."""
+    host = options.host or config.bindAddress
+    if not config.advertisedAddress and host in _WILDCARD_HOSTS:
+        config = config.replace(advertisedAddress=socket.getfqdn())
+    return Broker(
+        config=config,
+        host=host,
+        port=port_of(options.port, config.brokerServicePort),
+        web_port=port_of(options.web_port, config.webServicePort),
+        metadata_store_factory=ClusterMetadata(stores, config.clusterName),
+        ledger_store_factory=ClusterLedgers(stores),
+        ledger_options=ledger_options(config),
+        is_of_cluster=True,
+    )
+
+
+def check_cluster_settings(config: BrokerConfig) -> None:
+    """Refuse settings with which no broker can work.
+
+    Raises:
+        ConfigurationError: Names the setting.
+    """
+    if not config.clusterName or not config.is_given("clusterName"):
+        raise ConfigurationError(
+            "clusterName is not set: expected the name that the cluster was initialized with"
+        )
+    ensemble_size = config.managedLedgerDefaultEnsembleSize
+    write_quorum_size = config.managedLedgerDefaultWriteQuorum
+    ack_quorum_size = config.managedLedgerDefaultAckQuorum
+    if not ack_quorum_size <= write_quorum_size <= ensemble_size:
+        raise ConfigurationError(
+            f"managedLedgerDefaultAckQuorum={ack_quorum_size} must be at most "
+            f"managedLedgerDefaultWriteQuorum={write_quorum_size}, and that at most "
+            f"managedLedgerDefaultEnsembleSize={ensemble_size}"
+        )
+    for name, value, limit_name, limit in (
+        ("EnsembleSize", ensemble_size, "EnsembleSize", config.managedLedgerMaxEnsembleSize),
+        ("WriteQuorum", write_quorum_size, "WriteQuorum", config.managedLedgerMaxWriteQuorum),
+        ("AckQuorum", ack_quorum_size, "AckQuorum", config.managedLedgerMaxAckQuorum),
+    ):
+        if value > limit:
+            raise ConfigurationError(
+                f"managedLedgerDefault{name}={value} is more than "
+                f"managedLedgerMax{limit_name}={limit}"
+            )
+
+
+def ledger_options(config: BrokerConfig) -> LedgerOptions:
+    """Options of new ledgers where no policy says otherwise."""
+    return LedgerOptions(
+        ensemble_size=config.managedLedgerDefaultEnsembleSize,
+        write_quorum_size=config.managedLedgerDefaultWriteQuorum,
+        ack_quorum_size=config.managedLedgerDefaultAckQuorum,
+        digest_type=config.managedLedgerDigestType.digest_type,
+        password=config.managedLedgerPassword.encode(),
+    )
+
+
+def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
+    """Where the services are, and how they are talked to.
+
+    Raises:
+        ConfigurationError: An address can't be read, or names what is not served.
+    """
+    return ClusterStoreSettings(
+        addresses=ClusterAddresses.parse(
+            metadata_url=config.metadataStoreUrl,
+            configuration_url=config.configurationMetadataStoreUrl,
+            bookkeeper_uri=config.bookkeeperMetadataServiceUri,
+        ),
+        zookeeper=ZooKeeperSettings(
+            session_timeout_millis=config.metadataStoreSessionTimeoutMillis,
+            operation_timeout_seconds=float(config.metadataStoreOperationTimeoutSeconds),
+        ),
+        bookkeeper_timeout_seconds=float(config.bookkeeperClientTimeoutInSeconds),
+        max_message_bytes=config.maxMessageSize,
+        largest=LargestQuorums(
+            ensemble_size=config.managedLedgerMaxEnsembleSize,
+            write_quorum_size=config.managedLedgerMaxWriteQuorum,
+            ack_quorum_size=config.managedLedgerMaxAckQuorum,
+        ),
+    )

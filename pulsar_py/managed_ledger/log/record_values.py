@@ -1,0 +1,101 @@
+"""Values of records in the metadata store: compressed ones, and what they hold beyond our schema.
+
+A value may be compressed, a setting of Apache Pulsar's brokers: 0x47 0x78, the size of a header in
+four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
+the message, compressed by NONE, LZ4 (one raw block), ZLIB, ZSTD or SNAPPY (one raw block). All are
+read; plain ones are written.
+
+A newer version may have fields that are unknown here. They are kept, and written again.
+
+Third-party packages it may import: cramjam, protobuf, zstandard.
+
+Source: MetaStoreImpl in Pulsar's managed-ledger, CompressionCodecProvider.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final
+
+from google.protobuf.message import DecodeError, Message
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.proto.MLDataFormats_pb2 import CompressionType, ManagedLedgerInfoMetadata
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""Of one message; no metadata store holds a larger one."""
+
+_COMPRESSED_MAGIC: Final = b"\x47\x78"
+_HEADER_BYTES: Final = 6
+
+
+def decompressed(value: bytes) -> bytes:
+    """The plain message of a value that may be compressed.
+
+    Raises:
+        CorruptDataError: It is cut short, damaged, or compressed in a way that is not known.
+    """
+    if value[:2] != _COMPRESSED_MAGIC:
+        return value
+    end = _HEADER_BYTES + int.from_bytes(value[2:_HEADER_BYTES], "big")
+    header = ManagedLedgerInfoMetadata()  # the cursor's has the same fields
+    try:
+        header.ParseFromString(value[_HEADER_BYTES:end])
+    except DecodeError as error:
+        raise CorruptDataError(f"compressed record's header can't be read: {error}") from error
+    size = header.uncompressedSize
+    if not 0 <= size <= MAX_BYTES:
+        raise CorruptDataError(f"compressed record: {size} bytes, at most {MAX_BYTES} are possible")
+    try:
+        plain = _inflate(header.compressionType, value[end:], size)
+    except CorruptDataError:
+        raise
+    except Exception as error:  # each codec has errors of its own
+        name = CompressionType.Name(header.compressionType)
+        raise CorruptDataError(f"record compressed with {name} can't be read: {error}") from error
+    if len(plain) != size:
+        raise CorruptDataError(f"compressed record has {len(plain)} bytes, its header says {size}")
+    return plain
+
+
+def _inflate(compression: CompressionType.ValueType, data: bytes, size: int) -> bytes:
+    match compression:
+        case CompressionType.NONE:
+            return data
+        case CompressionType.ZLIB:
+            return zlib.decompressobj().decompress(data, size + 1)
+        case CompressionType.LZ4:
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            result = bytearray(size)
+            return bytes(result[: cramjam.lz4.decompress_block_into(data, result)])
+        case CompressionType.SNAPPY:
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            if int(cramjam.snappy.decompress_raw_len(data)) != size:
+                raise CorruptDataError("compressed record: SNAPPY has another size than its header")
+            return bytes(cramjam.snappy.decompress_raw(data))
+        case CompressionType.ZSTD:
+            import zstandard  # noqa: PLC0415 - loaded when first used
+
+            if zstandard.frame_content_size(data) not in (-1, size):
+                raise CorruptDataError("compressed record: ZSTD has another size than its header")
+            if not size:
+                return b""
+            return zstandard.ZstdDecompressor().decompress(data, max_output_size=size)
+        case _:
+            raise CorruptDataError(f"compressed record: unknown compression {compression}")
+
+
+def unknown_fields(plain: bytes, *known: Message) -> bytes:
+    """The fields of a serialized message that none of these kinds of messages knows, as they were.
+
+    `known` are empty messages, which are filled.
+    """
+    left = plain
+    for message in known:
+        message.ParseFromString(left)
+        for field, _ in message.ListFields():
+            message.ClearField(field.name)
+        left = message.SerializePartialToString()
+    return left

@@ -1,0 +1,134 @@
+"""Settings of a broker whose metadata is in ZooKeeper and whose ledgers are on BookKeeper.
+
+They have their effect with `pulsar-py broker`. A standalone broker has both within its process.
+"""
+
+# ruff: noqa: N815 - settings keep the names of broker.conf
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from pulsar_py.ledgers.store import DigestType
+from pulsar_py.server.settings import Settings, setting
+
+ZOOKEEPER: Final = "ZooKeeper"
+BOOKKEEPER: Final = "BookKeeper"
+CLUSTER_CATEGORIES: Final = frozenset({ZOOKEEPER, BOOKKEEPER})
+
+MAX_QUORUM: Final = 2**31 - 1
+
+
+class SessionExpiredPolicy(Enum):
+    """What a broker does whose session with ZooKeeper has ended."""
+
+    RECONNECT = "reconnect"
+    SHUTDOWN = "shutdown"
+
+
+class LedgerDigest(Enum):
+    """The checksum or MAC of entries, by the names that Pulsar has for them."""
+
+    CRC32 = "CRC32"
+    MAC = "MAC"
+    CRC32C = "CRC32C"
+    DUMMY = "DUMMY"
+
+    @property
+    def digest_type(self) -> DigestType:
+        """As ledgers have it."""
+        return DigestType.HMAC if self is LedgerDigest.MAC else DigestType[self.name]
+
+
+class ClusterSettings(Settings):
+    """Where ZooKeeper and BookKeeper are, and how ledgers are kept there."""
+
+    metadataStoreUrl: str = setting(
+        default="",
+        category=ZOOKEEPER,
+        doc="ZooKeeper's servers, as `zk:HOST:PORT,HOST:PORT/chroot`; `zk:` and the chroot may be "
+        "missing. A broker of a cluster needs it.",
+    )
+    configurationMetadataStoreUrl: str = setting(
+        default="",
+        category=ZOOKEEPER,
+        doc="The same of the ZooKeeper that all clusters share; empty means that of the cluster.",
+    )
+    metadataStoreSessionTimeoutMillis: int = setting(
+        default=30_000,
+        minimum=1,
+        category=ZOOKEEPER,
+        doc="Milliseconds without a sign of life after which ZooKeeper gives what a broker owns to "
+        "others. The servers have bounds of their own.",
+    )
+    metadataStoreOperationTimeoutSeconds: int = setting(
+        default=30,
+        minimum=1,
+        category=ZOOKEEPER,
+        doc="Seconds after which a request to ZooKeeper has failed.",
+    )
+    zookeeperSessionExpiredPolicy: SessionExpiredPolicy = setting(
+        default=SessionExpiredPolicy.RECONNECT,
+        category=ZOOKEEPER,
+        doc="What a broker does whose session has ended: begin another one and take up again what "
+        "nobody else has taken, or end itself with exit code 1.",
+    )
+    bookkeeperMetadataServiceUri: str = setting(
+        default="",
+        category=BOOKKEEPER,
+        doc="Where BookKeeper's metadata is, as `zk+hierarchical://HOST:PORT;HOST:PORT/ledgers` or "
+        "`metadata-store:zk:HOST:PORT,HOST:PORT/ledgers`; empty means `/ledgers` in the cluster's "
+        "ZooKeeper.",
+    )
+    bookkeeperClientTimeoutInSeconds: int = setting(
+        default=30,
+        minimum=1,
+        category=BOOKKEEPER,
+        doc="Seconds after which an entry without enough answers has failed. A bookie that says "
+        "nothing for a quarter of them is replaced.",
+    )
+    managedLedgerDefaultEnsembleSize: int = setting(
+        default=2,
+        minimum=1,
+        maximum=MAX_QUORUM,
+        category=BOOKKEEPER,
+        doc="Bookies that a ledger is spread over, unless a policy says otherwise.",
+    )
+    managedLedgerDefaultWriteQuorum: int = setting(
+        default=2,
+        minimum=1,
+        maximum=MAX_QUORUM,
+        category=BOOKKEEPER,
+        doc="Bookies that each of its entries is written to; at most as many.",
+    )
+    managedLedgerDefaultAckQuorum: int = setting(
+        default=2,
+        minimum=1,
+        maximum=MAX_QUORUM,
+        category=BOOKKEEPER,
+        doc="Bookies that have to confirm an entry; at most as many.",
+    )
+    managedLedgerMaxEnsembleSize: int = setting(
+        default=5,
+        minimum=1,
+        category=BOOKKEEPER,
+        doc="The largest ensemble that this file or a policy may ask for; beyond it no ledger is "
+        "created.",
+    )
+    managedLedgerMaxWriteQuorum: int = setting(
+        default=5, minimum=1, category=BOOKKEEPER, doc="The same of the write quorum."
+    )
+    managedLedgerMaxAckQuorum: int = setting(
+        default=5, minimum=1, category=BOOKKEEPER, doc="The same of the ack quorum."
+    )
+    managedLedgerDigestType: LedgerDigest = setting(
+        default=LedgerDigest.CRC32C,
+        category=BOOKKEEPER,
+        doc="The checksum of entries in new ledgers; older ones are read by their own.",
+    )
+    managedLedgerPassword: str = setting(
+        default="",
+        category=BOOKKEEPER,
+        doc="Password of ledgers of topics and cursors. It stands in clear in ZooKeeper; topics "
+        "whose ledgers have another one are not opened.",
+    )

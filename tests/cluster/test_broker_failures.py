@@ -1,0 +1,225 @@
+"""A broker of ours under load while it is killed, or bookies die, freeze, or take no more entries.
+
+What is promised: what was confirmed is there afterwards, in order; and nothing is confirmed that
+bookies do not have. How long the slowest send took is printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pulsar
+import pytest
+
+from tests.cluster.bookie_process import BookieProcess, BookKeeperCluster
+from tests.cluster.java_programs import NotInstalledError
+from tests.cluster.our_broker import OurBroker
+from tests.integration.test_kill9 import History, run_rounds
+
+pytestmark = [pytest.mark.slow, pytest.mark.interop]
+
+SETTINGS: Final = {
+    "defaultRetentionTimeInMinutes": -1,
+    "defaultRetentionSizeInMB": -1,
+    "maxUnackedMessagesPerConsumer": 0,
+    "maxUnackedMessagesPerSubscription": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BookKeeperCluster]:
+    """Four bookies that may die: one more than a ledger needs."""
+    made = BookKeeperCluster(tmp_path_factory.mktemp("bookkeeper"), bookies_count=4)
+    try:
+        made.start()
+    except NotInstalledError as error:
+        pytest.skip(str(error))
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+async def broker(cluster: BookKeeperCluster, tmp_path: Path) -> AsyncIterator[OurBroker]:
+    for bookie in cluster.bookies:
+        if not bookie.is_running:
+            await asyncio.to_thread(bookie.start)
+        await until(bookie.is_registered)
+    made = OurBroker(tmp_path / "broker", cluster.zookeeper.url, settings=SETTINGS)
+    await asyncio.to_thread(made.start)
+    yield made
+    made.kill()
+
+
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    async with asyncio.timeout(seconds):
+        while not condition():  # other processes tell nobody here
+            await asyncio.sleep(0.05)
+
+
+class Sender:
+    """A thread with an official client that sends one message after the other."""
+
+    def __init__(self, url: str, topic: str) -> None:
+        self.topic = topic
+        self.times: list[float] = []  # seconds from a send to its receipt, in order
+        self._url = url
+        self._is_stopped = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            client = quiet_client(self._url)
+            producer = client.create_producer(self.topic, send_timeout_millis=0)
+            while not self._is_stopped.is_set():
+                began = time.monotonic()
+                producer.send(b"%d" % len(self.times))
+                self.times.append(time.monotonic() - began)
+            client.close()
+        except Exception as error:  # noqa: BLE001 - whoever waits is told
+            self._failure = error
+
+    async def more(self, count: int, seconds: float = 60.0) -> None:
+        """Return when so many more are confirmed."""
+        wanted = len(self.times) + count
+        await until(lambda: len(self.times) >= wanted or self._failure is not None, seconds)
+        assert self._failure is None, self._failure
+
+    async def stop(self) -> None:
+        self._is_stopped.set()
+        await asyncio.to_thread(self._thread.join, 60)
+        assert not self._thread.is_alive()
+        assert self._failure is None, self._failure
+
+
+def quiet_client(url: str) -> pulsar.Client:
+    return pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+
+
+def stored(url: str, topic: str, last: int) -> list[int]:
+    """All messages of a topic up to one, as a reader from the beginning gets them."""
+    client = quiet_client(url)
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    found: list[int] = []
+    while not found or found[-1] < last:
+        found.append(int(reader.read_next(20_000).data()))
+    client.close()
+    return found
+
+
+async def check(broker: OurBroker, sender: Sender, capsys: pytest.CaptureFixture[str]) -> float:
+    """Everything confirmed is there, once and in order; returns the slowest send, in seconds."""
+    await sender.stop()
+    count = len(sender.times)
+    found = await asyncio.to_thread(stored, broker.service_url, sender.topic, count - 1)
+    first_seen = list(dict.fromkeys(found))  # what was sent again may be there twice
+    assert first_seen[:count] == list(range(count))
+    worst = max(sender.times)
+    with capsys.disabled():
+        print(f"\n{sender.topic}: {count} sends, the slowest {worst:.2f} s; {len(found)} stored")
+    return worst
+
+
+async def ensemble_of(broker: OurBroker, cluster: BookKeeperCluster, topic: str) -> set[str]:
+    """The bookies that the topic's entries go to now."""
+    name = topic.rpartition("/")[2]
+    path = f"persistent/public/default/{name}/internalStats"
+    internal = await asyncio.to_thread(broker.get, path)
+    ledger_id = str(internal["ledgers"][-1]["ledgerId"])
+    shell = cluster.bookies[0].logged_by_shell
+    logged = await asyncio.to_thread(shell, "ledgermetadata", "-ledgerid", ledger_id)
+    newest = logged[logged.rindex("ensembles={") :].partition("}")[0].rpartition("=[")[2]
+    return {each.bookie_id for each in cluster.bookies if each.bookie_id in newest}
+
+
+async def used(broker: OurBroker, cluster: BookKeeperCluster, topic: str) -> BookieProcess:
+    bookie_ids = await ensemble_of(broker, cluster, topic)
+    return next(each for each in cluster.bookies if each.bookie_id in bookie_ids)
+
+
+def test_nothing_confirmed_is_lost_when_the_broker_is_killed(
+    cluster: BookKeeperCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = int(os.environ.get("KILL_SEED", random.randrange(2**32)))
+    history = History()
+    broker = OurBroker(tmp_path, cluster.zookeeper.url, settings=SETTINGS)
+
+    broker.start()
+    try:
+        asyncio.run(run_rounds(broker, history, random.Random(seed)))
+    finally:
+        broker.kill()
+        with capsys.disabled():
+            print(
+                f"\nseed {seed}: {len(history.unreceipted_per_kill)} kills, SENDs interrupted "
+                f"{history.unreceipted_per_kill}, acknowledgements lost "
+                f"{history.unwritten_acks_per_kill}, the oldest "
+                f"{history.oldest_lost_ack_seconds:.3f} s; {len(history.receipts)} receipts"
+            )
+
+
+async def test_a_killed_bookie_is_replaced(
+    broker: OurBroker, cluster: BookKeeperCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sender = Sender(broker.service_url, "persistent://public/default/killed")
+    await sender.more(200)
+    (await used(broker, cluster, sender.topic)).kill()
+    await sender.more(500)
+    assert await check(broker, sender, capsys) < 5.0
+
+
+async def test_a_frozen_bookie_keeps_nobody_waiting_where_the_others_are_enough(
+    broker: OurBroker, cluster: BookKeeperCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sender = Sender(broker.service_url, "persistent://public/default/frozen")
+    await sender.more(200)
+    frozen = await used(broker, cluster, sender.topic)
+    frozen.freeze()
+    try:
+        await sender.more(500)
+        await asyncio.sleep(12)  # longer than requests to bookies may take
+        await sender.more(100)
+    finally:
+        frozen.thaw()
+    assert await check(broker, sender, capsys) < 3.0
+
+
+async def test_clients_wait_while_all_bookies_are_away(
+    broker: OurBroker, cluster: BookKeeperCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sender = Sender(broker.service_url, "persistent://public/default/away")
+    await sender.more(200)
+    for bookie in cluster.bookies:
+        bookie.kill()
+    await asyncio.sleep(1)  # receipts that were under way
+    confirmed = len(sender.times)
+    await asyncio.sleep(10)
+    assert len(sender.times) == confirmed
+    for bookie in cluster.bookies:
+        await asyncio.to_thread(bookie.start)
+    await sender.more(200, seconds=120)
+    await check(broker, sender, capsys)
+
+
+async def test_a_bookie_that_takes_no_more_entries_is_replaced(
+    broker: OurBroker, cluster: BookKeeperCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sender = Sender(broker.service_url, "persistent://public/default/read-only")
+    await sender.more(200)
+    full = await used(broker, cluster, sender.topic)
+    await asyncio.to_thread(full.set_read_only, True)
+    try:
+        await until(full.is_read_only)
+        await sender.more(300)
+        assert full.bookie_id not in await ensemble_of(broker, cluster, sender.topic)
+        assert await check(broker, sender, capsys) < 5.0
+    finally:
+        await asyncio.to_thread(full.set_read_only, False)

@@ -1,0 +1,135 @@
+"""Settings of ZooKeeper and BookKeeper, as their clients are given them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from pulsar_py.cli.broker import (
+    check_cluster_settings,
+    ledger_options,
+    store_settings,
+    watch_session,
+)
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.ledgers.store import DigestType
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.settings_cluster import LedgerDigest, SessionExpiredPolicy
+from pulsar_py.testing.clock import VirtualClock, run_virtual
+from pulsar_py.testing.hostile_metadata import HostileMetadata
+
+
+@pytest.mark.setting(
+    "metadataStoreUrl", "configurationMetadataStoreUrl", "bookkeeperMetadataServiceUri"
+)
+def test_addresses_are_those_of_the_clients() -> None:
+    config = BrokerConfig(
+        metadataStoreUrl="zk:a:1",
+        configurationMetadataStoreUrl="zk:b:2",
+        bookkeeperMetadataServiceUri="zk+hierarchical://c:3/bk",
+    )
+    addresses = store_settings(config).addresses
+    assert str(addresses.local) == "zk:a:1"
+    assert str(addresses.configuration) == "zk:b:2"
+    assert (str(addresses.bookkeeper), addresses.ledgers_root) == ("zk:c:3", "/bk")
+
+
+@pytest.mark.setting(
+    "metadataStoreSessionTimeoutMillis",
+    "metadataStoreOperationTimeoutSeconds",
+    "bookkeeperClientTimeoutInSeconds",
+)
+def test_time_outs_are_those_of_the_clients() -> None:
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            metadataStoreSessionTimeoutMillis=7000,
+            metadataStoreOperationTimeoutSeconds=8,
+            bookkeeperClientTimeoutInSeconds=9,
+        )
+    )
+    assert settings.zookeeper.session_timeout_millis == 7000
+    assert settings.zookeeper.operation_timeout_seconds == 8
+    assert settings.bookkeeper.limits.answer_timeout_seconds == 9
+
+
+@pytest.mark.setting(
+    "managedLedgerDefaultEnsembleSize",
+    "managedLedgerDefaultWriteQuorum",
+    "managedLedgerDefaultAckQuorum",
+    "managedLedgerDigestType",
+    "managedLedgerPassword",
+)
+def test_new_ledgers_are_as_the_settings_say() -> None:
+    options = ledger_options(
+        BrokerConfig(
+            managedLedgerDefaultEnsembleSize=5,
+            managedLedgerDefaultWriteQuorum=4,
+            managedLedgerDefaultAckQuorum=3,
+            managedLedgerDigestType=LedgerDigest.MAC,
+            managedLedgerPassword="secret",
+        )
+    )
+    sizes = (options.ensemble_size, options.write_quorum_size, options.ack_quorum_size)
+    assert sizes == (5, 4, 3)
+    assert (options.digest_type, options.password) == (DigestType.HMAC, b"secret")
+
+
+@pytest.mark.setting(
+    "managedLedgerMaxEnsembleSize", "managedLedgerMaxWriteQuorum", "managedLedgerMaxAckQuorum"
+)
+def test_no_ledger_is_larger_than_the_settings_allow() -> None:
+    config = BrokerConfig(
+        metadataStoreUrl="a",
+        managedLedgerMaxEnsembleSize=9,
+        managedLedgerMaxWriteQuorum=8,
+        managedLedgerMaxAckQuorum=7,
+    )
+    largest = store_settings(config).largest
+    sizes = (largest.ensemble_size, largest.write_quorum_size, largest.ack_quorum_size)
+    assert sizes == (9, 8, 7)
+
+
+@pytest.mark.setting("zookeeperSessionExpiredPolicy")
+def test_a_broker_ends_with_its_session_where_the_policy_says_so() -> None:
+    async def told_of_the_end(policy: SessionExpiredPolicy) -> list[str]:
+        told: list[str] = []
+        client = HostileMetadata(random.Random(3), VirtualClock()).connect("b", VirtualClock())
+        config = BrokerConfig(zookeeperSessionExpiredPolicy=policy)
+        await watch_session(config, client, lambda: told.append("over"))
+        client.cut(1)
+        await asyncio.sleep(2)
+        assert not told
+        client.expire()
+        await asyncio.sleep(60)
+        return told
+
+    assert run_virtual(told_of_the_end(SessionExpiredPolicy.SHUTDOWN)) == ["over"]
+    assert run_virtual(told_of_the_end(SessionExpiredPolicy.RECONNECT)) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"clusterName": ""}, "clusterName is not set"),
+        ({"managedLedgerDefaultAckQuorum": 3}, "managedLedgerDefaultAckQuorum=3 must be at most"),
+        ({"managedLedgerDefaultWriteQuorum": 3}, "managedLedgerDefaultWriteQuorum=3"),
+        (
+            {"managedLedgerDefaultEnsembleSize": 6},
+            "managedLedgerDefaultEnsembleSize=6 is more than managedLedgerMaxEnsembleSize=5",
+        ),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(
+    values: dict[str, object], words: str
+) -> None:
+    check_cluster_settings(BrokerConfig(clusterName="c"))
+    with pytest.raises(ConfigurationError, match=words):
+        check_cluster_settings(BrokerConfig(**{"clusterName": "c", **values}))
+
+
+def test_a_cluster_has_to_be_named() -> None:
+    with pytest.raises(ConfigurationError, match="clusterName is not set"):
+        check_cluster_settings(BrokerConfig())
