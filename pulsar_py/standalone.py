@@ -16,6 +16,7 @@ On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process own
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import math
 import random
@@ -277,8 +278,15 @@ async def _bind(listener: Listener | HttpServer, host: str, port: int, *, hint: 
         place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise OSError(
             error.errno,
-            f"can't listen on {place}: {_reason(error)}; choose another port ({hint})",
+            f"can't listen on {place}: {_reason(error)}; {_advice(error, hint)}",
         ) from error
+
+
+def _advice(error: OSError, hint: str) -> str:
+    """The argument to change: another port only helps if the address itself is this machine's."""
+    if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+        return f"choose another port ({hint})"
+    return "choose an address of this machine (host, --host)"
 
 
 def _reason(error: OSError) -> str:

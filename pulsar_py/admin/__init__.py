@@ -1,8 +1,8 @@
 """Pulsar's admin REST API: an HTTP server, a router, and resources.
 
 In: HTTP requests on a socket. Out: calls of the broker's services and writes to the metadata store;
-answers as JSON with Pulsar's field names. `http_server` knows sockets alone, `app` routes and
-errors, `resources` topics and policies.
+answers as JSON with Pulsar's field names. `http_server` has the sockets, `app` finds routes and
+answers errors, `resources` serve topics, policies and the like.
 
 Third-party packages it may import: h11.
 """

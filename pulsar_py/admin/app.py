@@ -1,8 +1,8 @@
 """`AdminApp`: routes requests to their resources, and turns errors into answers.
 
 It finds the route, checks `Accept` and `Content-Type` as Pulsar's server does, calls the handler
-and turns its errors into statuses: handlers raise and never answer errors by hand. `http_server`
-knows sockets, and the resources know topics; `AdminApp` knows neither.
+and turns its errors into statuses: handlers raise errors and never answer them themselves. Sockets
+are left to `http_server`, topics to the resources.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pulsar_py.server.security.peer import Peer
 logger = logging.getLogger(__name__)
 
 NOBODY: Final = Peer()
-"""The peer of calls from the same process, without a socket."""
+"""The peer of calls from the same process, which have no socket."""
 
 
 class AdminApp:
-    """All routes of one broker's HTTP port; made by `standalone`, lives as long as the broker."""
+    """The application of one broker's HTTP port; made by `standalone`."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._router = Router(routes)

@@ -4,7 +4,7 @@ A resource gets a `Request` whose path parameters are decoded already, and retur
 raises an `HttpError`, which becomes `{"reason": ...}`. For an unknown path or method the body is
 HTML, as Pulsar's is.
 
-JSON is compact, and None is left out: clients compare some bodies byte by byte.
+JSON has no blanks, and None is left out: clients compare some bodies byte by byte.
 
 Source: RestException and ObjectMapperFactory in Pulsar.
 """
@@ -31,12 +31,12 @@ CHARACTERS_A_UNIT: Final = 20
 """Characters of encoded JSON that stand for a unit of work."""
 
 MAX_JSON_BODY_BYTES: Final = 256 * 1024
-"""Most a body may have that is read as JSON: it is parsed in one turn of the loop, which takes up
-to a quarter of a second for each megabyte."""
+"""The most bytes of a body that is read as JSON: it is parsed in one turn of the loop, which takes
+up to a quarter of a second for each megabyte."""
 
 
 class HttpError(Exception):
-    """An answer with a status from 400; `reason` is what clients show."""
+    """Answers a request with a status from 400 and a `reason`, which clients show."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -48,8 +48,8 @@ class HttpError(Exception):
 class Response:
     """An answer, complete in memory.
 
-    `large_value` is what the body is still to be made of, where that is too much for one turn of
-    the loop: lists and objects that nobody changes any more.
+    `large_value` is a value that the body is yet to be encoded from, where that is too much for one
+    turn of the loop; its lists and objects must not change any more.
     """
 
     status: int = HTTPStatus.OK
@@ -61,15 +61,16 @@ class Response:
 
 NO_CONTENT = Response(HTTPStatus.NO_CONTENT)
 EMPTY = Response(HTTPStatus.OK)
-"""200 without a body: how Pulsar answers for a policy that is not set."""
+"""200 without a body, which is Pulsar's answer for a policy that is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One request, with its body read whole.
+    """One request with its whole body.
 
-    `path` are the parameters of the route's template, decoded; header names are in lower case.
-    `peer` is who sent it, `role` who that is known to be: None where nobody has to prove it.
+    `path` has the decoded parameters of the route's template; header names are in lower case.
+    `peer` is the other end of the connection, `role` its authenticated role: None without
+    authentication.
     """
 
     method: str
@@ -90,7 +91,7 @@ class Request:
         """The body as JSON, None when it is empty.
 
         Raises:
-            UnreadableBodyError: It is no JSON, or nested too deeply; a whole number in it has
+            UnreadableBodyError: It is not JSON, or nested too deeply; or a whole number in it has
                 more than 64 bits, which is more than any field takes.
         """
         if not self.body.strip():
@@ -102,7 +103,7 @@ class Request:
 
 
 class UnreadableBodyError(Exception):
-    """A body that is no JSON, or not of the shape that is needed: 400 in plain text."""
+    """A body is not JSON, or not of the required form; answered with 400 in plain text."""
 
 
 class RedirectError(Exception):
@@ -114,7 +115,7 @@ class RedirectError(Exception):
 
 
 class PathValueError(Exception):
-    """A path or query parameter has an impossible value: there is no such path (404, a page)."""
+    """A path or query parameter has an impossible value; answered with 404 and a page."""
 
 
 def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
@@ -145,22 +146,22 @@ async def encoded_part(value: object, turns: Turns) -> EncodedJson:
 
 
 def optional_json_response(value: object | None) -> Response:
-    """`value` as JSON; 200 without a body when it is None."""
+    """`value` as JSON; 200 without a body if it is None."""
     return EMPTY if value is None else json_response(value)
 
 
 def text_response(text: str, *, content_type: str = JSON) -> Response:
-    """Raw text, under JSON's content type by default, as Pulsar has it."""
+    """An answer of raw text, by default with the content type of JSON, as Pulsar does."""
     return Response(HTTPStatus.OK, text.encode(), content_type)
 
 
 def reason_response(status: int, reason: str) -> Response:
-    """An error raised by a resource."""
+    """The answer for an error of a resource: JSON with `reason`."""
     return json_response({"reason": reason}, status)
 
 
 def page_response(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
-    """An error of the server itself, as a page."""
+    """The answer for an error of the server itself: an HTML page."""
     title = f"Error {status} {HTTPStatus(status).phrase}"
     page = f"<html><head><title>{escape(title)}</title></head><body><h2>{title}</h2></body></html>"
     return Response(status, page.encode(), HTML, headers)

@@ -1,13 +1,13 @@
 """Serves HTTP/1.1 on asyncio and h11, for an application of requests and answers (edge).
 
-One `HttpConnection` a socket. Requests of a connection are served one after the other; while one
-is at work, nothing more is read from its socket. Everything is bounded: headers, bodies, the number
-of connections, and how long a peer may take for a request, for taking its answer, or be idle. One
-sweep closes those that took too long.
+Each socket has an `HttpConnection`. Its requests are served one after the other; while one is being
+served, no more is read from the socket. There are limits for headers, bodies, the number of
+connections, and the time in which a peer has to send a request, read its answer, or send the next
+request. One timer closes connections that exceed a time.
 
-A large answer is written in parts, one a turn, and no faster than its peer takes it.
+A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it.
 
-Invariant: at most one request of a connection is at work, and its answer is written whole.
+Invariant: at most one request of a connection is being served, and its whole answer is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pulsar_py.server.security.peer import Peer, peer_of
 logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
-"""Takes method, target, headers in lower case, body, and who sent them; never raises."""
+"""Called with method, target, headers (names in lower case), body and peer; never raises."""
 
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
@@ -42,14 +42,14 @@ _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
-    """Limits for one peer, and for all of them together."""
+    """The limits of one connection, and of all together."""
 
     header_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
     connections_count: int = 2048
     idle_seconds: float = 60.0
     request_seconds: float = 30.0
-    """From the first byte of a request to its last, and for taking an answer."""
+    """Seconds from the first byte of a request to its last, and for reading an answer."""
 
 
 class HttpServer:
@@ -61,13 +61,13 @@ class HttpServer:
         self._application = application
         self._clock = clock
         self._limits = limits or HttpLimits()
-        self._connections: dict[HttpConnection, None] = {}  # in order of their coming
+        self._connections: dict[HttpConnection, None] = {}  # in order of connecting
         self._tasks = TaskOwner("http")
         self._server: asyncio.Server | None = None
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
 
     async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Take the address without accepting yet; port 0 takes a free one.
+        """Bind without accepting yet; port 0 takes a free one.
 
         Raises:
             OSError: The address can't be bound.
@@ -78,24 +78,24 @@ class HttpServer:
         )
 
     async def serve(self) -> None:
-        """Accept from now on."""
+        """Begin to accept connections."""
         assert self._server is not None, "bind was not called"
         await self._server.start_serving()
 
     @property
     def port(self) -> int:
-        """The port bound."""
+        """The bound port."""
         assert self._server is not None, "bind was not called"
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     @property
     def connections_count(self) -> int:
-        """Open connections."""
+        """The number of open connections."""
         return len(self._connections)
 
     async def close(self) -> None:
-        """Stop accepting, drop the connections, and wait for the requests at work."""
+        """Stop accepting, drop the connections, and wait for the requests being served."""
         if self._server is not None:
             self._server.close()
         if self._sweep_timer is not None:
@@ -142,7 +142,7 @@ class HttpConnection(asyncio.Protocol):
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Join the server, or leave at once if it is full."""
+        """Add the connection to the server, or close it if there are too many."""
         stream = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
         if not self._server._opened(self):  # noqa: SLF001
             stream.abort()
@@ -151,29 +151,29 @@ class HttpConnection(asyncio.Protocol):
         self._peer = peer_of(stream)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
-        """Leave the server; an answer under way goes nowhere."""
+        """Remove the connection from the server; the answer to a request in progress is dropped."""
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
         self._wake_writer()
 
     def drop(self) -> None:
-        """End the connection now."""
+        """Close the connection now, without writing the rest."""
         if self._transport is not None:
             self._transport.abort()
 
     def pause_writing(self) -> None:
-        """The peer does not take its answer: read no further request meanwhile."""
+        """Read no further request while the peer does not read its answer."""
         self._is_write_paused = True
 
     def resume_writing(self) -> None:
-        """The peer took enough."""
+        """Go on, since the peer has read enough of its answer."""
         self._is_write_paused = False
         self._wake_writer()
         self._advance()
 
     def eof_received(self) -> bool:
-        """The peer sends no more; an answer under way is still written."""
+        """Note that the peer sends no more; the answer to its last request is still written."""
         if self._http.their_state is h11.MUST_CLOSE:
             return True
         self._http.receive_data(b"")
@@ -181,12 +181,12 @@ class HttpConnection(asyncio.Protocol):
         return self._is_serving
 
     def data_received(self, data: bytes) -> None:
-        """Read on, unless a request is at work."""
+        """Take received bytes, and read on unless a request is being served."""
         self._http.receive_data(data)
         self._advance()
 
     def _advance(self) -> None:
-        """Take whatever h11 can make of the bytes so far."""
+        """Handle all events that h11 finds in the bytes received so far."""
         while not (self._is_serving or self._is_write_paused or self._is_ending):
             try:
                 event = self._http.next_event()
@@ -202,7 +202,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _take(self, event: object) -> None:
         if isinstance(event, h11.Request):
-            # h11 minds its limit only while the head is incomplete.
+            # h11 applies its limit only to an incomplete head, not to one that comes at once.
             if _head_bytes(event) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
@@ -280,13 +280,13 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _refuse(self, status: int) -> None:
-        """Answer what can't be read on, and close."""
+        """Answer a request that can't be read, and close the connection."""
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._send(page_response(status, (("Connection", "close"),)))
         self._end()
 
     def _end(self) -> None:
-        """Close once all is written; a peer that does not take it is dropped by the sweep."""
+        """Close once all is written; the sweep drops a peer that does not read it."""
         self._is_ending = True
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
         if self._transport is not None:
@@ -316,5 +316,5 @@ class HttpConnection(asyncio.Protocol):
 
 
 def _head_bytes(request: h11.Request) -> int:
-    """The size of a request's head, near enough."""
+    """The approximate size of a request's head in bytes."""
     return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)

@@ -6,12 +6,12 @@ literals, `{name}` for a parameter, or `{name:a|b}` for one of a few words:
 
     /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/stats
 
-Where several templates fit, the one whose literals come first wins; if it lacks the method, the
+If several templates match, the one whose literals come first wins; if it lacks the method, the
 next one that has it (`DELETE .../encryptionRequired` means a bundle of that name, as in Pulsar).
-One trailing slash is tolerated, an empty segment elsewhere is not.
+One trailing slash is accepted, an empty segment elsewhere is not.
 
-A new route belongs to a resource's `routes`, and nowhere else. It names its action, so that
-permissions can be checked in one place.
+Routes are made only in the `routes` of resources. Each names its action, so that rights can be
+checked in one place.
 
 Source: the matching of JAX-RS, as Apache Pulsar's server behaves.
 """
@@ -35,16 +35,16 @@ _PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
 class BadPathError(Exception):
-    """A path that can't be decoded."""
+    """A path can't be decoded: a `%` is not followed by two hexadecimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One method of one template.
 
-    `consumes` are the content types of bodies it reads; a route with none ignores its body.
-    `produces` is what it answers with, for `Accept`. `needs` is the action it takes, or in words
-    why it takes no right.
+    `consumes` are the content types of bodies that it reads; a route with none ignores its body.
+    `produces` is the content type of its answers, compared with `Accept`. `needs` is its action, or
+    a text with the reason why it needs no right.
 
     Raises:
         ValueError: The reason is empty.
@@ -109,7 +109,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class MethodNotAllowed:
-    """The path is there, the method is not; `allowed` are those that are (for OPTIONS, too)."""
+    """The path exists, but not with this method; `allowed` has its methods (for OPTIONS, too)."""
 
     allowed: tuple[str, ...]
 
@@ -118,7 +118,7 @@ NOT_FOUND: Final = None
 
 
 class Router:
-    """All routes of a server; immutable once built."""
+    """All routes of a server; immutable once made."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         """Build the tree.
@@ -148,7 +148,7 @@ class Router:
             node.leaf.routes[route.method] = (route, names)
 
     def find(self, method: str, raw_path: str) -> Match | MethodNotAllowed | None:
-        """The route for a method and an undecoded path without query; None when there is no path.
+        """The route of a method and an undecoded path without query; None for an unknown path.
 
         Raises:
             BadPathError: A `%` is not followed by two hexadecimal digits.
@@ -166,7 +166,7 @@ class Router:
 
 
 def _alternatives(segment: str) -> list[str | None]:
-    """The literals a segment of a template stands for; None for any text."""
+    """The literals that a segment of a template matches; None stands for any text."""
     match = _PARAMETER.fullmatch(segment)
     if match is None:
         return [segment]
@@ -189,7 +189,7 @@ def _segments(raw_path: str) -> list[str]:
 
 
 def _leaves(node: _Node, segments: list[str], index: int) -> Iterator[_Leaf]:
-    """All leaves that fit, those with literals first."""
+    """All matching leaves, those with literals first."""
     if index == len(segments):
         if node.leaf is not None:
             yield node.leaf

@@ -14,7 +14,7 @@ from typing import Final
 from pulsar_py.common import errors
 
 _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
-    # The first that fits counts, so subclasses stand before their parents.
+    # The first match counts, so subclasses come before their parents.
     (errors.InvalidTopicNameError, HTTPStatus.PRECONDITION_FAILED),
     (errors.TopicExistsError, HTTPStatus.CONFLICT),
     (errors.TopicBusyError, HTTPStatus.PRECONDITION_FAILED),
@@ -51,7 +51,7 @@ _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
 
 
 def status_of(error: BaseException) -> int:
-    """The status for an error that a resource let through; 500 for what is our own fault.
+    """The status for an error that a resource did not catch; 500 if it is the broker's fault.
 
     An error without a status of its own, such as `PersistenceError`, has that of its cause.
     """

@@ -1,9 +1,9 @@
 """Lists calls, stored values and command fields that have no effect yet, each with its reason.
 
-Three tables. A call whose action is missing is answered 501, with the reason. A value that is
-stored and returned, but changes nothing yet, is named by document and key. A field of a command
-that is accepted and changes nothing is named by command and field. Tests hold the tables against
-the code and against `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
+There are three tables. `CALLS` are answered with 501 and the reason. Values that are stored and
+returned, but change nothing yet, are named by document and key. Fields of commands that are
+accepted and change nothing are named by command and field. Tests compare the tables with the code
+and with `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
 
 Settings without effect have a list of their own, `server/ignored_settings.py`.
 """
@@ -19,7 +19,7 @@ from pulsar_py.admin.http_messages import HttpError
 
 REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 
-_BAR: Final = "\\|"  # within a table
+_BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _RATES: Final = "rates are not limited in this version"
 _COMPACTION: Final = "topics are not compacted in this version"
@@ -33,7 +33,7 @@ CALLS: Final[Mapping[str, str]] = {
         _COMPACTION
     ),
 }
-"""Method and template of calls that are answered 501."""
+"""Calls that are answered with 501: the reason, by method and template."""
 
 VALUES: Final[Mapping[str, str]] = {
     "ClusterData.serviceUrl": _CLUSTERS,
@@ -62,7 +62,7 @@ VALUES: Final[Mapping[str, str]] = {
     "TopicPolicies.compactionThreshold": _COMPACTION,
     "TopicPolicies.subscriptionPolicies": _RATES,
 }
-"""Class in `metadata.documents` and key."""
+"""Stored values without effect: the reason, by class in `metadata.documents` and key."""
 
 PARTS: Final[Mapping[str, str]] = {
     "persistence: bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum": (
@@ -70,7 +70,7 @@ PARTS: Final[Mapping[str, str]] = {
     ),
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }
-"""Parts of values and parameters of calls that have an effect otherwise."""
+"""Parts of values, and parameters of calls, without effect, although the others have one."""
 
 FIELDS: Final[Mapping[str, str]] = {
     "CommandSubscribe.read_compacted": (
@@ -82,11 +82,11 @@ FIELDS: Final[Mapping[str, str]] = {
     "CommandProducer.txn_enabled": f"{_TRANSACTIONS}: a SEND of one is refused",
     "CommandConnect.original_principal": f"{_AUTHORIZATION}: told to authentication methods alone",
 }
-"""Message and field of the binary protocol."""
+"""Fields of commands without effect: the reason, by message and field."""
 
 
 def not_implemented(call: str) -> HttpError:
-    """The answer to a call of `CALLS`."""
+    """The 501 for a call in `CALLS`."""
     return HttpError(HTTPStatus.NOT_IMPLEMENTED, CALLS[call])
 
 
@@ -111,7 +111,7 @@ def render_reference() -> str:
 
 
 def main() -> None:
-    """Write it."""
+    """Write `docs/WITHOUT_EFFECT.md`."""
     REFERENCE_PATH.write_text(render_reference(), "utf-8")
 
 

@@ -172,7 +172,7 @@ class MetadataOutcomeUnknownError(MetadataError):
 
 
 class MetadataUnavailableError(MetadataError):
-    """The metadata store could not be asked; nothing was changed, and later it may work."""
+    """The metadata store could not be reached; nothing was changed, and a later try may succeed."""
 
 
 class SessionInDoubtError(MetadataUnavailableError):
@@ -215,7 +215,11 @@ SERVICE_ERRORS: dict[int, type[ServiceError]] = {}
 
 
 class ServiceError(PulsarError):
-    """An answer with an error code; subclasses that name a `code` stand for it on both sides."""
+    """A request failed with a code of Pulsar's protocol.
+
+    A subclass that names a `code` is what the broker raises to send it, and what the client raises
+    when it receives it.
+    """
 
     code: ClassVar[ServerError.ValueType] = ServerError.UnknownError
 
@@ -296,7 +300,7 @@ class ProducerBlockedQuotaExceededError(ServiceError):
 
 
 class ProducerBlockedQuotaExceededExceptionError(ServiceError):
-    """Backlog quota exceeded; the client should fail what is pending."""
+    """Backlog quota exceeded; the client should fail the messages that wait to be sent."""
 
     code = ServerError.ProducerBlockedQuotaExceededException
 
@@ -364,7 +368,7 @@ class InvalidNamespaceNameError(InvalidTopicNameError):
 
 
 class TopicBusyError(ServiceError):
-    """The topic has clients, and what is asked for needs it to have none."""
+    """The topic has producers or consumers, and the request is allowed without them only."""
 
 
 class TopicExistsError(ServiceError):

@@ -1,10 +1,10 @@
 """Parses JSON that others wrote, within limits (pure).
 
-Bodies of requests, answers of servers, definitions of schemas and what other brokers stored may
-hold anything. `json.loads` alone raises `RecursionError` for what is nested too deeply, takes `NaN`
-and numbers that become infinite, and gives texts that can't be encoded; code that walks through
-such a value, or writes it, fails far from here. So everything outside the limits is one error here,
-a `ValueError`.
+Bodies of requests, answers of servers, definitions of schemas and documents that other brokers
+stored may hold anything. `json.loads` alone raises `RecursionError` if lists and objects are nested
+too deeply, accepts `NaN` and numbers that become infinite, and returns texts that can't be encoded
+as UTF-8; code that walks through such a value, or writes it, fails later and elsewhere. So
+everything outside the limits is a `ValueError` here.
 
 It accepts JSON by RFC 8259, in UTF-8, UTF-16 or UTF-32 as its first bytes say. Of two
 equal keys the last one counts, as in Apache Pulsar. Whole numbers have at most as many digits as
@@ -26,7 +26,7 @@ MAX_JSON_DEPTH: Final = 200
 two calls a level: Python allows 1000 calls."""
 
 MAX_DEFINITION_DEPTH: Final = 600
-"""The same for definitions of schemas, where each record in a record is three levels of JSON."""
+"""As `MAX_JSON_DEPTH`, for definitions of schemas: each record in a record is three levels."""
 
 
 def parse_json(

@@ -107,7 +107,7 @@ def _fold(value: int) -> int:
 
 
 def _tail_word(tail: bytes) -> int:
-    """Up to seven bytes as one number; bytes of the middle may stand in it twice."""
+    """Return up to seven bytes as one number, in which a byte may occur twice: part of the hash."""
     length = len(tail)
     if length >= 4:  # noqa: PLR2004 - two overlapping words of 32 bits
         high = int.from_bytes(tail[length - 4 :], "little") << 8 * (length - 4)

@@ -126,9 +126,9 @@ class LocalDisk(Disk):
         self._lock_descriptor = await self.run(_lock, self._root)
 
     async def lock_shared(self) -> None:
-        """Keep everybody from writing until `close`, and change nothing.
+        """Lock the tree for reading until `close`: no process can lock it for writing meanwhile.
 
-        A tree that nobody has locked so far is left as it is.
+        A tree without a lock file gets none, and is not locked.
 
         Raises:
             DirectoryLockedError: Another process has it.

@@ -94,7 +94,7 @@ class MemoryDisk(Disk):
         self._is_locked = False
 
     def claim(self, growth_bytes: int) -> None:
-        """Refuse what goes beyond the capacity.
+        """Check that `growth_bytes` more fit into the capacity; callers write them afterwards.
 
         Raises:
             DiskFullError: There is no room for `growth_bytes` more.

@@ -118,7 +118,7 @@ class SubscribeRate:
 
 @dataclass(frozen=True, slots=True)
 class AutoTopicCreation:
-    """Whether a topic that is asked for is created, and as what."""
+    """Whether a missing topic is created when a client uses it, and of which type."""
 
     is_allowed: bool
     topic_type: TopicType

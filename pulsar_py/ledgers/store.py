@@ -266,17 +266,17 @@ class LedgerStore(ABC):
 
     @abstractmethod
     def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
-        """Ids of all ledgers of the store, whoever they belong to, in ascending pages.
+        """Yield the ids of all ledgers in ascending pages, those of other clusters too.
 
-        A ledger that is created or deleted meanwhile may be in it, or not.
+        A ledger that is created or deleted meanwhile may be missing.
 
         Raises:
-            StorageError, MetadataError: The rest can't be listed: what came so far is not all.
+            StorageError, MetadataError: The rest can't be listed: the pages so far are not all.
         """
 
     @abstractmethod
     async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
-        """A ledger's labels, without a look at its entries.
+        """Return a ledger's labels, without reading its entries.
 
         Raises:
             LedgerNotFoundError: There is none.

@@ -169,7 +169,7 @@ class ManagedLedger(Generic[C]):
         self._is_closing = False
         self._closed = asyncio.Event()
 
-    # What it is
+    # Settings and state
 
     def set_config(self, config: ManagedLedgerConfig) -> None:
         """Replace the settings; takes effect with the next decision."""

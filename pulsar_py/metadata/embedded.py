@@ -40,7 +40,7 @@ class MetadataStoreFactory(Protocol):
     """Opens a broker's metadata stores; called once at each start."""
 
     async def __call__(self, clock: Clock) -> MetadataStores:
-        """The open stores; the caller closes them.
+        """Open the stores; the caller has to close them.
 
         Raises:
             DirectoryLockedError: Another process has them.

@@ -32,7 +32,7 @@ class Codec(NamedTuple, Generic[T]):
 
 
 class Key(Generic[T]):
-    """One key of a document, as an attribute of its class."""
+    """One key of a document, as an attribute of its class; the class attribute is the `Key`."""
 
     __slots__ = ("codec", "json_name", "name")
 
@@ -102,10 +102,10 @@ class JsonDocument:
         try:
             document = parse_json(data) if data else {}
         except ValueError as error:
-            raise MetadataError(f"{cls.__name__}: unreadable JSON: {error}") from error
+            raise MetadataError(f"the stored document is not JSON: {error}") from error
         if not isinstance(document, dict):
             raise MetadataError(
-                f"{cls.__name__}: expected a JSON object, got {type(document).__name__}"
+                f"the stored document is not a JSON object, as expected, but {document!r:.60}"
             )
         return cls(document)
 

@@ -98,7 +98,7 @@ class MetadataLedgerIds:
             logger.info("ledger id's key is left", extra={"path": path, "error": str(error)})
 
     async def close(self) -> None:
-        """Delete what is left; the session ends with the store."""
+        """Delete the created keys that are left. Their session ends with the metadata store."""
         self._is_closed = True
         await self._tasks.close()
         await self._delete_those_taken()

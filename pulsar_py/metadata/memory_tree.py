@@ -139,7 +139,7 @@ class MemoryTree:
         return changes
 
     def apply(self, change: KeyChange) -> None:
-        """Put the key into the state of `change`, whatever state it has."""
+        """Put the key into the state after `change`, whatever state it has."""
         path = change.path
         node = self._find(path)
         if node is not None and node.versioned is not None and node.versioned.owner is not None:

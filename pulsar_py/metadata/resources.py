@@ -42,7 +42,7 @@ K = TypeVar("K")
 V = TypeVar("V", bound=JsonDocument)
 
 GLOBAL_CLUSTER: Final = "global"
-"""The entry that Pulsar before 3.0 kept beside the clusters for shared data; no list shows it."""
+"""A name beside those of clusters in the metadata of old Pulsar clusters; no list shows it."""
 
 
 class Resource(Generic[K, V]):

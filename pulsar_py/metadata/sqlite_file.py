@@ -237,7 +237,7 @@ class SqliteFile:
         while True:
             following: int = self._connection.execute(_TAKE, (above,)).fetchone()[0]
             path = f"{prefix}{following - 1:010d}"
-            if self.get(path) is None:  # somebody may have put such a key by itself
+            if self.get(path) is None:  # else: a plain `put` created a key of this name
                 self.put(path, value, MUST_NOT_EXIST, session_id, now_millis)
                 return path
 

@@ -108,7 +108,7 @@ class _SqliteSession(Session):
 
 
 class SqliteMetadataStore(MetadataStore):
-    """A MetadataStore in one file; whoever opens it closes it."""
+    """A MetadataStore in one SQLite file. The caller of `open` has to call `close`."""
 
     def __init__(
         self, path: Path, clock: Clock, *, limits: MetadataLimits = EMBEDDED_LIMITS

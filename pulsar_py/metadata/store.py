@@ -90,7 +90,7 @@ class SessionEvent(Enum):
     CONNECTION_LOST = "connection lost"
     """The server can't be reached; the session may live on. Changes are still attempted."""
     IN_DOUBT = "in doubt"
-    """No answer for 5/6 of the time-out: nothing may be written, nor confirmed to clients."""
+    """No answer for 5/6 of the time-out: no change may be made, nor ownership be relied on."""
     RECONNECTED = "reconnected"
     """The same session is connected again and has its keys; watches may have missed changes."""
     NEW_SESSION = "new session"

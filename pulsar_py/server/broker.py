@@ -1,10 +1,10 @@
-"""BrokerService: the broker without its sockets and HTTP (edge).
+"""`BrokerService`: the broker without its sockets and HTTP (edge).
 
-Builds topics, namespaces, schemas, connections and their timers from the two stores and a
-`BrokerConfig`: everything below gets values with units in their names. Beside this module only the
-composition (`standalone.py`, `cli/standalone.py`) may import that class, which a test holds; the
-resources of `admin` read single settings as `broker.config`, where a request needs them. It starts
-and stops everything above the storage; the owner of the stores closes them afterwards.
+It builds topics, namespaces, schemas, connections and their timers from the two stores and a
+`BrokerConfig`. Everything below gets plain values with units in their names: beside this module
+only the composition (`standalone.py`, `cli/standalone.py`) may import that class, which a test
+checks; the resources of `admin` read single settings as `broker.config`. `BrokerService` starts and
+stops everything above the storage; the owner of the stores closes them afterwards.
 
 Order of stopping: lookups are refused, every topic is unloaded with all its cursors written, its
 bundles are given up, connections closed.
@@ -71,11 +71,11 @@ RATES_INTERVAL_SECONDS = 60.0
 """Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
-"""Below it each broker has a key, named by where it listens."""
+"""The parent of one key for each broker, named by the address of its web service."""
 
 
 class BrokerService:
-    """One broker; closing it leaves metadata store and ledger store to who made them."""
+    """One broker; its owner closes the metadata stores and the ledger store after it."""
 
     def __init__(
         self,
@@ -90,11 +90,11 @@ class BrokerService:
         is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
     ) -> None:
-        """`metadata` is the local store, `configuration_metadata` the one clusters share.
+        """`metadata` is the local store, `configuration_metadata` the one that clusters share.
 
-        `ledger_options` are those of new ledgers where no policy says otherwise; None: one copy.
-        A broker `is_of_cluster` refuses topics that others left and it can't go on with.
-        Without `authenticators` everybody is let in.
+        `ledger_options` are for new ledgers of topics without a policy about it; None: one copy. If
+        `is_of_cluster`, the broker refuses topics whose stored state another one left and this one
+        can't continue. Without `authenticators` every client is accepted.
         """
         self.config = config
         self.clock = clock
@@ -177,7 +177,7 @@ class BrokerService:
         return self.namespaces.addresses
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
-        """The listeners are bound; call before the first lookup."""
+        """Set the addresses of the bound listeners; call it before the first lookup."""
         self.namespaces.set_addresses(addresses)
 
     async def start(self) -> None:
@@ -194,7 +194,7 @@ class BrokerService:
         self.topics.on_topic_lost(topic)
 
     def _on_dynamic(self, changed: DynamicConfiguration | None) -> None:
-        """Settings were changed for all brokers: go on with those that may change."""
+        """Use the settings that were changed for all brokers, as far as they may change."""
         try:
             config = self._file_config.with_texts(changed.texts if changed else {})
         except ConfigurationError as error:
@@ -215,11 +215,11 @@ class BrokerService:
         )
 
     async def check_health(self) -> None:
-        """Return if the metadata store takes a write and gives it back.
+        """Write a value to the metadata store and read it back.
 
         Raises:
-            MetadataError: It does not work.
-            ServiceMetadataError: It returned another value.
+            MetadataError: The store failed.
+            ServiceMetadataError: The store returned another value.
         """
         value = str(self.clock.wall_time_millis()).encode()
         url = self.addresses.default.broker_url or ""
@@ -303,7 +303,7 @@ class BrokerService:
 def _for_persistent(
     run: Callable[[PersistentTopic], Awaitable[None]],
 ) -> Callable[[Topic], Awaitable[None]]:
-    """A chore that leaves non-persistent topics alone."""
+    """A chore's function that does nothing for non-persistent topics."""
 
     async def run_if_persistent(topic: Topic) -> None:
         if isinstance(topic, PersistentTopic):

@@ -1,14 +1,15 @@
-"""BrokerConfig: the settings of broker.conf.
+"""`BrokerConfig`: the settings of broker.conf.
 
-Values come, each later one over the earlier, from the defaults here, a properties text, environment
-variables in the manner of Pulsar's Docker image, and overrides `NAME=VALUE`. Names are Pulsar's:
+Values come from the defaults here, a properties text, environment variables in the manner of
+Pulsar's Docker image, and overrides `NAME=VALUE`; each source overrides those before it. Names are
+Pulsar's:
 
 - one that has an effect here is a typed field of `BrokerConfig`, declared in a `settings_*` module;
-- one that Pulsar or its bookie knows and this broker does not need is taken with a notice
-  (`ignored_settings`); a broker of a cluster refuses those of its clients of ZooKeeper and
+- one that Pulsar or its bookie knows and this broker does not need is accepted, with a line in the
+  log (`ignored_settings`); a broker of a cluster refuses those of Pulsar's clients of ZooKeeper and
   BookKeeper;
-- one that Pulsar has renamed is taken as the new one, which wins if both are there;
-- any other is an error that names the nearest.
+- one that Pulsar has renamed counts as the new one, which wins if both are present;
+- any other is an error that proposes the most similar names.
 
 Only `broker` and the two `standalone` modules import `BrokerConfig`; they pass plain arguments on,
 with units. Resources of `admin` read single settings as `broker.config`.
@@ -37,8 +38,8 @@ _SECRET_WORDS: Final = ("password", "secret", "parameters")
 _GIBIBYTE: Final = 1024**3
 _EMBEDDED: Final = "Metadata and ledgers are kept by this process: it is no broker of a cluster."
 _APART: Final = "Ledgers are on bookies, which have settings of their own."
-_LEAST_LIKENESS: Final = 0.7  # least similarity of a name that is proposed, of 1
-_PREFERENCE: Final = 0.1  # for names that have an effect
+_LEAST_LIKENESS: Final = 0.7  # the least similarity, from 0 to 1, of a name that is proposed
+_PREFERENCE: Final = 0.1  # added to the similarity of names that have an effect
 
 
 def _gigabytes_to_bytes(text: str) -> str:
@@ -167,10 +168,10 @@ class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, Server
         return config
 
     def check_offered(self) -> None:
-        """Refuse settings that a user would rely on and this version lacks.
+        """Refuse settings for features that this version lacks.
 
         Raises:
-            ConfigurationError: Names the setting.
+            ConfigurationError: A setting asks for such a feature; the message names it.
         """
         if self.transactionCoordinatorEnabled:
             raise ConfigurationError(
@@ -198,7 +199,9 @@ class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, Server
                 return {}
             raise ConfigurationError(unknown_name_message(name))
         if not declaration.is_dynamic:
-            raise ConfigurationError(f"{name} can't be changed while the broker runs")
+            raise ConfigurationError(
+                f"{name} can't be changed while the broker runs; change it in the file and restart"
+            )
         return {name: declaration.parse(text)}
 
     @classmethod
@@ -241,7 +244,7 @@ def environment_texts(environment: Mapping[str, str], places: Iterable[str]) -> 
 
 
 def unknown_name_message(name: str) -> str:
-    """The error for an unknown setting, with the nearest names."""
+    """The text of the error for an unknown setting, with the most similar names."""
     from difflib import SequenceMatcher  # noqa: PLC0415 - needed for errors only
 
     matcher = SequenceMatcher(b=name.lower())
@@ -263,7 +266,7 @@ def _is_known(name: str) -> bool:
 
 
 def _properties(text: str, place: str) -> dict[str, str]:
-    """The file's settings; a line that names none is an error with file and number."""
+    """The file's settings; a line without a setting is an error with file and line number."""
     prefix = f"{place}: " if place else ""
     try:
         properties = parse_properties(text)
@@ -297,7 +300,7 @@ def _split_override(override: str) -> tuple[str, str]:
 
 
 def _renamed(texts: Mapping[str, str]) -> dict[str, str]:
-    """`texts` with old names replaced; values that Pulsar does not count are left out."""
+    """`texts` with old names replaced; old ones whose value means "not set" are left out."""
     result = {name: text for name, text in texts.items() if name not in RENAMED}
     for name in texts.keys() & RENAMED.keys():
         new_name, convert = RENAMED[name]

@@ -1,9 +1,9 @@
 """Settings that Apache Pulsar or its bookie has and this broker does not need.
 
 They are accepted so that a `broker.conf` or `standalone.conf` of Pulsar's loads unchanged, listed
-in the generated files of `conf`, and logged when their value is not the default. Those that would
-leave a user less safe than asked for are refused instead; so are, by a broker of a cluster, those
-of its clients of ZooKeeper and BookKeeper: whoever changed one relies on it.
+in the generated files of `conf`, and logged when their value is not the default. Settings that ask
+for protection which this version lacks are refused instead. So are, by a broker of a cluster, those
+of Pulsar's clients of ZooKeeper and BookKeeper: a user who changed one relies on its effect.
 
 The table is one text, parsed on first use: a comment says why the names below it have no effect,
 with `#!` where a broker of a cluster refuses any value but the default or an empty one. `*` marks
@@ -29,7 +29,7 @@ REFUSED: Final = frozenset(
         "webServicePortTls",
     }
 )
-"""Ignoring these would be unsafe: any value but `false` or an empty one is an error."""
+"""Settings that would be unsafe to ignore: any value but `false` or an empty one is an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class IgnoredSetting:
 
 @cache
 def ignored_settings() -> Mapping[str, IgnoredSetting]:
-    """All of them by name, those with one reason together."""
+    """All settings without effect by name, those with the same reason together."""
     settings = {}
     reason = ""
     is_of_cluster = False

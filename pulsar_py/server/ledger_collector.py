@@ -1,16 +1,16 @@
-"""LedgerCollector: deletes ledgers of this cluster that no metadata names (edge).
+"""`LedgerCollector`: deletes ledgers of this cluster that no metadata names (edge).
 
 The owner of a ledger names it in the metadata store in a second step, and on deletion removes the
 name first; a crash between both leaves a ledger without a name. Each round compares the ledgers of
 the store with all names. A ledger is deleted if it had no name in every round for longer than any
-such second step takes, and bears the label of this cluster: those of other clusters or programs,
-and those without labels, stay. A round that could not list all ledgers, or read all names, deletes
+such second step takes, and has the label of this cluster: those of other clusters or programs, and
+those without labels, stay. A round that could not list all ledgers, or read all names, deletes
 nothing.
 
-In a store that others use too (`LedgerStore.is_shared`) such ledgers are reported and left alone
-until the operator decides: what looks left over may be named where this broker does not look.
+In a store that others use too (`LedgerStore.is_shared`) such ledgers are only reported, and left
+until the operator decides: they may be named where this broker does not look.
 
-In memory are two bitmaps, and a number for each unnamed ledger.
+It keeps two bitmaps in memory, and a number for each unnamed ledger.
 
 Source: ScanAndCompareGarbageCollector in Apache BookKeeper, which compares with ledger metadata.
 """
@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 INTERVAL_SECONDS = 1800.0
 MINIMUM_AGE_SECONDS = 3600.0
 CANDIDATES_COUNT = 100_000
-"""Most unnamed ledgers kept as candidates, the oldest; the others' time begins later."""
+"""The most unnamed ledgers that are kept as candidates. If there are more, the oldest are kept, and
+the age of the others counts from a later round."""
 
 REPORTED_COUNT = 20
 """Most ids that one line of the log names."""
@@ -68,7 +69,7 @@ class LedgerCollector:
         self.reported: dict[int, None] = {}
         """Ledgers of ours that the last round found without a name for long, and left alone."""
         self._unnamed_since: dict[int, float] = {}
-        # Unnamed ledgers that are not ours; the labels of each are read once.
+        # Unnamed ledgers of others, remembered so that the labels of each are read only once.
         self._foreign = BitMap64()
 
     async def run(self) -> None:
@@ -109,7 +110,8 @@ class LedgerCollector:
         return len(deleted)
 
     async def _unnamed(self) -> BitMap64:
-        # The ledgers first: those created and named from here on are not among them.
+        # The ledgers are listed before the names: otherwise a ledger that was created and named in
+        # between would be listed, but its name missing.
         unnamed = BitMap64()
         async for page in self._ledger_store.list_ledgers():
             unnamed.update(page)

@@ -1,7 +1,7 @@
-"""Listener: a socket that accepts connections of the binary protocol (edge).
+"""`Listener`: a socket that accepts connections of the binary protocol (edge).
 
-A `Listener` is one bound address; what it accepts becomes a `ServerCnx`. All connections of a
-broker are in one `Connections`, which keeps the limits and drives keep-alive with one timer.
+A `Listener` has one bound address and makes a `ServerCnx` for each accepted socket. All connections
+of a broker are in one `Connections`, which enforces the limits and keep-alive.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ssl
 from pulsar_py.server.connection.connections import Connections
 
 BACKLOG = 4096
-"""Connections the kernel holds until they are accepted: clients open thousands at once."""
+"""Connections that the kernel queues until they are accepted: clients open thousands at once."""
 
 
 class Listener:
@@ -33,7 +33,7 @@ class Listener:
         await self.serve()
 
     async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Take the address without accepting yet, so that `port` is known before anybody comes.
+        """Bind without accepting yet, so that `port` is known before the first connection.
 
         Raises:
             OSError: The address can't be bound.
@@ -49,13 +49,13 @@ class Listener:
         self._port = int(self._server.sockets[0].getsockname()[1])
 
     async def serve(self) -> None:
-        """Accept from now on."""
+        """Begin to accept connections."""
         assert self._server is not None, "bind was not called"
         await self._server.start_serving()
 
     @property
     def port(self) -> int:
-        """The port bound."""
+        """The bound port."""
         assert self._port, "the listener is not started"
         return self._port
 

@@ -1,10 +1,10 @@
-r"""Java's properties format: pure.
+r"""Parses Java's properties format (pure).
 
-One setting a line, `name=value`, `name: value` or `name value`; white space around the separator
-does not count, that at the end of a value does. A line that starts with `#` or `!` is a comment. A
-backslash at the end of a line joins the next one to it (without its indentation); elsewhere it
-escapes: `\t \n \r \f \uXXXX`, and any other character stands for itself. The last of several lines
-with one name counts.
+Each line has one setting, `name=value`, `name: value` or `name value`; white space around the
+separator does not count, that at the end of a value does. A line that starts with `#` or `!` is a
+comment. A backslash at the end of a line joins the next one to it (without its indentation);
+elsewhere it escapes: `\t \n \r \f \uXXXX`, and any other character stands for itself. The last of
+several lines with one name counts.
 
 Source: java.util.Properties.load.
 """
@@ -27,16 +27,16 @@ _HEX_DIGITS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class PropertyLine:
-    """One setting as it stands in a text."""
+    """One setting and its place in the text."""
 
     number: int
-    """Of its first line, counted from 1."""
+    """The number of its first line, from 1."""
     text: str
-    """Without indentation, continued lines joined."""
+    """The line without indentation, with continued lines joined."""
     name: str
     value: str
     has_separator: bool
-    """Whether `=` or `:` stands between name and value, not just white space."""
+    """Whether `=` or `:` is between name and value, not just white space."""
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -64,7 +64,7 @@ def property_lines(text: str) -> Iterator[PropertyLine]:
 
 
 def commented_names(text: str) -> set[str]:
-    """Names that stand in lines of the form `#name=…`, as a place for Docker's variables."""
+    """Names in lines of the form `#name=…`, which an environment variable may set, too."""
     return {match[1] for line in text.splitlines() if (match := _COMMENTED.match(line))}
 
 

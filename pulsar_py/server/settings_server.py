@@ -15,7 +15,7 @@ MAX_PORT: Final = 65_535
 
 
 class ServerSettings(Settings):
-    """Addresses of the broker, its limits of connections, and of requests."""
+    """The settings of broker.conf for addresses, connections, lookups and HTTP."""
 
     clusterName: str = setting(
         default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."
@@ -23,7 +23,7 @@ class ServerSettings(Settings):
     bindAddress: str = setting(
         default="0.0.0.0",  # noqa: S104 - as in Pulsar; the command line has --host
         category=SERVER,
-        doc="Address that the ports are opened on.",
+        doc="Address that the broker listens on.",
     )
     brokerServicePort: int | None = setting(
         default=6650,
@@ -42,7 +42,8 @@ class ServerSettings(Settings):
     advertisedAddress: str = setting(
         default="",
         category=SERVER,
-        doc="Host that lookups send clients to; empty means `localhost`, or the bound address.",
+        doc="Host name that lookups return to clients; empty means `localhost`, or the bound "
+        "address.",
     )
     advertisedListeners: str = setting(
         default="",
@@ -53,7 +54,7 @@ class ServerSettings(Settings):
     internalListenerName: str = setting(
         default="",
         category=SERVER,
-        doc="Which advertised listener is meant when a client names none; empty means the first.",
+        doc="Advertised listener for clients that name none; empty means the first.",
     )
     enablePersistentTopics: bool = setting(
         default=True, category=SERVER, doc="Whether persistent topics are served."
@@ -66,21 +67,22 @@ class ServerSettings(Settings):
         minimum=0,
         dynamic=True,
         category=SERVER,
-        doc="Milliseconds that a stop may take before topics are given up as they are.",
+        doc="Milliseconds that a stop may take; topics that are not closed by then are left as "
+        "they are.",
     )
     keepAliveIntervalSeconds: int = setting(
         default=30,
         minimum=1,
         category=CONNECTIONS,
-        doc="Seconds of silence after which a peer is asked for a sign of life; after as many "
-        "more it is dropped.",
+        doc="Seconds of silence after which a PING is sent to a client; after as many more "
+        "without an answer its connection is closed.",
     )
     connectionLivenessCheckTimeoutMillis: int = setting(
         default=5000,
         minimum=1,
         category=CONNECTIONS,
-        doc="Milliseconds in which the connection of a producer or consumer whose place somebody "
-        "else wants has to answer.",
+        doc="Milliseconds in which a producer's or consumer's connection has to answer a PING "
+        "when another one wants its name, its place or its hash ranges.",
     )
     maxMessageSize: int = setting(
         default=5 * 1024 * 1024,
@@ -102,20 +104,20 @@ class ServerSettings(Settings):
         default=1000,
         minimum=1,
         category=CONNECTIONS,
-        doc="Messages without a receipt after which a connection is read no further.",
+        doc="Messages without a receipt at which reading from a connection pauses.",
     )
     maxMessagePublishBufferSizeInMB: int = setting(
         default=64,
         minimum=-1,
         category=CONNECTIONS,
-        doc="Megabytes of messages without a receipt after which no publishing connection is read "
-        "further; -1 is no limit.",
+        doc="Megabytes of messages without a receipt, in the whole broker, at which reading from "
+        "all publishing connections pauses; -1 is no limit.",
     )
     maxConcurrentNonPersistentMessagePerConnection: int = setting(
         default=1000,
         minimum=0,
         category=CONNECTIONS,
-        doc="Messages to non-persistent topics in work on one connection beyond which further "
+        doc="Unanswered messages to non-persistent topics on one connection beyond which further "
         "ones are dropped.",
     )
     maxConcurrentLookupRequest: int = setting(
@@ -123,32 +125,32 @@ class ServerSettings(Settings):
         minimum=1,
         dynamic=True,
         category=LIMITS,
-        doc="Lookups in work beyond which further ones are refused.",
+        doc="Lookups under way in the whole broker beyond which further ones are refused.",
     )
     maxConcurrentTopicLoadRequest: int = setting(
         default=5000,
         minimum=1,
         dynamic=True,
         category=LIMITS,
-        doc="Topics that are loaded at a time; further ones wait.",
+        doc="Topics that are loaded at the same time; further ones wait.",
     )
     topicLoadTimeoutSeconds: int = setting(
         default=60,
         minimum=1,
         category=LIMITS,
-        doc="Seconds after which the load of a topic has failed.",
+        doc="Seconds after which loading a topic has failed.",
     )
     maxConsumerMetadataSize: int = setting(
         default=1024,
         minimum=0,
         category=LIMITS,
-        doc="Bytes of a consumer's metadata, keys and values.",
+        doc="Bytes of the largest metadata of a consumer, keys and values together.",
     )
     authenticationRefreshCheckSeconds: int = setting(
         default=60,
         minimum=1,
         category=CONNECTIONS,
-        doc="Seconds between looks for credentials that have expired.",
+        doc="Seconds between two checks for expired credentials.",
     )
     enableBrokerTopicListWatcher: bool = setting(
         default=True, category=SERVER, doc="Whether clients may watch a namespace's list of topics."
@@ -156,10 +158,13 @@ class ServerSettings(Settings):
     enableBrokerSideSubscriptionPatternEvaluation: bool = setting(
         default=True,
         category=SERVER,
-        doc="Whether the broker applies a pattern to the list it sends.",
+        doc="Whether the broker filters lists of topics by the client's pattern.",
     )
     subscriptionPatternMaxLength: int = setting(
-        default=50, minimum=0, category=SERVER, doc="Characters of the longest pattern it applies."
+        default=50,
+        minimum=0,
+        category=SERVER,
+        doc="Characters of the longest pattern that the broker evaluates.",
     )
     maxHttpServerConnections: int = setting(
         default=2048, minimum=1, category="HTTP", doc="Most HTTP connections at a time."
@@ -182,5 +187,5 @@ class ServerSettings(Settings):
     transactionCoordinatorEnabled: bool = setting(
         default=False,
         category="Transactions",
-        doc="Whether transactions are served. This version knows none: true is refused.",
+        doc="Whether transactions are served. This version has none: true is refused.",
     )

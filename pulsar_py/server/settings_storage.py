@@ -14,7 +14,7 @@ BOOKIE: Final = "Bookie"
 
 
 class StorageSettings(Settings):
-    """Settings of ledgers, caches, cursors and the bookie."""
+    """The settings of broker.conf and bookkeeper.conf for ledgers, caches, cursors and bookie."""
 
     managedLedgerMaxEntriesPerLedger: int = setting(
         default=50_000,
@@ -23,81 +23,93 @@ class StorageSettings(Settings):
         doc="Entries after which a ledger is closed and the next one is opened.",
     )
     managedLedgerMaxSizePerLedgerMbytes: int = setting(
-        default=2048, minimum=1, category=LEDGERS, doc="Megabytes after which it is, too."
+        default=2048,
+        minimum=1,
+        category=LEDGERS,
+        doc="Megabytes after which a ledger is closed and the next one is opened.",
     )
     managedLedgerMinLedgerRolloverTimeMinutes: int = setting(
         default=10,
         minimum=0,
         category=LEDGERS,
-        doc="Minutes a ledger stays open although it is full.",
+        doc="Minutes for which a ledger stays open at least, although it has its most entries or "
+        "megabytes.",
     )
     managedLedgerMaxLedgerRolloverTimeMinutes: int = setting(
         default=240,
         minimum=1,
         category=LEDGERS,
-        doc="Minutes after which it is closed although it is not.",
+        doc="Minutes after which a ledger is closed, however small it is.",
     )
     managedLedgerInactiveLedgerRolloverTimeSeconds: int = setting(
         default=0,
         minimum=0,
         dynamic=True,
         category=LEDGERS,
-        doc="Seconds without a write after which it is; 0 is never.",
+        doc="Seconds without a write after which a ledger is closed; 0 is never.",
     )
     autoSkipNonRecoverableData: bool = setting(
         default=False,
         dynamic=True,
         category=LEDGERS,
-        doc="Whether ledgers that are lost are skipped instead of failing their readers.",
+        doc="Whether lost ledgers and entries are skipped; if not, reading them fails.",
     )
 
     managedLedgerDefaultMarkDeleteRateLimit: float = setting(
-        default=1.0, minimum=0.0, category=CURSORS, doc="Times a second a cursor may be written."
+        default=1.0,
+        minimum=0.0,
+        category=CURSORS,
+        doc="How often a second a cursor may be written.",
     )
     managedLedgerCursorMaxEntriesPerLedger: int = setting(
         default=50_000,
         minimum=1,
         category=CURSORS,
-        doc="Writes after which its ledger is replaced.",
+        doc="Writes after which a cursor gets a new cursor ledger.",
     )
     managedLedgerCursorRolloverTimeInSeconds: int = setting(
-        default=14_400, minimum=0, category=CURSORS, doc="Seconds after which it is, too."
+        default=14_400,
+        minimum=0,
+        category=CURSORS,
+        doc="Seconds after which a cursor gets a new cursor ledger.",
     )
     managedLedgerMaxUnackedRangesToPersist: int = setting(
         default=200_000,
         minimum=0,
         category=CURSORS,
-        doc="Ranges of acknowledgements of a cursor beyond which it warns and the metric"
-        " `pulsar_py_cursor_ranges_over_limit` shows it; all are stored.",
+        doc="Ranges of acknowledgements of a cursor beyond which the broker logs a warning and "
+        "the metric `pulsar_py_cursor_ranges_over_limit` counts them; all are stored.",
     )
     managedLedgerMaxBatchDeletedIndexToPersist: int = setting(
         default=200_000,
         minimum=0,
         category=CURSORS,
-        doc="Half acknowledged batches of it beyond which it warns, too.",
+        doc="Partly acknowledged batches of a cursor beyond which the broker logs a warning, too;"
+        " all are stored.",
     )
     managedLedgerMaxUnackedRangesToPersistInMetadataStore: int = setting(
         default=1000,
         minimum=0,
         category=CURSORS,
-        doc="Ranges stored with it in metadata when it closes.",
+        doc="The most ranges of a cursor that are stored in its metadata record, when it closes "
+        "or has no cursor ledger.",
     )
 
     managedLedgerMaxRangesInCursorEntry: int = setting(
         default=2000,
         minimum=0,
         category=CURSORS,
-        doc="Ranges and half acknowledged batches of a cursor up to which all are one record; with"
-        " more it is stored in segments, of which only changed ones are written. Pulsar has no such"
-        " setting.",
+        doc="Ranges and partly acknowledged batches of a cursor up to which its state is stored "
+        "as one entry; a larger one is stored in segments, of which only changed ones are "
+        "written. Pulsar has no such setting.",
     )
     managedLedgerCursorMemorySizeMB: int = setting(
         default=64,
         minimum=0,
         category=CURSORS,
-        doc="Megabytes of acknowledgements that cursors stored in segments keep in memory together;"
-        " what was not used for longest is read again when it is wanted. Pulsar has no such"
-        " setting.",
+        doc="Megabytes of memory for the acknowledgements of all cursors that are stored in "
+        "segments; beyond it the least recently used ones are dropped and read again when "
+        "needed. Pulsar has no such setting.",
     )
 
     managedLedgerCacheSizeMB: int = setting(
@@ -105,7 +117,7 @@ class StorageSettings(Settings):
         minimum=0,
         dynamic=True,
         category=CACHE,
-        doc="Megabytes of recent entries in memory.",
+        doc="Megabytes of recent entries that are kept in memory.",
     )
     managedLedgerCacheEvictionWatermark: float = setting(
         default=0.9,
@@ -113,55 +125,64 @@ class StorageSettings(Settings):
         maximum=1.0,
         dynamic=True,
         category=CACHE,
-        doc="Share of the cache that is left when it has been full.",
+        doc="Share of the cache to which it shrinks when it is full.",
     )
     managedLedgerCacheEvictionIntervalMs: int = setting(
-        default=10, minimum=1, category=CACHE, doc="Milliseconds between looks for entries to drop."
+        default=10,
+        minimum=1,
+        category=CACHE,
+        doc="Milliseconds between two checks for entries to drop from the cache.",
     )
     managedLedgerCacheEvictionTimeThresholdMillis: int = setting(
         default=1000,
         minimum=0,
         dynamic=True,
         category=CACHE,
-        doc="Milliseconds an entry stays in it.",
+        doc="Milliseconds for which an entry stays in the cache.",
     )
     managedLedgerCursorBackloggedThreshold: int = setting(
         default=1000,
         minimum=0,
         category=CACHE,
-        doc="Entries of backlog beyond which nothing is cached for a cursor.",
+        doc="Entries of backlog beyond which no entries are cached for a cursor.",
     )
 
     dbStorage_writeCacheMaxSizeMb: int = setting(
-        default=24, minimum=1, category=BOOKIE, doc="Megabytes of entries not yet in an entry log."
+        default=24,
+        minimum=1,
+        category=BOOKIE,
+        doc="Megabytes of memory for entries that are not in an entry log yet.",
     )
     dbStorage_readAheadCacheMaxSizeMb: int = setting(
-        default=16, minimum=0, category=BOOKIE, doc="Megabytes of entries read from entry logs."
+        default=16,
+        minimum=0,
+        category=BOOKIE,
+        doc="Megabytes of memory for entries read from entry logs.",
     )
     journalMaxSizeMB: int = setting(
         default=256,
         minimum=1,
         maximum=1024 * 1024,
         category=BOOKIE,
-        doc="Megabytes after which the next journal is opened.",
+        doc="Megabytes after which the next journal file is begun.",
     )
     flushInterval: int = setting(
         default=60_000,
         minimum=1,
         category=BOOKIE,
-        doc="Milliseconds until entries are in an entry log.",
+        doc="Milliseconds after which entries are written to an entry log at the latest.",
     )
     logSizeLimit: int = setting(
         default=1024 * 1024 * 1024,
         minimum=256 * 1024,
         category=BOOKIE,
-        doc="Bytes after which the next entry log is opened.",
+        doc="Bytes after which the next entry log is begun.",
     )
     gcWaitTime: int = setting(
         default=900_000,
         minimum=1,
         category=BOOKIE,
-        doc="Milliseconds between looks for entry logs of which nothing is left.",
+        doc="Milliseconds between two checks for entry logs without live data.",
     )
     minorCompactionThreshold: float = setting(
         default=0.2,
@@ -181,7 +202,7 @@ class StorageSettings(Settings):
         minimum=0.0,
         maximum=1.0,
         category=BOOKIE,
-        doc="The same of the major compaction.",
+        doc="Share of live data in an entry log below which the major compaction rewrites it.",
     )
     majorCompactionInterval: int = setting(
         default=86_400,

@@ -36,33 +36,33 @@ class BrokerTopicSettings(Settings):
         default=True,
         dynamic=True,
         category=CREATION,
-        doc="Whether a topic that is asked for is created.",
+        doc="Whether a missing topic is created when a client uses it.",
     )
     allowAutoTopicCreationType: TopicType = setting(
         default=TopicType.NON_PARTITIONED,
         dynamic=True,
         category=CREATION,
-        doc="As what it is created.",
+        doc="The type of topics that are created on use.",
     )
     defaultNumPartitions: int = setting(
         default=1,
         minimum=1,
         dynamic=True,
         category=CREATION,
-        doc="Partitions of a partitioned topic created so.",
+        doc="Partitions of a partitioned topic that is created on use.",
     )
     allowAutoSubscriptionCreation: bool = setting(
         default=True,
         dynamic=True,
         category=CREATION,
-        doc="Whether SUBSCRIBE creates a durable subscription that is not there.",
+        doc="Whether SUBSCRIBE creates a missing durable subscription.",
     )
     maxNumPartitionsPerPartitionedTopic: int = setting(
         default=0,
         minimum=0,
         dynamic=True,
         category=LIMITS,
-        doc="Most partitions of a topic; 0: 10000, a limit of this broker's own.",
+        doc="The most partitions of a topic; 0 means 10000, a limit that Pulsar does not have.",
     )
     defaultNumberOfNamespaceBundles: int = setting(
         default=4,
@@ -70,7 +70,7 @@ class BrokerTopicSettings(Settings):
         maximum=128,
         dynamic=True,
         category=CREATION,
-        doc="Bundles a new namespace is cut into.",
+        doc="Bundles of a new namespace.",
     )
     maxTenants: int = setting(
         default=0, minimum=0, dynamic=True, category=LIMITS, doc="Most tenants; 0 is no limit."
@@ -122,25 +122,26 @@ class BrokerTopicSettings(Settings):
     brokerEntryMetadataInterceptors: frozenset[str] = setting(
         default=frozenset[str](),
         category=CREATION,
-        doc="What is stored in front of each entry: class names that end in "
-        "`AppendBrokerTimestampMetadataInterceptor` or `AppendIndexMetadataInterceptor`.",
+        doc="The broker entry metadata that is stored in front of each entry: class names that "
+        "end in `AppendBrokerTimestampMetadataInterceptor` or "
+        "`AppendIndexMetadataInterceptor`.",
     )
     exposingBrokerEntryMetadataToClientEnabled: bool = setting(
         default=False,
         category=CREATION,
-        doc="Whether clients that understand it get that metadata.",
+        doc="Whether clients that understand broker entry metadata get it.",
     )
     forceDeleteTenantAllowed: bool = setting(
         default=False,
         dynamic=True,
         category=CREATION,
-        doc="Whether a tenant may go with its namespaces.",
+        doc="Whether a tenant may be deleted together with its namespaces.",
     )
     forceDeleteNamespaceAllowed: bool = setting(
         default=False,
         dynamic=True,
         category=CREATION,
-        doc="Whether a namespace may go with its topics.",
+        doc="Whether a namespace may be deleted together with its topics.",
     )
     topicLevelPoliciesEnabled: bool = setting(
         default=True, category=CREATION, doc="Whether single topics may have policies of their own."
@@ -150,33 +151,35 @@ class BrokerTopicSettings(Settings):
         default=True,
         dynamic=True,
         category=INACTIVITY,
-        doc="Whether topics nobody uses are deleted.",
+        doc="Whether inactive topics are deleted.",
     )
     brokerDeleteInactiveTopicsFrequencySeconds: int = setting(
         default=60,
         minimum=1,
         dynamic=True,
         category=INACTIVITY,
-        doc="Seconds between looks for them.",
+        doc="Seconds between two checks for inactive topics.",
     )
     brokerDeleteInactiveTopicsMode: InactiveTopicDeleteMode = setting(
         default=InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS,
         dynamic=True,
         category=INACTIVITY,
-        doc="Which topics count as unused.",
+        doc="The topics that count as inactive.",
     )
     brokerDeleteInactiveTopicsMaxInactiveDurationSeconds: int | None = setting(
         default=None,
         minimum=1,
         dynamic=True,
         category=INACTIVITY,
-        doc="Seconds a topic has to be unused; empty means the time between two looks.",
+        doc="Seconds after which an inactive topic is deleted; empty means the time between two "
+        "checks.",
     )
     brokerDeleteInactivePartitionedTopicMetadataEnabled: bool = setting(
         default=False,
         dynamic=True,
         category=INACTIVITY,
-        doc="Whether a partitioned topic goes with the last of its partitions.",
+        doc="Whether a partitioned topic is deleted when its last partition was inactive and is "
+        "deleted.",
     )
     subscriptionExpirationTimeMinutes: int = setting(
         default=0,
@@ -188,7 +191,7 @@ class BrokerTopicSettings(Settings):
         default=5,
         minimum=1,
         category=INACTIVITY,
-        doc="Minutes between looks for such subscriptions.",
+        doc="Minutes between two checks for expired subscriptions.",
     )
 
     subscriptionTypesEnabled: frozenset[str] = setting(
@@ -196,16 +199,19 @@ class BrokerTopicSettings(Settings):
         choices=SUBSCRIPTION_TYPES,
         dynamic=True,
         category=SUBSCRIPTIONS,
-        doc="The types of subscription that may be made.",
+        doc="The allowed types of subscriptions.",
     )
     subscriptionKeySharedEnable: bool = setting(
         default=True,
         dynamic=True,
         category=KEY_SHARED,
-        doc="Whether Key_Shared may be used at all.",
+        doc="Whether subscriptions of type Key_Shared are allowed.",
     )
     subscriptionRedeliveryTrackerEnabled: bool = setting(
-        default=True, dynamic=True, category=SUBSCRIPTIONS, doc="Whether deliveries are counted."
+        default=True,
+        dynamic=True,
+        category=SUBSCRIPTIONS,
+        doc="Whether redeliveries are counted, and the counts sent with the messages.",
     )
     acknowledgmentAtBatchIndexLevelEnabled: bool = setting(
         default=True,
@@ -222,20 +228,22 @@ class BrokerTopicSettings(Settings):
         default=200_000,
         minimum=0,
         category=SUBSCRIPTIONS,
-        doc="The same for all consumers of a subscription together.",
+        doc="Unacknowledged messages of all consumers of a subscription together, after which "
+        "they get no more; 0 is no limit.",
     )
     maxUnackedMessagesPerBroker: int = setting(
         default=0,
         minimum=0,
         category=SUBSCRIPTIONS,
-        doc="The same for the whole broker: beyond it, subscriptions with many are paused.",
+        doc="Unacknowledged messages in the whole broker, after which subscriptions with many of "
+        "them get no more; 0 is no limit.",
     )
     maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
         default=0.16,
         minimum=0.0,
         maximum=1.0,
         category=SUBSCRIPTIONS,
-        doc="Share of maxUnackedMessagesPerBroker that is many.",
+        doc="Share of maxUnackedMessagesPerBroker from which on a subscription has many.",
     )
     activeConsumerFailoverDelayTimeMillis: int = setting(
         default=1000,
@@ -246,36 +254,43 @@ class BrokerTopicSettings(Settings):
     activeConsumerFailoverConsistentHashing: bool = setting(
         default=False,
         category=SUBSCRIPTIONS,
-        doc="Whether a ring of hashes, not the order of names, picks the active consumer.",
+        doc="Whether the active consumer of a Failover subscription is chosen by consistent "
+        "hashing, not by the order of names.",
     )
     subscriptionKeySharedUseConsistentHashing: bool = setting(
         default=True,
         category=KEY_SHARED,
-        doc="Whether a ring of hashes, not the halving of ranges, spreads the keys.",
+        doc="Whether keys are spread by consistent hashing, not by splitting hash ranges.",
     )
     subscriptionKeySharedConsistentHashingReplicaPoints: int = setting(
-        default=100, minimum=1, category=KEY_SHARED, doc="Points of each consumer on that ring."
+        default=100,
+        minimum=1,
+        category=KEY_SHARED,
+        doc="Points of each consumer on the ring of consistent hashing.",
     )
     keySharedLookAheadMsgInReplayThresholdPerConsumer: int = setting(
         default=2000,
         minimum=0,
         dynamic=True,
         category=KEY_SHARED,
-        doc="Messages held back for a blocked key, times consumers, up to which reading goes on.",
+        doc="Messages held back for their keys, for each consumer, up to which a subscription "
+        "reads on.",
     )
     keySharedLookAheadMsgInReplayThresholdPerSubscription: int = setting(
         default=20_000,
         minimum=0,
         dynamic=True,
         category=KEY_SHARED,
-        doc="The bound of that product.",
+        doc="The most messages held back for their keys, however many consumers there are, up to "
+        "which a subscription reads on.",
     )
     keySharedUnblockingIntervalMs: int = setting(
         default=10,
         minimum=0,
         dynamic=True,
         category=KEY_SHARED,
-        doc="Milliseconds that the end of blocked keys is gathered before reading goes on.",
+        doc="Milliseconds to wait, after keys are no longer blocked, until their messages are "
+        "read.",
     )
 
     dispatcherMaxReadBatchSize: int = setting(
@@ -283,161 +298,181 @@ class BrokerTopicSettings(Settings):
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="Most entries of one read; four times as many for one consumer, if in memory.",
+        doc="The most entries of one read; four times as many for a single consumer, if they are "
+        "in memory.",
     )
     dispatcherMinReadBatchSize: int = setting(
         default=1,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="Entries of a read after a failed one.",
+        doc="Entries of the first read after a failed one.",
     )
     dispatcherMaxReadSizeBytes: int = setting(
         default=5 * 1024 * 1024,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="Most bytes of one read.",
+        doc="The most bytes of one read.",
     )
     dispatcherMaxRoundRobinBatchSize: int = setting(
         default=20,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="Most entries a Shared consumer gets before it is the next one's turn.",
+        doc="The most entries that a consumer of a Shared subscription gets before the next "
+        "consumer.",
     )
     dispatcherReadFailureBackoffInitialTimeInMs: int = setting(
         default=15_000,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="Wait after a failed read, in ms.",
+        doc="Milliseconds to wait after a failed read; the time doubles with each further one.",
     )
     dispatcherReadFailureBackoffMaxTimeInMs: int = setting(
         default=60_000,
         minimum=1,
         dynamic=True,
         category=DISPATCH,
-        doc="The longest such wait, in ms.",
+        doc="The most milliseconds to wait after a failed read.",
     )
 
     delayedDeliveryEnabled: bool = setting(
-        default=True, category=DELAYED, doc="Whether messages may ask for a later delivery."
+        default=True, category=DELAYED, doc="Whether messages may have a delivery time."
     )
     delayedDeliveryTickTimeMillis: int = setting(
         default=1000,
         minimum=1,
         category=DELAYED,
-        doc="Milliseconds to which that time is exact: a message never comes early, and becomes "
-        "deliverable less than this much late.",
+        doc="Milliseconds by which a delayed message may be late: it never comes early, and may "
+        "be delivered less than this after its time.",
     )
     delayedDeliveryFixedDelayDetectionLookahead: int = setting(
         default=50_000,
         minimum=0,
         category=DELAYED,
-        doc="Messages after which a subscription whose delays are all alike stops reading ahead.",
+        doc="Delayed messages, all with the same delay, after which a subscription stops reading "
+        "ahead.",
     )
     delayedDeliveryMaxDelayInMillis: int = setting(
-        default=0, minimum=0, category=DELAYED, doc="The longest delay, in ms; 0 is no limit."
+        default=0,
+        minimum=0,
+        category=DELAYED,
+        doc="Milliseconds of the longest allowed delay; 0 is no limit.",
     )
 
     backlogQuotaCheckEnabled: bool = setting(
         default=True, category=RETENTION, doc="Whether backlog quotas are enforced."
     )
     backlogQuotaCheckIntervalInSeconds: int = setting(
-        default=60, minimum=1, category=RETENTION, doc="Seconds between looks at the backlogs."
+        default=60,
+        minimum=1,
+        category=RETENTION,
+        doc="Seconds between two checks of the backlog quotas.",
     )
     backlogQuotaDefaultLimitBytes: int = setting(
         default=-1,
         minimum=-1,
         category=RETENTION,
-        doc="Bytes a backlog may have; 0 or -1 is no limit.",
+        doc="Bytes of the largest allowed backlog; 0 or -1 is no limit.",
     )
     backlogQuotaDefaultLimitSecond: int = setting(
         default=-1,
         minimum=-1,
         category=RETENTION,
-        doc="Seconds its oldest message may be old; 0 or -1 is no limit.",
+        doc="Seconds that the oldest message of a backlog may be old; 0 or -1 is no limit.",
     )
     backlogQuotaDefaultRetentionPolicy: BacklogQuotaAction = setting(
         default=BacklogQuotaAction.PRODUCER_REQUEST_HOLD,
         category=RETENTION,
-        doc="What happens beyond it.",
+        doc="The action when a backlog quota is exceeded.",
     )
     preciseTimeBasedBacklogQuotaCheck: bool = setting(
         default=False,
         category=RETENTION,
-        doc="Whether that age is read from the message, not the ledger.",
+        doc="Whether the age of a backlog is read from its oldest message, not from the ledger.",
     )
     ttlDurationDefaultInSeconds: int = setting(
         default=0,
         minimum=0,
         category=RETENTION,
-        doc="Seconds after which a message counts as acknowledged; 0 is never.",
+        doc="Seconds after which messages expire, which acknowledges them; 0 is never.",
     )
     messageExpiryCheckIntervalInMinutes: int = setting(
-        default=5, minimum=1, category=RETENTION, doc="Minutes between looks for such messages."
+        default=5,
+        minimum=1,
+        category=RETENTION,
+        doc="Minutes between two checks for expired messages.",
     )
     defaultRetentionTimeInMinutes: int = setting(
         default=0,
         minimum=-1,
         category=RETENTION,
-        doc="Minutes acknowledged data stays; -1 is for ever.",
+        doc="Minutes for which acknowledged data is kept; -1 is for ever.",
     )
     defaultRetentionSizeInMB: int = setting(
-        default=0, minimum=-1, category=RETENTION, doc="Megabytes of it that stay; -1 is all."
+        default=0,
+        minimum=-1,
+        category=RETENTION,
+        doc="Megabytes of acknowledged data that are kept; -1 is all.",
     )
     retentionCheckIntervalInSeconds: int = setting(
-        default=120, minimum=1, category=RETENTION, doc="Seconds between looks for what can go."
+        default=120,
+        minimum=1,
+        category=RETENTION,
+        doc="Seconds between two checks for ledgers that can be deleted.",
     )
 
     brokerDeduplicationEnabled: bool = setting(
-        default=False, category=DEDUPLICATION, doc="Whether what a producer sends again is dropped."
+        default=False,
+        category=DEDUPLICATION,
+        doc="Whether messages that a producer sends again are dropped.",
     )
     brokerDeduplicationMaxNumberOfProducers: int = setting(
         default=10_000,
         minimum=1,
         category=DEDUPLICATION,
-        doc="Producers of a topic that are remembered.",
+        doc="Producers of a topic whose sequence ids are stored for deduplication.",
     )
     brokerDeduplicationEntriesInterval: int = setting(
         default=1000,
         minimum=1,
         category=DEDUPLICATION,
-        doc="Entries after which their state is stored.",
+        doc="Entries after which a topic's sequence ids are stored.",
     )
     brokerDeduplicationSnapshotIntervalSeconds: int = setting(
         default=120,
         minimum=1,
         category=DEDUPLICATION,
-        doc="Seconds after which it is stored anyway.",
+        doc="Seconds after which a topic's sequence ids are stored, if there are new ones.",
     )
     brokerDeduplicationSnapshotFrequencyInSeconds: int = setting(
         default=120,
         minimum=1,
         category=DEDUPLICATION,
-        doc="Seconds between looks whether that is due.",
+        doc="Seconds between two checks whether sequence ids have to be stored.",
     )
     brokerDeduplicationProducerInactivityTimeoutMinutes: int = setting(
         default=360,
         minimum=1,
         category=DEDUPLICATION,
-        doc="Minutes after which a producer is forgotten.",
+        doc="Minutes after which the sequence id of a disconnected producer is forgotten.",
     )
 
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
         default=SchemaCompatibilityStrategy.FULL,
         category=SCHEMAS,
-        doc="What a new schema has to respect.",
+        doc="The compatibility that a new schema must have with older ones.",
     )
     isAllowAutoUpdateSchemaEnabled: bool = setting(
         default=True,
         dynamic=True,
         category=SCHEMAS,
-        doc="Whether producers and consumers may bring one.",
+        doc="Whether producers and consumers may register new schemas.",
     )
     isSchemaValidationEnforced: bool = setting(
         default=False,
         category=SCHEMAS,
-        doc="Whether a topic with a schema takes producers with one only.",
+        doc="Whether a topic with a schema refuses producers without one.",
     )

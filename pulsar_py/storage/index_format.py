@@ -231,7 +231,7 @@ def decode_ledger_set(data: bytes, path: str, offset: int) -> BitMap64:
     Raises:
         CorruptDataError: The bytes are not a set of ledgers, or damaged.
     """
-    # An empty set must be refused by itself: the checksum of no bytes is zero, as read from zeros.
+    # A set without any bytes is refused first: its checksum, 0, would match bytes never written.
     if not data[4:] or int.from_bytes(data[:4], "big") != crc32c(memoryview(data)[4:]):
         raise CorruptDataError(f"{path}: offset {offset}: the set of ledgers does not match")
     return BitMap64.deserialize(data[4:])

@@ -298,7 +298,7 @@ class MessageEncoder:
     def encode_neighbours(
         self, ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]
     ) -> tuple[list[Buffer], int]:
-        """The same for entries without broker metadata whose ids follow each other."""
+        """Encode one MESSAGE for each of `entries`, whose ids follow each other."""
         # Hot path: catch-up in `make bench`. Commands of 128 entries differ in one byte.
         entries = list(entries)
         is_same = bool(entries) and len(set(map(len, entries))) == 1

@@ -147,7 +147,7 @@ challenge is pending."""
 
 
 class ConnectionState:
-    """The state of one connection. Owned by its ServerCnx or ClientCnx, and lives as long.
+    """The state of one connection: a part of its ServerCnx or ClientCnx.
 
     Invariant: `legal` is the row of `LEGAL_COMMANDS` for the state, and AUTH_RESPONSE with it while
     `is_challenge_pending`. It is an attribute so that a busy connection tests a command by one

@@ -66,7 +66,7 @@ class EntrySummary:
     deliver_at_time_millis: int
     """0 where delivery is not delayed."""
     marker_type: int
-    """A `MarkerType`, or -1 for what a user published."""
+    """A `MarkerType`, or -1 where the entry is a message of a user."""
     partition_key: str | None
     is_partition_key_base64: bool
     ordering_key: bytes | None

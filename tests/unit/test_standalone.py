@@ -145,6 +145,11 @@ async def test_a_port_that_is_taken_leaves_nothing_behind(tmp_path: Path) -> Non
         pass
 
 
+async def test_an_address_of_another_machine_is_named_as_what_has_to_change() -> None:
+    with pytest.raises(OSError, match=r"can't listen on 192\.0\.2\.1:0: .*\(host, --host\)$"):
+        await Broker(host="192.0.2.1", port=0, web_port=0).start()
+
+
 async def test_a_cluster_is_there_again_after_a_restart(tmp_path: Path) -> None:
     async with Broker(data_dir=tmp_path) as broker:
         before = await broker.service.resources.tenants.list()

@@ -1,4 +1,4 @@
-"""The list of all resources; a new one gets a line here."""
+"""The list of all REST resources; a new one gets a line here."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pulsar_py.server.broker import BrokerService
 
 
 def all_routes(broker: BrokerService) -> Iterable[Route]:
-    """The routes of all resources, working on one broker."""
+    """The routes of all resources of one broker."""
     resources = (
         Brokers(broker),
         Clusters(broker),

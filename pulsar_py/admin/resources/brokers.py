@@ -1,4 +1,4 @@
-"""Brokers: list, health, version.
+"""REST resource of brokers: list, health, version.
 
 Source: BrokersBase in Pulsar's broker.
 """
@@ -29,11 +29,11 @@ from pulsar_py.server.upkeep.topic_upkeep import enforce_backlog_quota
 
 BROKERS: Final = "/admin/v2/brokers"
 VERSION: Final = "4.2.4"
-"""The version of Pulsar whose behaviour this is; tools compare it."""
+"""The version of Pulsar whose behaviour this broker has; tools compare it."""
 
 
 class Brokers:
-    """The brokers of the cluster, of which this is the only one."""
+    """The brokers of the cluster: this one alone."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -57,16 +57,16 @@ class Brokers:
         )
 
     async def active(self, request: Request) -> Response:  # noqa: ARG002 - any cluster
-        """Ids of the brokers."""
+        """Return the ids of the brokers: this one's."""
         return json_response([broker_id_of(self._broker)])
 
     async def leader(self, request: Request) -> Response:  # noqa: ARG002
-        """The broker that leads."""
+        """Return the leader broker: this one."""
         broker_id = broker_id_of(self._broker)
         return json_response({"serviceUrl": f"http://{broker_id}", "brokerId": broker_id})
 
     async def health(self, request: Request) -> Response:
-        """`ok` when the broker can store a key and read it back."""
+        """Return `ok` if the broker can store a key and read it back."""
         wanted = request.query.get("brokerId")
         if wanted is not None and wanted != broker_id_of(self._broker):
             raise HttpError(
@@ -93,14 +93,14 @@ class Brokers:
         return json_response(answer)
 
     async def check_backlog_quotas(self, request: Request) -> Response:  # noqa: ARG002
-        """Check all backlog quotas now rather than at the next interval."""
+        """Check all backlog quotas now, not only at the next interval."""
         for topic in list(self._broker.topics.topics.values()):
             if isinstance(topic, PersistentTopic):
                 await enforce_backlog_quota(topic)
         return NO_CONTENT
 
     async def not_yet(self, request: Request) -> Response:  # noqa: ARG002
-        """The dynamic configuration, which must not be taken for a cluster's name.
+        """Refuse a path of the dynamic configuration, which a route would take for a cluster.
 
         Raises:
             PathValueError: Always.
@@ -108,11 +108,11 @@ class Brokers:
         raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
-        """`ok` when topics can be served; while the broker starts there is nobody to answer.
+        """Return `ok` if topics can be served. The port accepts no connections before the start.
 
         Raises:
             HttpError: 503, with the reason: the metadata session is in doubt, or no ledger could be
-                created. The process lives all the same, and gets ready by itself.
+                created. The broker keeps running and trying, so a later request may succeed.
         """
         try:
             await self._broker.check_ready()
@@ -121,5 +121,5 @@ class Brokers:
         return text_response("ok")
 
     async def version(self, request: Request) -> Response:  # noqa: ARG002
-        """The version as raw text."""
+        """Return the version as raw text."""
         return text_response(VERSION)

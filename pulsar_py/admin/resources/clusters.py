@@ -1,4 +1,4 @@
-"""Clusters: names and addresses.
+"""REST resource of clusters: names and addresses.
 
 Source: ClustersBase in Pulsar's broker.
 """
@@ -54,7 +54,7 @@ _FALSE_UNLESS_SET: Final = (
 
 
 class Clusters:
-    """The clusters this one knows."""
+    """Operations on the clusters in the configuration store."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._clusters = broker.resources.clusters
@@ -71,18 +71,18 @@ class Clusters:
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002
-        """Names of all clusters but `global`; open to everybody."""
+        """Return the names of all clusters but `global`; needs no right."""
         return json_response(await self._clusters.list())
 
     async def data(self, request: Request) -> Response:
-        """One cluster's addresses."""
+        """Return one cluster's addresses."""
         found = await self._clusters.get(request.path["cluster"])
         if found is None:
             raise _not_found()
         return json_response({**dict.fromkeys(_FALSE_UNLESS_SET, False), **found.json})
 
     async def create(self, request: Request) -> Response:
-        """A new cluster."""
+        """Create a cluster."""
         name = request.path["cluster"]
         fields = read_object(request.json())
         if fields is None:
@@ -97,7 +97,7 @@ class Clusters:
         return EMPTY
 
     async def update(self, request: Request) -> Response:
-        """Other addresses for a cluster."""
+        """Change the addresses of a cluster."""
         fields = read_object(request.json())
         if fields is None:
             raise HttpError(HTTPStatus.BAD_REQUEST, "cluster data is required")
@@ -109,7 +109,7 @@ class Clusters:
         return EMPTY
 
     async def delete(self, request: Request) -> Response:
-        """Forget a cluster, whether or not tenants name it."""
+        """Delete a cluster's record, whether or not tenants name the cluster."""
         name = request.path["cluster"]
         if not await self._clusters.exists(name):
             raise _not_found()
@@ -117,7 +117,7 @@ class Clusters:
         return NO_CONTENT
 
     async def failure_domains(self, request: Request) -> Response:  # noqa: ARG002
-        """None: there is one broker."""
+        """Return no failure domains: there is one broker."""
         return json_response({})
 
 

@@ -1,4 +1,4 @@
-"""Topic lookup over HTTP, for clients whose service URL is `http://`.
+"""REST resource of topic lookups, for clients whose service URL is `http://`.
 
 Source: TopicLookup in Pulsar's broker.
 """
@@ -29,7 +29,7 @@ WHOLE_RANGE: Final = "0x00000000_0xffffffff"
 
 
 class Lookup:
-    """Topic lookup: the broker that serves a topic."""
+    """Finds the broker and the bundle of a topic."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -42,7 +42,7 @@ class Lookup:
         )
 
     async def topic(self, request: Request) -> Response:
-        """Addresses of the owner; 307 to it where that is another broker."""
+        """Return the owner's addresses; answer 307 if another broker has to be asked."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         await self._check_partition(name)
@@ -69,7 +69,7 @@ class Lookup:
         )
 
     async def _check_partition(self, name: TopicName) -> None:
-        """A topic that is missing is fine, it may be created; a missing partition is not."""
+        """Refuse a missing partition; any other missing topic may be created by its client."""
         if not name.is_partition:
             return
         partitions_count = await self._broker.topics.partitioned.count(name.base)
@@ -77,7 +77,7 @@ class Lookup:
             raise HttpError(HTTPStatus.NOT_FOUND, f"Topic not found {name}")
 
     async def bundle(self, request: Request) -> Response:
-        """The topic's bundle, as text."""
+        """Return the topic's bundle as text."""
         name = topic_of(request)
         if not await self._broker.resources.namespaces.exists(name.namespace_name):
             return text_response(WHOLE_RANGE)

@@ -1,7 +1,6 @@
-"""The page for Prometheus, `/metrics`.
+"""REST resource of `/metrics`, the page for Prometheus.
 
-It has the figures that are known without an exporter, so that probes which only want a 200 are
-served.
+It has a few figures of the ledger store and of cursors, and satisfies probes that want a 200.
 
 Source: PrometheusMetricsServlet in Pulsar's broker.
 """
@@ -28,7 +27,7 @@ STORAGE_METRICS = {
     "index_tables_count": ("pulsar_py_storage_index_tables", "gauge"),
     "is_taking_writes": ("pulsar_py_storage_writable", "gauge"),
 }
-"""The embedded ledger store's own figures: name there, exported name and type."""
+"""The embedded ledger store's own figures, by their names there: exported name and type."""
 
 BOOKKEEPER_METRICS = {
     "pinned_bytes": ("pulsar_py_bookkeeper_pinned_bytes", "gauge"),
@@ -86,11 +85,11 @@ CURSOR_METRICS = {
     "ranges_over_limit_count": "pulsar_py_cursor_ranges_over_limit",
     "ranges_not_persisted_count": "pulsar_py_cursor_ranges_not_persisted",
 }
-"""Gauges of durable cursors, a line for each that is not 0: attribute there, exported name.
+"""Gauges of durable cursors, by attribute of the cursor: exported name. A 0 is left out.
 
-Over the limit: `managedLedgerMaxUnackedRangesToPersist` and its like warn and drop nothing. Not
-persisted: what neither a cursor ledger nor the metadata store took at the last write; it comes
-again after a crash.
+Over the limit: acknowledgements beyond `managedLedgerMaxUnackedRangesToPersist` and similar
+settings; they are stored all the same. Not persisted: acknowledgements that neither a cursor ledger
+nor the metadata store had room for at the last write; after a crash their messages come again.
 """
 
 SUBSCRIPTIONS_A_UNIT = 10
@@ -104,7 +103,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """`/metrics`, with and without a slash at the end."""
+    """Serves `/metrics`, with and without a slash at the end."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -114,7 +113,7 @@ class Metrics:
         return (Route("GET", "/metrics", self.page, OPEN, produces="text/plain"),)
 
     async def page(self, request: Request) -> Response:  # noqa: ARG002
-        """The text."""
+        """Return the metrics in the text format of Prometheus."""
         cluster = self._broker.config.clusterName
         turns = Turns()
         topics = list(self._broker.topics.topics.values())

@@ -185,20 +185,20 @@ class NamespacePolicyResource:
         return remove
 
     async def auto_update_schema(self, request: Request) -> Response:
-        """Whether producers may register new schemas; the broker's default where not set."""
+        """Return whether producers may register new schemas; by default the broker's setting."""
         value = (await self._policies(request)).is_schema_auto_update_allowed
         default = self._broker.config.isAllowAutoUpdateSchemaEnabled
         return json_response(default if value is None else value)
 
     async def set_auto_update_schema(self, request: Request) -> Response:
-        """Allow or forbid it."""
+        """Set whether producers may register new schemas."""
         await self._store(
             request, NamespacePolicies.is_schema_auto_update_allowed, values.boolean(request)
         )
         return NO_CONTENT
 
     async def backlog_quotas(self, request: Request) -> Response:
-        """All quotas by type."""
+        """Return all quotas by type."""
         return json_response((await self._policies(request)).json.get(_QUOTAS.json_name) or {})
 
     async def set_backlog_quota(self, request: Request) -> Response:
@@ -225,7 +225,7 @@ class NamespacePolicyResource:
         await self._store(request, _QUOTAS, quotas)
 
     async def replication(self, request: Request) -> Response:
-        """The clusters a namespace is replicated to."""
+        """Return the clusters to which a namespace is replicated."""
         return json_response(list((await self._policies(request)).replication_clusters or ()))
 
     async def _policies(self, request: Request) -> NamespacePolicies:

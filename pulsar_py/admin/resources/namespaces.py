@@ -1,4 +1,4 @@
-"""Namespaces: list, create, delete, bundles, topics, unload.
+"""REST resource of namespaces: list, create, delete, bundles, topics, unload.
 
 Source: NamespacesBase in Pulsar's broker.
 """
@@ -74,7 +74,7 @@ _DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
 
 
 class Namespaces:
-    """Namespaces as a whole; their policies are in `namespace_policies`."""
+    """Operations on whole namespaces; `namespace_policies` has those on single policies."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -100,14 +100,14 @@ class Namespaces:
         )
 
     async def names(self, request: Request) -> Response:
-        """`tenant/namespace` of all namespaces of a tenant."""
+        """Return all namespaces of a tenant as `tenant/namespace`."""
         tenant = tenant_of(request)
         if await self._broker.resources.tenants.get(tenant) is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "Tenant not found")
         return json_response([str(name) for name in await self._namespaces.list(tenant)])
 
     async def policies(self, request: Request) -> Response:
-        """All policies."""
+        """Return all policies of a namespace."""
         namespace = namespace_of(request)
         policies = await self._namespaces.get(namespace)
         if policies is None:
@@ -126,7 +126,7 @@ class Namespaces:
         return {"boundaries": boundaries, "numBundles": len(boundaries) - 1}
 
     async def create(self, request: Request) -> Response:
-        """A new namespace, with the policies of the body."""
+        """Create a namespace with the policies in the body."""
         namespace = namespace_of(request)
         fields = read_object(request.json()) or {}
         tenant = await self._broker.resources.tenants.get(namespace.tenant)
@@ -183,7 +183,7 @@ class Namespaces:
         return equal_boundaries(count)
 
     async def delete(self, request: Request) -> Response:
-        """Delete a namespace; with `force` its topics, too, where that is allowed."""
+        """Delete a namespace; with `force` its topics, too, if that is allowed."""
         namespace = namespace_of(request)
         is_forced = request.flag("force")
         if is_forced and not self._broker.config.forceDeleteNamespaceAllowed:
@@ -200,7 +200,7 @@ class Namespaces:
         return NO_CONTENT
 
     async def topics(self, request: Request) -> Response:
-        """Full names of topics, partitions one by one."""
+        """Return the full names of topics; partitions are listed one by one."""
         namespace = namespace_of(request)
         mode = _MODES.get(request.query.get("mode", "PERSISTENT"))
         if mode is None:
@@ -213,13 +213,13 @@ class Namespaces:
         )
 
     async def bundles(self, request: Request) -> Response:
-        """The bundles of the namespace."""
+        """Return the bundles of the namespace."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         return json_response(await self._bundles_json(namespace))
 
     async def unload(self, request: Request) -> Response:
-        """Close all topics; clients come back by themselves."""
+        """Close all topics; clients reconnect by themselves."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace)
         await self._broker.namespaces.unload_namespace(namespace)
@@ -232,7 +232,7 @@ class Namespaces:
         return NO_CONTENT
 
     async def delete_bundle(self, request: Request) -> Response:
-        """Give up an empty bundle; a policy that can't be deleted is taken for one, too."""
+        """Give up an empty bundle; DELETE of a policy that can't be deleted ends here, too."""
         namespace, bundle = await self._bundle(request)
         bundles = await self._broker.namespaces.bundles_of(namespace)
         topics = await self._broker.topics.list_topics(namespace)
@@ -261,7 +261,7 @@ async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> N
 
 
 def _completed(policies: NamespacePolicies) -> NamespacePolicies:
-    """Each policy in the form that its setter stores; one that says nothing we know is dropped."""
+    """The policies in the form that setters store; values that can't be read are dropped."""
     for name in policies.names():
         try:
             policies = policies.replace(**{name: getattr(policies, name)})

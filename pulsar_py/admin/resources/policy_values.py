@@ -31,15 +31,15 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 def boolean(request: Request) -> bool:
-    """`true` or `false`."""
+    """The body as `true` or `false`."""
     return required_bool(request)
 
 
 def not_negative(request: Request) -> int:
-    """A whole number from 0.
+    """The body as a whole number from 0.
 
     Raises:
-        HttpError: 412, it is negative.
+        HttpError: 412 for a negative number.
     """
     value = required_int(request)
     if value < 0:
@@ -48,10 +48,10 @@ def not_negative(request: Request) -> int:
 
 
 def auto_topic_creation(request: Request) -> Any:  # Any: JSON
-    """AutoTopicCreationOverride; how many partitions there may be is for who stores it.
+    """The body as AutoTopicCreationOverride; the caller checks the limit of partitions.
 
     Raises:
-        HttpError: 412, type and number of partitions don't fit.
+        HttpError: 412 if the type is unknown, or does not go with the number of partitions.
     """
     fields = read_object(request.json())
     if fields is None:
@@ -86,7 +86,7 @@ def _check_auto_topic_creation(kind: str | None, partitions_count: int | None) -
 
 
 def auto_subscription_creation(request: Request) -> Any:  # Any: JSON
-    """AutoSubscriptionCreationOverride."""
+    """The body as AutoSubscriptionCreationOverride."""
     fields = read_object(request.json())
     if fields is None:
         return None
@@ -95,10 +95,10 @@ def auto_subscription_creation(request: Request) -> Any:  # Any: JSON
 
 
 def backlog_quota(request: Request) -> Any:  # Any: JSON
-    """BacklogQuota; None for a body of `null`.
+    """The body as BacklogQuota; None for `null`.
 
     Raises:
-        HttpError: 400, no policy.
+        HttpError: 400 if the policy is missing or unknown.
     """
     fields = read_object(request.json())
     if fields is None:
@@ -118,7 +118,7 @@ def backlog_quota(request: Request) -> Any:  # Any: JSON
 
 
 def delayed_delivery(request: Request) -> Any:  # Any: JSON
-    """DelayedDeliveryPolicies."""
+    """The body as DelayedDeliveryPolicies."""
     fields = read_object(request.json())
     if fields is None:
         return None
@@ -132,7 +132,7 @@ def delayed_delivery(request: Request) -> Any:  # Any: JSON
 
 
 def subscription_types(request: Request) -> list[str]:
-    """Names of subscription types, each once.
+    """The body as names of subscription types, each once.
 
     Raises:
         UnreadableBodyError: The body is not a list, or a name is unknown.
@@ -142,11 +142,13 @@ def subscription_types(request: Request) -> list[str]:
         raise UnreadableBodyError("a list of subscription types is required")
     for name in names:
         if name not in SUBSCRIPTION_TYPES:
-            raise UnreadableBodyError(f"{name} is none of {', '.join(SUBSCRIPTION_TYPES)}")
+            raise UnreadableBodyError(
+                f"{name} is not a subscription type, expected {', '.join(SUBSCRIPTION_TYPES)}"
+            )
     return sorted(set(names))
 
 
 def schema_compatibility(request: Request) -> str | None:
-    """A strategy's name; an unknown one unsets the policy."""
+    """The body as a strategy's name; an unknown one unsets the policy."""
     name = read_text(request.json())
     return name if name in SchemaCompatibilityStrategy.__members__ else None

@@ -1,7 +1,7 @@
 """Reads names, numbers and bodies out of requests; wrong ones raise `HttpError` (pure).
 
-Bodies are read the way Pulsar's JSON library does: a numeric text is a number, a number that should
-be a text is one, a missing field is None, an unknown field is ignored.
+Bodies are read as Pulsar's JSON library does: a text with a number counts as a number, a number
+counts as a text if that is required, a missing field is None, an unknown field is ignored.
 
 Source: ObjectMapperFactory in Pulsar; Jackson's coercion of scalars.
 """
@@ -23,9 +23,9 @@ from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.names import NamespaceName, TopicName, is_valid_entity
 
 INT_BITS: Final = 32
-"""Java's int: counts, and times in seconds."""
+"""The size of Java's int, for counts and times in seconds."""
 LONG_BITS: Final = 64
-"""Java's long: sizes, ids, and times in milliseconds."""
+"""The size of Java's long, for sizes, ids and times in milliseconds."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
 
@@ -34,7 +34,7 @@ def tenant_of(request: Request) -> str:
     """The tenant in the path.
 
     Raises:
-        HttpError: 412, it is not a valid name.
+        HttpError: 412 if it is not a valid name.
     """
     tenant = request.path["tenant"]
     if not is_valid_entity(tenant):
@@ -46,7 +46,7 @@ def namespace_of(request: Request) -> NamespaceName:
     """The namespace in the path.
 
     Raises:
-        HttpError: 412, a part of it is not a valid name.
+        HttpError: 412 if a part of it is not a valid name.
     """
     tenant = tenant_of(request)
     try:
@@ -59,7 +59,7 @@ def topic_of(request: Request) -> TopicName:
     """The topic in the path.
 
     Raises:
-        HttpError: 412, it is not a valid name.
+        HttpError: 412 if it is not a valid name.
     """
     namespace = namespace_of(request)
     try:
@@ -69,10 +69,10 @@ def topic_of(request: Request) -> TopicName:
 
 
 def whole_number_in_path(request: Request, name: str, *, bits: int = INT_BITS) -> int:
-    """A path parameter that has to be a whole number of so many bits.
+    """A path parameter that has to be a signed whole number of at most `bits` bits.
 
     Raises:
-        PathValueError: It is not one.
+        PathValueError: It is not such a number.
     """
     number = _whole_number(request.path[name])
     if number is None or not _fits(number, bits):
@@ -86,7 +86,7 @@ def read_int(
     *,
     bits: int = INT_BITS,
 ) -> int | None:
-    """A whole number of so many bits, or a text of one; a fraction is cut off.
+    """A signed whole number of at most `bits` bits, or a text with one; a fraction is cut off.
 
     Raises:
         UnreadableBodyError: It is neither.
@@ -97,7 +97,7 @@ def read_int(
     if number is None:
         raise UnreadableBodyError(f"{what}: {value!r:.100} is not a whole number")
     if not _fits(number, bits):
-        raise UnreadableBodyError(f"{what}: {value!r:.100} is beyond {bits} bits")
+        raise UnreadableBodyError(f"{what}: {value!r:.100} has more than {bits} bits")
     return number
 
 
@@ -111,12 +111,12 @@ def _whole_number(value: Any) -> int | None:  # Any: parsed JSON
 
 
 def _fits(number: int, bits: int) -> bool:
-    """Whether a signed number of so many bits can have that value."""
+    """Whether a signed number of `bits` bits can have that value."""
     return -(1 << bits - 1) <= number < 1 << bits - 1
 
 
 def read_bool(value: Any, what: str = "value") -> bool | None:  # Any: parsed JSON
-    """A boolean, or the text of one.
+    """A boolean, or a text with one.
 
     Raises:
         UnreadableBodyError: It is neither.
@@ -129,7 +129,7 @@ def read_bool(value: Any, what: str = "value") -> bool | None:  # Any: parsed JS
 
 
 def read_text(value: Any, what: str = "value") -> str | None:  # Any: parsed JSON
-    """A text; numbers and booleans count as theirs.
+    """A text; a number or boolean is converted to one.
 
     Raises:
         UnreadableBodyError: It is a list or an object.
@@ -140,7 +140,7 @@ def read_text(value: Any, what: str = "value") -> str | None:  # Any: parsed JSO
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    raise UnreadableBodyError(f"{what}: expected a text")
+    raise UnreadableBodyError(f"{what}: expected a text, got a list or an object")
 
 
 def read_texts(value: Any, what: str = "value") -> list[str] | None:  # Any: parsed JSON

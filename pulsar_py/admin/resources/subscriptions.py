@@ -1,4 +1,4 @@
-"""Subscriptions of topics: list, create, delete, skip, expire, reset.
+"""REST resource of topics' subscriptions: list, create, delete, skip, expire, reset.
 
 For a partitioned topic an operation applies to all partitions, unless the request names a position.
 
@@ -55,7 +55,7 @@ SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
 @dataclass(frozen=True, slots=True)
 class ResetCursorData:
-    """The target of a cursor: a position, or behind one."""
+    """The target of a cursor: the entry at a position, or the one after it (`is_excluded`)."""
 
     position: Position
     is_excluded: bool
@@ -63,7 +63,7 @@ class ResetCursorData:
 
 
 def read_reset_cursor(request: Request) -> ResetCursorData | None:
-    """The body as `"latest"`, `"earliest"` or ResetCursorData; None when there is none.
+    """The body as `"latest"`, `"earliest"` or ResetCursorData; None for an empty body.
 
     Raises:
         UnreadableBodyError: It is something else.
@@ -125,7 +125,7 @@ class Subscriptions:
         )
 
     async def names(self, request: Request) -> Response:
-        """Names of all durable and connected subscriptions, over all partitions."""
+        """Return the names of all durable or connected subscriptions of all partitions."""
         name = topic_of(request)
         found: set[str] = set()
 
@@ -137,7 +137,7 @@ class Subscriptions:
         return json_response(sorted(found))
 
     async def create(self, request: Request) -> Response:
-        """A durable subscription at a position, by default at the end; creates the topic, too."""
+        """Create a durable subscription at a position, by default the end; and the topic, too."""
         name = topic_of(request)
         start = read_reset_cursor(request)
         subscription = request.path["subscription"]
@@ -180,7 +180,7 @@ class Subscriptions:
             await subscription.reset_to_position(start.position, None)
 
     async def delete(self, request: Request) -> Response:
-        """Delete a subscription; connected consumers prevent it unless forced."""
+        """Delete a subscription; connected consumers prevent it unless `force` is set."""
         name = topic_of(request)
         subscription = request.path["subscription"]
         is_forced = request.flag("force")
@@ -200,10 +200,10 @@ class Subscriptions:
             raise _subscription_not_found(name, subscription, is_partitioned=is_partitioned)
         return NO_CONTENT
 
-    # --- moving --------------------------------------------------------------------------------
+    # --- moving cursors ------------------------------------------------------------------------
 
     async def skip_all(self, request: Request) -> Response:
-        """Acknowledge everything."""
+        """Acknowledge the whole backlog of a subscription."""
 
         async def act(subscription: PersistentSubscription) -> None:
             await subscription.clear_backlog()
@@ -212,7 +212,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def skip(self, request: Request) -> Response:
-        """Acknowledge that many entries."""
+        """Acknowledge a number of entries of a subscription's backlog."""
         name = topic_of(request)
         count = whole_number_in_path(request, "count")
         await refuse_partitioned(self._broker, name, "Skip messages on")
@@ -222,7 +222,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def expire(self, request: Request) -> Response:
-        """Acknowledge what was published longer ago than that many seconds."""
+        """Acknowledge messages that were published longer ago than a number of seconds."""
         seconds = whole_number_in_path(request, "seconds")
         name = topic_of(request)
 
@@ -235,7 +235,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def expire_to_position(self, request: Request) -> Response:
-        """Acknowledge everything up to and with a position."""
+        """Acknowledge all entries up to a position, included."""
         name = topic_of(request)
         target = read_reset_cursor(request)
         if await self._topics.partitioned.count(name):
@@ -253,7 +253,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def expire_all(self, request: Request) -> Response:
-        """The same for every subscription of the topic."""
+        """Acknowledge messages older than a number of seconds on every subscription."""
         seconds = whole_number_in_path(request, "seconds")
         name = topic_of(request)
 
@@ -267,7 +267,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def reset_to_time(self, request: Request) -> Response:
-        """Go to the first entry published at that time or later; consumers reconnect."""
+        """Move to the first entry published at a time or later; consumers reconnect."""
         timestamp = whole_number_in_path(request, "timestamp", bits=LONG_BITS)
         name = topic_of(request)
 
@@ -280,7 +280,7 @@ class Subscriptions:
         return NO_CONTENT
 
     async def reset_to_position(self, request: Request) -> Response:
-        """Go to a position; consumers reconnect."""
+        """Move to a position; consumers reconnect."""
         name = topic_of(request)
         target = read_reset_cursor(request)
         if await self._topics.partitioned.count(name):
@@ -295,7 +295,7 @@ class Subscriptions:
         await subscription.reset_to_position(_after_if_excluded(topic, target), None)
         return NO_CONTENT
 
-    # --- finding -------------------------------------------------------------------------------
+    # --- finding subscriptions -----------------------------------------------------------------
 
     async def _for_each(
         self,
@@ -303,7 +303,7 @@ class Subscriptions:
         what: str,
         act: Callable[[PersistentSubscription], Awaitable[None]],
     ) -> None:
-        """Act on the subscription of the path, on each partition."""
+        """Call `act` for the path's subscription, for a partitioned topic on each partition."""
         name = topic_of(request)
 
         async def act_on(part: TopicName) -> None:

@@ -1,4 +1,4 @@
-"""Tenants: roles and clusters.
+"""REST resource of tenants: roles and clusters.
 
 Source: TenantsBase in Pulsar's broker.
 """
@@ -29,7 +29,7 @@ TENANT: Final = TENANTS + "/{tenant}"
 
 
 class Tenants:
-    """The tenants of all clusters."""
+    """Operations on the tenants, which all clusters share."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -46,18 +46,18 @@ class Tenants:
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002
-        """Sorted names."""
+        """Return the sorted names of all tenants."""
         return json_response(await self._tenants.list())
 
     async def info(self, request: Request) -> Response:
-        """Roles and clusters of one tenant."""
+        """Return the roles and clusters of one tenant."""
         found = await self._tenants.get(request.path["tenant"])
         if found is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "Tenant does not exist")
         return json_response(found.json)
 
     async def create(self, request: Request) -> Response:
-        """A new tenant."""
+        """Create a tenant."""
         info = await self._read_info(request)
         limit = self._broker.config.maxTenants
         if 0 < limit <= len(await self._tenants.list()):
@@ -69,7 +69,7 @@ class Tenants:
         return NO_CONTENT
 
     async def update(self, request: Request) -> Response:
-        """Other roles and clusters; a cluster that a namespace replicates to has to stay."""
+        """Change roles and clusters; a cluster to which a namespace replicates has to stay."""
         info = await self._read_info(request)
         tenant = tenant_of(request)
         if await self._tenants.get(tenant) is None:
@@ -91,10 +91,10 @@ class Tenants:
                 )
 
     async def _read_info(self, request: Request) -> TenantInfo:
-        """The body, checked.
+        """The checked body.
 
         Raises:
-            HttpError: 412.
+            HttpError: 412 if there is none, or a role or cluster in it is not allowed.
         """
         tenant_of(request)
         fields = read_object(request.json())
@@ -116,7 +116,7 @@ class Tenants:
         return TenantInfo(document)
 
     async def delete(self, request: Request) -> Response:
-        """Delete a tenant; with `force` its namespaces and topics, too, where that is allowed."""
+        """Delete a tenant; with `force` its namespaces and topics, too, if that is allowed."""
         tenant = tenant_of(request)
         is_forced = request.flag("force")
         if is_forced and not self._broker.config.forceDeleteTenantAllowed:
@@ -136,7 +136,7 @@ class Tenants:
             await delete_namespace(self._broker, namespace)
         try:
             await self._tenants.delete(tenant)
-        except MetadataNotEmptyError:  # one was created meanwhile
+        except MetadataNotEmptyError:  # a namespace was created meanwhile
             raise HttpError(HTTPStatus.CONFLICT, "The tenant still has active namespaces") from None
         return NO_CONTENT
 

@@ -1,4 +1,4 @@
-"""Finds topics for resources; a missing topic becomes the 404 that clients expect."""
+"""Finds topics for resources; raises Pulsar's 404 for a missing topic."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def broker_id_of(broker: BrokerService) -> str:
 async def require_namespace(
     broker: BrokerService, namespace: NamespaceName, reason: str = "Namespace not found"
 ) -> None:
-    """Make sure that a namespace exists.
+    """Check that a namespace exists.
 
     Raises:
-        HttpError: 404 with `reason`.
+        HttpError: 404 with `reason` if it does not.
     """
     if await broker.resources.namespaces.get(namespace) is None:
         raise HttpError(HTTPStatus.NOT_FOUND, reason)
 
 
 def topic_not_found(name: TopicName) -> HttpError:
-    """404 with the words that clients know."""
+    """The 404 with the text that clients look for."""
     return HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} not found")
 
 
@@ -43,7 +43,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 
     Raises:
         RedirectError: Another broker serves it.
-        HttpError: 404, there is no such namespace, topic or partition; also for the name of a
+        HttpError: 404 if there is no such namespace, topic or partition; also for the name of a
             partitioned topic, which is not a topic by itself.
     """
     await require_namespace(broker, name.namespace_name)
@@ -87,10 +87,10 @@ def as_partition(name: TopicName) -> Iterator[None]:
 
 
 async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) -> None:
-    """Make sure that a name is not that of a partitioned topic.
+    """Check that a name is not that of a partitioned topic.
 
     Raises:
-        HttpError: 405, it is.
+        HttpError: 405 if it is.
     """
     if await broker.topics.partitioned.count(name):
         raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed")
@@ -99,7 +99,7 @@ async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) 
 async def for_each_partition(
     broker: BrokerService, name: TopicName, act: Callable[[TopicName], Awaitable[object]]
 ) -> None:
-    """Do something to a topic, or to each partition of a partitioned one, in order."""
+    """Call `act` for a topic, or for each partition of a partitioned one, in order."""
     partitions_count = await broker.topics.partitioned.count(name)
     if not partitions_count:
         await act(name)

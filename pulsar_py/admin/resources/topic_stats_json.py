@@ -34,7 +34,7 @@ _NO_LEDGER: Final[Json] = {
 
 
 def iso_time(millis: int) -> str:
-    """`2026-01-31T10:15:30.123Z`."""
+    """Milliseconds since 1970 in the form `2026-01-31T10:15:30.123Z`."""
     text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
@@ -57,7 +57,7 @@ async def topic_stats_json(
     with_consumers: bool = True,
     with_backlog_size: bool = True,
 ) -> Json:
-    """GET `T/stats`."""
+    """The answer to GET `{topic}/stats`."""
     subscriptions: dict[str, Json] = {}
     for name, each in stats.subscriptions.items():
         consumers: list[Json] = []
@@ -120,7 +120,7 @@ async def topic_stats_json(
 
 
 def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
-    """One of `publishers`."""
+    """One item of `publishers`."""
     return {
         "accessMode": ProducerAccessMode.Name(stats.access_mode),
         "msgRateIn": float(stats.message_in_rate),
@@ -145,7 +145,7 @@ def subscription_json(
     is_persistent: bool,
     with_backlog_size: bool = True,
 ) -> Json:
-    """One of `subscriptions`, with what is shown of its consumers."""
+    """One value of `subscriptions`; `consumers` are the answer's objects of its consumers."""
     is_durable = is_persistent and stats.is_durable
     return {
         "msgRateOut": float(stats.message_out_rate),
@@ -207,7 +207,7 @@ def subscription_json(
 
 
 def consumer_json(stats: ConsumerStats) -> Json:
-    """One of `consumers`."""
+    """One item of `consumers`."""
     ranges = stats.key_hash_ranges
     return {
         "msgRateOut": float(stats.message_out_rate),
@@ -245,7 +245,10 @@ async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
     turns: Turns,
 ) -> Json:
-    """GET `T/internalStats` of a persistent topic; the open ledger shows no entries and no size."""
+    """The answer to GET `{topic}/internalStats` of a persistent topic.
+
+    The open ledger has no entries and no size in it, as in Pulsar.
+    """
     stats = await ledger.internal_stats_in_turns(turns)
     failure = stats.last_ledger_creation_failure_millis
     ledgers: list[Json] = []
@@ -288,7 +291,7 @@ def _ledger_json(stats: LedgerStats) -> Json:
 
 def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> Json:
     ranges = stats.individually_deleted_messages
-    # Pulsar counts up to and with the read position, whether or not there is an entry yet.
+    # Pulsar includes the read position in the count, whether or not it has an entry yet.
     since_first_not_acked = ledger.count_entries_between(
         stats.mark_delete_position, stats.read_position
     ) + (stats.read_position > ledger.last_confirmed_entry)
@@ -314,7 +317,7 @@ def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> J
 
 
 def non_persistent_internal_stats_json(entries_added: int, names: list[str]) -> Json:
-    """GET `T/internalStats` of a topic that stores nothing."""
+    """The answer to GET `{topic}/internalStats` of a non-persistent topic."""
     cursor = {
         "waitingReadOp": False,
         "pendingReadOps": 0,

@@ -1,4 +1,4 @@
-"""Topics: create, list, partitions, delete, unload, terminate, statistics.
+"""REST resource of topics: create, list, partitions, delete, unload, terminate, statistics.
 
 Source: PersistentTopicsBase in Pulsar's broker.
 """
@@ -65,7 +65,7 @@ EXISTS: Final = "This topic already exists"
 
 
 def message_id_json(position: Position, partition_index: int) -> Json:
-    """A MessageId of an entry."""
+    """The MessageId of an entry as JSON."""
     return {
         "ledgerId": position.ledger_id,
         "entryId": position.entry_id,
@@ -129,7 +129,7 @@ class Topics:
     # --- lists ---------------------------------------------------------------------------------
 
     async def list_topics(self, request: Request) -> Response:
-        """Full names; partitions one by one, non-persistent topics only while they are loaded."""
+        """Return full names; partitions one by one, non-persistent topics only while loaded."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, "Namespace does not exist")
         names = await self._topics.list_topics(
@@ -140,7 +140,7 @@ class Topics:
         return json_response(names)
 
     async def list_partitioned(self, request: Request) -> Response:
-        """Full names of partitioned topics, without suffix."""
+        """Return the full names of partitioned topics, without `-partition-N`."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, "Namespace does not exist")
         prefix = request.path["domain"] + "://"
@@ -150,7 +150,7 @@ class Topics:
     # --- create and delete ---------------------------------------------------------------------
 
     async def create(self, request: Request) -> Response:
-        """A topic without partitions; the body may hold its properties."""
+        """Create a topic without partitions; the body may have its properties."""
         name = topic_of(request)
         properties = read_properties(request.json())
         await require_namespace(self._broker, name.namespace_name)
@@ -168,7 +168,7 @@ class Topics:
         return NO_CONTENT
 
     async def _check_partition_name(self, name: TopicName) -> None:
-        """A name that ends like a partition's has to be one."""
+        """Refuse a name that ends like a partition's and is not one."""
         base = name.base
         partitions_count = await self._topics.partitioned.count(base)
         if not partitions_count:
@@ -205,7 +205,7 @@ class Topics:
     # --- partitions ----------------------------------------------------------------------------
 
     async def partitions(self, request: Request) -> Response:
-        """The number of partitions; 0 for a topic without."""
+        """Return the number of partitions; 0 for a topic without."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         metadata = await self._broker.resources.partitioned_topics.get(name)
@@ -230,7 +230,7 @@ class Topics:
         return json_response({"partitions": partitions_count, "deleted": False})
 
     async def create_partitioned(self, request: Request) -> Response:
-        """A partitioned topic with all its partitions."""
+        """Create a partitioned topic with all its partitions."""
         name = topic_of(request)
         partitions_count, properties = _partitions_body(request)
         await require_namespace(self._broker, name.namespace_name)
@@ -259,7 +259,7 @@ class Topics:
             raise HttpError(status, f"Number of partitions should be less than or equal to {limit}")
 
     async def update_partitions(self, request: Request) -> Response:
-        """More partitions."""
+        """Add partitions to a partitioned topic."""
         name = topic_of(request)
         wanted = read_int(request.json(), "partitions")
         if wanted is None:
@@ -289,7 +289,7 @@ class Topics:
         return NO_CONTENT
 
     async def delete_partitioned(self, request: Request) -> Response:
-        """All partitions, then the partitioned topic itself."""
+        """Delete all partitions, then the partitioned topic itself."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         if not await self._topics.partitioned.count(name):
@@ -306,7 +306,7 @@ class Topics:
     # --- life ----------------------------------------------------------------------------------
 
     async def unload(self, request: Request) -> Response:
-        """Close the topic; clients come back by themselves."""
+        """Close the topic; clients reconnect by themselves."""
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         partitions_count = await self._topics.partitioned.count(name)
@@ -320,7 +320,7 @@ class Topics:
         return NO_CONTENT
 
     async def properties(self, request: Request) -> Response:
-        """The topic's properties; an empty body for a partitioned topic without any."""
+        """Return the topic's properties; an empty body for a partitioned topic without any."""
         name = topic_of(request)
         metadata = await self._broker.resources.partitioned_topics.get(name)
         if metadata is not None:
@@ -330,10 +330,10 @@ class Topics:
         return json_response(dict(stored))
 
     async def compact(self, request: Request) -> Response:
-        """Ask for compaction, which is not there yet.
+        """Refuse to compact, which this version can't.
 
         Raises:
-            HttpError: 404, there is no such topic; else 501.
+            HttpError: 404 if there is no such topic, else 501.
         """
         name = topic_of(request)
         if not await self._topics.partitioned.count(name):
@@ -341,12 +341,12 @@ class Topics:
         raise not_implemented(f"PUT {COMPACTION}")
 
     async def compaction_status(self, request: Request) -> Response:
-        """The status of the last compaction."""
+        """Return the status of the last compaction: it was never run."""
         await require_topic(self._broker, topic_of(request))
         return json_response({"status": "NOT_RUN", "lastError": ""})
 
     async def terminate(self, request: Request) -> Response:
-        """Let nothing be published any more; answers with the last message's id."""
+        """Terminate the topic; returns the id of its last message."""
         name = topic_of(request)
         if not name.is_persistent:
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
@@ -373,7 +373,7 @@ class Topics:
         return json_response(answer)
 
     async def last_message_id(self, request: Request) -> Response:
-        """Id of the last message that may be dispatched."""
+        """Return the id of the last message that may be dispatched."""
         name = topic_of(request)
         topic = await require_topic(self._broker, name)
         if not isinstance(topic, PersistentTopic):
@@ -387,7 +387,7 @@ class Topics:
     # --- statistics ----------------------------------------------------------------------------
 
     async def stats(self, request: Request) -> Response:
-        """Statistics of one topic or partition."""
+        """Return the statistics of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
         return json_response(await self._stats_json(topic, Turns(), request))
 
@@ -403,7 +403,7 @@ class Topics:
         )
 
     async def partitioned_stats(self, request: Request) -> Response:
-        """The sum over all partitions, and each of them."""
+        """Return the sum of all partitions' statistics, and each of them if wanted."""
         name = topic_of(request)
         partitions_count = await self._require_partitions(name)
         turns = Turns()
@@ -419,12 +419,12 @@ class Topics:
         return json_response(await total.json())
 
     async def internal_stats(self, request: Request) -> Response:
-        """Ledgers and cursors of one topic or partition."""
+        """Return the ledgers and cursors of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
         return json_response(await _internal_stats_json(topic, Turns()))
 
     async def partitioned_internal_stats(self, request: Request) -> Response:
-        """Ledgers and cursors of each partition."""
+        """Return the ledgers and cursors of each partition."""
         name = topic_of(request)
         partitions_count = await self._require_partitions(name)
         turns = Turns()
@@ -446,7 +446,7 @@ class Topics:
         return partitions_count
 
     async def _partition(self, name: TopicName) -> Topic | None:
-        """A partition, None where it was deleted by itself."""
+        """A partition; None if it was deleted alone."""
         with as_partition(name):
             await require_owned(self._broker, name)
         try:
@@ -456,7 +456,7 @@ class Topics:
 
 
 def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
-    """Number of partitions and properties, from either form of the body."""
+    """Number of partitions and properties: the body is a number, or an object with both."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     value = request.json()
     properties: dict[str, str] = {}

@@ -107,7 +107,7 @@ class ManagedCursor:
     def __repr__(self) -> str:
         return f"ManagedCursor({self.name}, mark-delete {self.mark_delete_position})"
 
-    # What it is
+    # Its state
 
     @property
     def state(self) -> CursorState:

@@ -75,7 +75,7 @@ class _Outcome(Enum):
 
 
 class CursorState:
-    """One cursor's place in its managed ledger. Owned by a ManagedCursor, lives as long."""
+    """One cursor's place in its managed ledger: a part of its ManagedCursor."""
 
     __slots__ = (
         "_resets_count",

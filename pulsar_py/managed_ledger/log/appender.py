@@ -216,7 +216,7 @@ class Appender(Generic[C]):
         assert self._refusal is not None, "set with the first refused one"
         self._owner.on_failed_group(refused, self._refusal)
 
-    # News of the ledger
+    # Called when the open ledger confirms entries or fails
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
         """Report the entries up to this one as durable. Hot path: publish, once a group."""

@@ -39,7 +39,7 @@ class LedgerListStore:
         on_lost: Callable[[Exception], None],
         check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+        """`version` is that of the stored value; MUST_NOT_EXIST if there is none.
 
         `owner_mark` is written with each list, and no other owner has the same: otherwise a new
         owner that writes an unchanged list could be mistaken for the former one, whose own write of

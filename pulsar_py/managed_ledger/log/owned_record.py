@@ -52,7 +52,7 @@ class OwnedRecord:
         version: int = MUST_NOT_EXIST,
         check_owner: Callable[[], None] | None = None,
     ) -> None:
-        """`version` is what is stored now; MUST_NOT_EXIST if nothing is.
+        """`version` is that of the stored value; MUST_NOT_EXIST if there is none.
 
         `check_owner` raises MetadataUnavailableError while another broker may be the owner, and
         ManagedLedgerFencedError if another one is.

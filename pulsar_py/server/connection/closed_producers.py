@@ -1,8 +1,8 @@
-"""ClosedProducers: ids of producers that the broker closed recently (pure).
+"""`ClosedProducers`: ids of producers that the broker closed recently (pure).
 
 A client may have SENDs under way when it gets CLOSE_PRODUCER: those are dropped, while a SEND to an
-id that never was breaks the protocol. An id is kept until the second keep-alive interval after
-ends.
+id that never existed breaks the protocol. An id is kept until the end of the keep-alive interval
+after the one in which the broker closed it.
 
 Source: recentlyClosedProducers of ServerCnx in Pulsar's broker.
 """
@@ -23,17 +23,17 @@ class ClosedProducers:
         return any(ids is not None and producer_id in ids for ids in (self._recent, self._before))
 
     def add(self, producer_id: int) -> None:
-        """The broker closed it now."""
+        """Add the id of a producer that the broker closes now."""
         if self._recent is None:
             self._recent = set()
         self._recent.add(producer_id)
 
     def discard(self, producer_id: int) -> None:
-        """The client uses the id for a new producer."""
+        """Remove an id that the client uses for a new producer."""
         for ids in (self._recent, self._before):
             if ids is not None:
                 ids.discard(producer_id)
 
     def on_interval(self) -> None:
-        """A keep-alive interval has passed: ids closed long ago are unknown again."""
+        """Note the end of a keep-alive interval; ids closed before it began are removed."""
         self._before, self._recent = self._recent, None

@@ -1,7 +1,7 @@
-"""CommandConnection: the members of a connection that command handlers use.
+"""`CommandConnection`: the members of a connection that command handlers use.
 
-`ServerCnx` implements it, and `Connections` the services behind it. Handlers know these protocols
-alone, so that each can be read, and tested, without the socket.
+`ServerCnx` implements it, and `Connections` the services that it gives. Handlers import only these
+protocols, so that each can be read and tested without the socket.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class CommandConnection(ClientConnection, Protocol):
         """Run the rest of a command as a task; the connection reads on meanwhile."""
 
     def send_error(self, request_id: int, error: BaseException) -> None:
-        """Answer a request with ERROR; what is not the client's or the world's doing is logged."""
+        """Answer a request with ERROR; an unexpected error is logged with its traceback."""
 
     def explain(self, error: BaseException) -> ServiceError:
-        """The error to answer with; writes one log line."""
+        """The error with a wire code to answer with; writes one log line."""
 
     def refuse(self, reason: str) -> None:
         """Close the connection because of what the client sent; writes one log line."""
 
     def forget_consumer(self, consumer_id: int) -> Consumer | None:
-        """Free the id; returns the consumer that had it."""
+        """Remove a consumer's id; returns the consumer that had it."""

@@ -1,11 +1,11 @@
 """The table of commands: each with its handler and the right that it needs.
 
 A handler is called with the connection and the command's message, in order of arrival. It returns
-at once; work that has to wait goes on as a task, and long work is returned as a generator that gets
-a step a turn, before any later command. An exception becomes an ERROR, save `RemoteProtocolError`,
-which closes the connection. A handler may keep its message.
+at once; work that has to wait goes on as a task, and long work is returned as a generator, which
+makes one step in each turn of the loop, before any later command. An exception becomes an ERROR,
+except `RemoteProtocolError`, which closes the connection. A handler may keep its message.
 
-Each row names the action it takes, so that rights can be checked in one place.
+Each row names the command's action, so that rights can be checked in one place.
 
 SEND is not here: `ServerCnx.data_received` hands it to its producer, or to `handle_send`.
 """

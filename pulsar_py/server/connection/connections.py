@@ -1,4 +1,4 @@
-"""Connections: all connections of one broker, their limits, keep-alive and shared services.
+"""`Connections`: all connections of one broker, their limits, keep-alive and shared services.
 
 Connections have no timers of their own: a sweep checks all of them a few times an interval, which
 costs about a millisecond for ten thousand. A socket that never finishes its handshake is closed by
@@ -33,7 +33,7 @@ CLOSING_SECONDS = 5.0
 
 
 class Connections:
-    """Made and owned by the broker; the `BrokerServices` of its connections."""
+    """The connections of one broker, which owns it; implements `BrokerServices` for them."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Connections:
     # --- called by connections ---------------------------------------------------------------
 
     def opened(self, cnx: ServerCnx) -> None:
-        """A socket is connected; one beyond the limits gets an ERROR and is closed."""
+        """Count a connected socket; one beyond the limits gets an ERROR and is closed."""
         self._open[cnx] = None
         self.created_count += 1
         host = _host_of(cnx)
@@ -110,7 +110,7 @@ class Connections:
         return None
 
     def lost(self, cnx: ServerCnx) -> None:
-        """A socket is gone."""
+        """Forget a closed socket."""
         if cnx not in self._open:
             return
         del self._open[cnx]
@@ -136,7 +136,7 @@ class Connections:
 
     def _tick(self, cnx: ServerCnx, now: float) -> None:
         if not cnx.is_connected:
-            cnx.abort()  # closed an interval ago, and the client does not take the rest
+            cnx.abort()  # closed an interval ago, but the client does not read the last output
             return
         cnx.closed_producers.on_interval()
         decision = cnx.keep_alive.tick(
@@ -173,12 +173,12 @@ class Connections:
     # --- end -------------------------------------------------------------------------------
 
     def stop_reading(self) -> None:
-        """Take nothing more from any client, so that topics close without a flood to answer."""
+        """Read no more from any client, so that topics close without new requests to answer."""
         for cnx in list(self._open):
             cnx.stop_reading()
 
     async def close(self) -> None:
-        """Close every connection and wait until their work has ended."""
+        """Close every connection and wait until their tasks have ended."""
         self._is_closed = True
         for timer in (self._sweep_timer, self._refresh_timer):
             if timer is not None:

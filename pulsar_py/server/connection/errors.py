@@ -1,4 +1,4 @@
-"""Translates errors met while serving a command into errors of the protocol: pure.
+"""Translates errors of serving a command into errors of the protocol (pure).
 
 Source: BrokerServiceException.getClientErrorCode in Pulsar's broker.
 """
@@ -43,7 +43,7 @@ def to_service_error(error: BaseException) -> ServiceError:
     for cause, service_error in _BY_CAUSE:
         if isinstance(error, cause):
             return service_error(str(error))
-    return UnknownServiceError(f"{type(error).__name__}: {error}")
+    return UnknownServiceError(f"the broker failed, its log has the details: {error}")
 
 
 def is_expected(error: BaseException) -> bool:

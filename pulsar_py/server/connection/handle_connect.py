@@ -1,8 +1,8 @@
 """Handlers of CONNECT, AUTH_RESPONSE, PING and PONG.
 
 CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
-of each AUTH_RESPONSE, goes to the method's state until that names a role. The same path refreshes
-credentials later: a changed role closes the connection.
+of each AUTH_RESPONSE, is passed to the method's state until that returns a role. Credentials are
+refreshed later in the same way: a changed role closes the connection.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 """
@@ -37,7 +37,7 @@ def handle_ping(cnx: CommandConnection, command: CommandPing) -> None:
 
 
 def handle_pong(cnx: CommandConnection, command: CommandPong) -> None:
-    """Do nothing: any received byte counts as a sign of life."""
+    """Do nothing: keep-alive counts any received byte as an answer."""
     del cnx, command
 
 
@@ -78,7 +78,7 @@ def _credentials_of(cnx: CommandConnection, command: CommandConnect) -> ClientCr
 
 
 def handle_auth_response(cnx: CommandConnection, command: CommandAuthResponse) -> None:
-    """Go on with the handshake, or take in fresh credentials."""
+    """Go on with the handshake, or check refreshed credentials."""
     cnx.state.on_challenge_answered()
     cnx.spawn(_authenticate(cnx, command.response.auth_data), "authenticate")
 
@@ -96,7 +96,7 @@ async def _authenticate(cnx: CommandConnection, auth_data: bytes) -> None:
         send_challenge(cnx, answer.auth_data)
         return
     if cnx.is_handshake_done and cnx.role != answer.role:
-        _refuse(cnx, AuthenticationError("the role changed with the fresh credentials"))
+        _refuse(cnx, AuthenticationError("the refreshed credentials are of another role"))
         return
     cnx.role = answer.role
     cnx.credentials_expire_at_millis = answer.expires_at_millis
@@ -105,7 +105,7 @@ async def _authenticate(cnx: CommandConnection, auth_data: bytes) -> None:
 
 
 def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE) -> None:
-    """Ask for credentials."""
+    """Send AUTH_CHALLENGE."""
     cnx.state.on_challenge_sent()
     cnx.send(
         commands.auth_challenge(

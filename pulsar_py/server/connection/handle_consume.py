@@ -1,8 +1,8 @@
 """Handlers of SUBSCRIBE, FLOW, ACK, REDELIVER, SEEK, UNSUBSCRIBE, CLOSE_CONSUMER and stats.
 
-A consumer id is unknown, pending while its SUBSCRIBE is served, then in `consumers` until either
-side closes it. FLOW for a pending one is kept. Other commands for an id that is not in `consumers`
-get an error if they have an answer, and are dropped if not.
+A consumer id is unknown, then pending while its SUBSCRIBE is served, then in `consumers` until
+either side closes it. Permits of a FLOW for a pending one are kept. Other commands for an id that
+is not in `consumers` get an error if they have an answer, and are dropped if not.
 
 Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
 """
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _UNSIGNED = 1 << 64
 
 _MAX_MARKERS_PASSED = 10_000
-"""Most markers at a topic's end that are skipped to find its last message."""
+"""The most markers at a topic's end that are skipped to find its last message."""
 
 
 def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
@@ -76,7 +76,7 @@ def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
     if size > limit:
         raise ServiceMetadataError(f"consumer metadata of {size} bytes, allowed are {limit}")
     if consumer_id in cnx.consumers:
-        # The client gave up waiting for the first answer, which was under way.
+        # The client timed out and repeats its request, but the first one has succeeded.
         cnx.send(commands.success(request_id))
         return
     if consumer_id in cnx.pending_consumers:
@@ -112,7 +112,7 @@ async def _subscribe(
             consumer.close()
             raise
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
-        # An abandoned one was taken off the list, where the id may stand again for another.
+        # An abandoned id is in `pending_consumers` no more, or again for a newer SUBSCRIBE.
         if not pending.is_abandoned:
             del cnx.pending_consumers[consumer_id]
             cnx.send_error(request_id, error)
@@ -140,7 +140,7 @@ def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
 
 
 def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] | None:
-    """Acknowledge; answered only where the client asks for it and the consumer is there."""
+    """Acknowledge; answered only if the command has a request id and the consumer exists."""
     # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
@@ -166,7 +166,7 @@ def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] |
 
 
 def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) -> Generator[None]:
-    """The same for an ACK of many ids, cut into several: one answer, as soon as one fails.
+    """Serve an ACK of many ids, cut into several: one answer at the end, or when one fails.
 
     A cumulative ACK has exactly one id; others are ignored, as in `handle_ack`.
     """
@@ -196,7 +196,7 @@ def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) ->
 
 
 def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[None, None, bool]:
-    """Acknowledge some ids a turn; False: the rest is to be ignored."""
+    """Acknowledge some ids in each turn; returns False if the rest has to be ignored."""
     ids = command.message_id
     size = ids_a_turn(len(consumer.subscription.consumers))
     for start in range(0, len(ids), size):
@@ -257,7 +257,7 @@ def handle_redeliver(
 def _redeliver_all(
     consumer: Consumer, command: CommandRedeliverUnacknowledgedMessages
 ) -> Generator[None]:
-    """Redeliver all that a consumer holds, some entries a turn; entries sent meanwhile stay."""
+    """Redeliver a consumer's pending entries, some in each turn; those sent meanwhile stay."""
     held = [Position(*key) for key in consumer.pending_acks]
     for start in range(0, len(held), MAX_IDS_A_TURN):
         yield
@@ -269,7 +269,7 @@ def _redeliver_all(
 def redeliver_in_parts(
     cnx: CommandConnection, parts: Iterator[CommandRedeliverUnacknowledgedMessages]
 ) -> Generator[None]:
-    """The same for a command of many ids, cut into several."""
+    """Serve a REDELIVER of many ids, cut into several."""
     for part in parts:
         yield
         consumer = cnx.consumers.get(part.consumer_id)
@@ -306,7 +306,7 @@ async def _unsubscribe(
 
 
 def handle_seek(cnx: CommandConnection, command: CommandSeek) -> None:
-    """Move the subscription's cursor; its consumers are closed and come back."""
+    """Move the subscription's cursor; its consumers get CLOSE_CONSUMER and subscribe again."""
     consumer = _consumer_of(cnx, command.consumer_id)
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise ServiceMetadataError("Message id and message publish time were not present")
@@ -362,8 +362,8 @@ async def _get_last_message_id(
 async def _last_message(topic: Topic) -> tuple[Position, int]:
     """Position of the last entry for consumers, and batch index of its last message or -1.
 
-    Markers are for brokers: a client that waited for one would wait for ever. They are skipped,
-    one by one, up to a limit. Entries that may not be dispatched yet don't count.
+    Markers are never delivered, so a client that read up to one would wait for ever. They are
+    skipped, one by one, up to a limit. Entries that may not be dispatched yet don't count.
     """
     if not isinstance(topic, PersistentTopic):
         return topic.last_message_position(), -1
@@ -418,11 +418,12 @@ def _stats_of(request_id: int, consumer: Consumer) -> CommandConsumerStatsRespon
 
 
 def handle_close_consumer(cnx: CommandConnection, command: CommandCloseConsumer) -> None:
-    """Close a consumer; unknown ids succeed, and so do those still being created."""
+    """Close a consumer; an unknown id, or one that is still being created, succeeds, too."""
     pending = cnx.pending_consumers.pop(command.consumer_id, None)
     if pending is not None:
         pending.abandon()
     consumer = cnx.forget_consumer(command.consumer_id)
     cnx.send(commands.success(command.request_id))
     if consumer is not None:
-        consumer.close()  # after the answer: its entries may go to others on this connection
+        # After the answer: closing may send its entries to other consumers of this connection.
+        consumer.close()

@@ -38,7 +38,7 @@ def handle_producer(cnx: CommandConnection, command: CommandProducer) -> None:
     name = TopicName.parse(command.topic)
     producer = cnx.producers.get(producer_id)
     if producer is not None and not producer.is_closed:
-        # The client gave up waiting for the first answer, which was under way.
+        # The client timed out and repeats its request, but the first one has succeeded.
         _send_success_again(cnx, request_id, producer)
         return
     if producer is not None or producer_id in cnx.pending_producers:
@@ -110,7 +110,7 @@ async def _create(
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
     finally:
-        # A waiting CLOSE_PRODUCER goes on only after this task's next step, which is the answer.
+        # A waiting CLOSE_PRODUCER goes on in a later turn, so the answer below is sent before its.
         pending.on_answered()
     if pending.is_abandoned:
         grant.producer.on_connection_lost()
@@ -123,10 +123,10 @@ async def _create(
 
 
 def _check_session(cnx: CommandConnection, grant: ProducerGrant) -> None:
-    """Take back what was granted while it got doubtful who owns the topic.
+    """Remove the admitted producer again if another broker may own the topic by now.
 
     Raises:
-        ServiceNotReadyError: It is doubtful.
+        ServiceNotReadyError: The session with the metadata store is in doubt.
     """
     try:
         cnx.connections.namespaces.check_session()
@@ -151,7 +151,7 @@ def _on_ready(
     pending: PendingProducer,
     answer: ProducerGrant | ServiceError,
 ) -> None:
-    """A producer that waited for exclusive access got it, or failed."""
+    """Answer a producer that waited for exclusive access, and got it or failed."""
     if pending.is_abandoned:
         if isinstance(answer, ProducerGrant):
             answer.producer.on_connection_lost()
@@ -198,7 +198,7 @@ def handle_close_producer(cnx: CommandConnection, command: CommandCloseProducer)
     """Close a producer after its publishes are answered; unknown ids succeed."""
     pending = cnx.pending_producers.get(command.producer_id)
     if pending is not None and not pending.is_answered:
-        # Clients match answers by request id, but rely on the order of those about one producer.
+        # Clients match answers by request id, but need those about one producer in order.
         work = _close_once_created(cnx, command, pending)
         cnx.spawn(work, f"close producer {command.producer_id}")
         return

@@ -53,7 +53,7 @@ async def _get_schema(cnx: CommandConnection, command: CommandGetSchema) -> None
 
 
 def handle_get_or_create_schema(cnx: CommandConnection, command: CommandGetOrCreateSchema) -> None:
-    """Answer with the version of a schema, stored if it is new and may follow."""
+    """Answer with the version of a schema, which is stored if it is new and compatible."""
     cnx.spawn(_get_or_create_schema(cnx, command), "get or create schema")
 
 
@@ -97,10 +97,10 @@ def _policies_of(topic: Topic) -> SchemaPolicies:
 async def schema_version_for_producer(
     schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
 ) -> bytes:
-    """Version bytes a producer publishes with, stored if the schema is new; empty without one.
+    """The version bytes of a producer's schema, which is stored if it is new; empty without one.
 
     Raises:
-        IncompatibleSchemaError: It may not follow the topic's, or one is required.
+        IncompatibleSchemaError: It is not compatible with the topic's, or one is required.
     """
     definition = None if schema is None else SchemaDefinition.from_wire(schema)
     if definition is not None and not definition.is_empty:
@@ -117,10 +117,10 @@ async def schema_version_for_producer(
 async def check_schema_of_consumer(
     schemas: SchemaRegistry, topic: Topic, schema: Schema | None, role: str | None
 ) -> None:
-    """Check a consumer's schema; a topic that was never used takes it over.
+    """Check a consumer's schema; in a topic that was never used it becomes the first version.
 
     Raises:
-        IncompatibleSchemaError: It may not.
+        IncompatibleSchemaError: The consumer may not read the topic with it.
     """
     if schema is None or schema.type == Schema.AutoConsume:
         return

@@ -1,4 +1,4 @@
-"""Handler of SENDs that `ServerCnx` can't hand straight to their producer.
+"""Handler of SENDs that `ServerCnx` can't pass directly to their producer.
 
     as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
     its fields in another order         --> the producer, from here
@@ -41,7 +41,7 @@ def handle_send(cnx: CommandConnection, send: CommandSend, rest: bytes | None) -
 
 
 def handle_odd_send(cnx: CommandConnection, send: CommandSend) -> None:
-    """Serve a SEND that no producer takes, or one with an unsupported field."""
+    """Serve a SEND to an unknown or closed producer, or with an unsupported field."""
     if not cnx.is_connected:
         return
     if not send.IsInitialized():

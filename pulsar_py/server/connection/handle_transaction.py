@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def handle_not_enabled(
     cnx: CommandConnection, command: Any
 ) -> None:  # Any: one of several commands
-    """Refuse; the text differs if the setting asks for transactions."""
+    """Refuse a command; the text differs if `transactionCoordinatorEnabled` is set."""
     is_wanted = cnx.connections.settings.is_transaction_coordinator_enabled
     text = "not supported by this version" if is_wanted else "not enabled"
     cnx.send_error(command.request_id, NotAllowedError(f"Transactions are {text}."))
@@ -37,11 +37,11 @@ def handle_not_supported(
 ) -> None:  # Any: one of several commands
     """Refuse a command of a later protocol."""
     request_id = getattr(command, "request_id", commands.NO_REQUEST_ID)
-    cnx.send_error(request_id, NotAllowedError("not supported by this broker"))
+    cnx.send_error(request_id, NotAllowedError("This command is not supported by this broker."))
 
 
 def handle_end_txn_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPartition) -> None:
-    """Succeed if there is no such topic, which can have nothing of the transaction."""
+    """Succeed if there is no such topic, so that the transaction has nothing to end in it."""
     cnx.spawn(_end_on_partition(cnx, command), "end transaction on partition")
 
 
@@ -62,7 +62,7 @@ async def _end_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPart
 def handle_end_txn_on_subscription(
     cnx: CommandConnection, command: CommandEndTxnOnSubscription
 ) -> None:
-    """Succeed if there is no such subscription, which can have nothing of the transaction."""
+    """Succeed if there is no such subscription, so that the transaction has nothing to end."""
     cnx.spawn(_end_on_subscription(cnx, command), "end transaction on subscription")
 
 

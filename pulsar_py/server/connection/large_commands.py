@@ -1,21 +1,21 @@
 """Serves commands that are too large for one turn of the loop in parts, or refuses them.
 
-A command of at most `MAX_UNITS` bytes holds at most as many units (ids, words of ack sets, pairs,
-ranges, names), and is served in one go. A larger one is examined before it is parsed:
+A command of at most `MAX_UNITS` bytes has at most as many units (ids, words of ack sets, pairs,
+ranges, names), and is served without a pause. A larger one is examined before it is parsed:
 
-    ACK, REDELIVER      served as many small ones of the same kind, one a turn of the loop, in
-                        order; the one answer comes after the last
-    anything else       served in one go if it holds at most `MAX_UNITS` fields; else refused, with
-                        ERROR where it has a request id
+    ACK, REDELIVER      served as many small ones of the same kind, one in each turn of the loop,
+                        in order; the one answer comes after the last
+    anything else       served without a pause if it has at most `MAX_UNITS` fields; else refused,
+                        with ERROR if it has a request id
 
-`ServerCnx` drives these generators: between two steps the loop serves others, and later commands of
-the same connection wait until the end. What always holds, and is asserted where it is done: between
-two yields at most `MAX_UNITS` units are handled.
+`ServerCnx` drives these generators: between two steps the loop serves other connections, and later
+commands of the same connection wait until the end. What always holds, and is asserted: between two
+yields at most `MAX_UNITS` units are handled.
 
-How encoded commands are measured and split is in `wire/large_commands.py`; here is what the broker
-does with them.
+`wire/large_commands.py` measures and splits encoded commands; this module serves them.
 
-This bound is ours. Apache Pulsar serves whatever fits a frame, each connection by a thread.
+Apache Pulsar has no such bound: it serves every command that fits a frame, on a thread for each
+connection.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _IN_PARTS: Final[Mapping[int, Callable[[CommandConnection, Iterator[Any]], Work]
 
 
 def serve_large(cnx: CommandConnection, body: bytes, rest: bytes | None) -> Work:
-    """Serve a command of more than `MAX_UNITS` bytes; to be driven a step a turn.
+    """Serve a command of more than `MAX_UNITS` bytes; the caller makes one step in each turn.
 
     Raises:
         RemoteProtocolError: It breaks the protocol.
@@ -94,7 +94,7 @@ def serve_large(cnx: CommandConnection, body: bytes, rest: bytes | None) -> Work
 def _are_small(
     kind: int, body: bytes, stretches: list[tuple[int, int]]
 ) -> Generator[None, None, bool]:
-    """Whether each stretch is; only one that is a single long id may not be."""
+    """Whether each stretch has few units; only one that is a single long id may not."""
     for start, end in stretches:
         if end - start > MAX_UNITS:
             yield
@@ -104,7 +104,7 @@ def _are_small(
 
 
 def _refuse(cnx: CommandConnection, kind: int, body: bytes, start: int, end: int) -> Work:
-    """Answer a command that holds too much; close the connection where there is no answer."""
+    """Answer a command that has too many units; close the connection if it has no answer."""
     name = BaseCommand.Type.Name(kind)  # type: ignore[arg-type]  # the stub lists literals
     reason = f"{name} of {len(body)} bytes has more fields than the {MAX_UNITS} that are allowed"
     request_id = yield from _find_number(body, start, end, _number_in(kind, "request_id"))
@@ -122,14 +122,14 @@ def _refuse(cnx: CommandConnection, kind: int, body: bytes, start: int, end: int
 
 
 def _is_small(kind: int, data: bytes, start: int, end: int) -> bool:
-    """Whether a message holds so little that it may be served in one go."""
+    """Whether a message has so few fields that it may be served without a pause."""
     descriptor = BaseCommand.DESCRIPTOR.fields_by_number[kind].message_type
     assert descriptor is not None, "split_command knows the type"
     return count_fields(descriptor, data, start, end, MAX_UNITS) <= MAX_UNITS
 
 
 def _parts(body: bytes, kind: int, cut: CutList) -> Iterator[Any]:
-    """The command as several, each with a stretch of the list."""
+    """The command as several commands, each with a stretch of the list."""
     name = commands.FIELD_NAMES[kind]
     for start, end in cut.stretches:
         part = command_bytes(kind, cut.rest + body[start:end])

@@ -1,7 +1,7 @@
 """Producers and consumers under creation, and the commands that arrive for them meanwhile.
 
-Creating one takes a task; the connection reads on. The task learns from these whether the client
-gave up, and which permits it sent before the success.
+Creating one is done in a task, while the connection reads on. These objects tell the task whether
+the client gave up, and which permits it sent before the success.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class PendingProducer:
 
     @property
     def is_answered(self) -> bool:
-        """The PRODUCER had its first answer; what is left is waiting for exclusive access."""
+        """Whether the PRODUCER had its first answer, so that it only waits for exclusive access."""
         return self._answered.is_set()
 
     def on_answered(self) -> None:
-        """PRODUCER_SUCCESS or ERROR is on its way, or the client has gone."""
+        """Note that PRODUCER_SUCCESS or ERROR was sent, or that the client has gone."""
         self._answered.set()
 
     async def wait_until_answered(self) -> None:
@@ -44,7 +44,7 @@ class PendingProducer:
         await self._answered.wait()
 
     def abandon(self) -> None:
-        """The client closed the id, or is gone; the result is not wanted any more."""
+        """Note that the client closed the id, or is gone: the result is not wanted any more."""
         self.is_abandoned = True
         if self.producer is not None:
             self.producer.on_connection_lost()
@@ -63,12 +63,12 @@ class PendingConsumer:
         """Keep permits for later.
 
         Raises:
-            RemoteProtocolError: The number is not positive as a signed one.
+            RemoteProtocolError: The number is 0 or, as a signed one, negative.
         """
         if not 0 < permits_count <= _MAX_PERMITS:
-            raise RemoteProtocolError(f"FLOW of {permits_count} permits")
+            raise RemoteProtocolError(f"FLOW of {permits_count} permits, expected 1 to 2147483647")
         self.permits_count += permits_count
 
     def abandon(self) -> None:
-        """The client closed the id, or is gone; the result is not wanted any more."""
+        """Note that the client closed the id, or is gone: the result is not wanted any more."""
         self.is_abandoned = True

@@ -1,22 +1,22 @@
-"""ServerCnx: one client's connection to the broker (edge).
+"""`ServerCnx`: one client's connection to the broker (edge).
 
-    socket -> FrameDecoder -> SEND: straight to its producer
+    socket -> FrameDecoder -> SEND: directly to its producer
                            -> else: ConnectionState -> command table -> handler
     handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
 
 It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
-runs as a task of `Connections`. Long work is returned as a generator: it gets one step a turn of
-the loop, and later commands wait. What commands mean is known to handlers, but for SEND:
-`data_received` reads its fields itself, because no call but the producer's is made for each.
+runs as a task of `Connections`. Long work is returned as a generator: it makes one step in each
+turn of the loop, and later commands wait. Handlers read the fields of commands, except of SEND:
+`data_received` reads those itself, so that each SEND costs only the call of its producer.
 
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
-publishes without an answer, too much output that the client does not take, too many requests under
+publishes without an answer, too much output that the client does not read, too many requests under
 way, a long command that is served in parts (`work`). It stops for good when the broker closes.
 Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
 paused, a silent client does not count as dead: its answer may be in the socket.
 
-Memory. An idle connection is this object, its decoder, state and keep-alive: no task, no timer, no
-buffer; dictionaries appear with the first producer or consumer.
+Memory. An idle connection has this object, its decoder, state and keep-alive: no task, no timer, no
+buffer; dictionaries are made with the first producer or consumer.
 
 Source: ServerCnx, PulsarHandler in Pulsar's broker.
 """
@@ -83,22 +83,22 @@ _UNKNOWN_HANDSHAKE: Final = Handshake(
 
 
 def _next_turn() -> Iterator[None]:
-    """An empty piece of work: later commands are served in a later turn."""
+    """Work without steps of its own: it makes later commands wait for the next turn."""
     yield
 
 
 class ServerCnxOwner(BrokerServices, Protocol):
-    """What a connection needs of `Connections`, beside what its handlers do."""
+    """The part of `Connections` that a connection uses, beside that of its handlers."""
 
     clock: Clock
     tasks: TaskOwner  # runs what handlers spawn
     publish_buffer: PublishBuffer
 
     def opened(self, cnx: ServerCnx) -> None:
-        """Take in a connection whose socket is there."""
+        """Add a connection whose socket is open."""
 
     def lost(self, cnx: ServerCnx) -> None:
-        """Forget a connection whose socket is gone."""
+        """Forget a connection whose socket is closed."""
 
 
 class ServerCnx(asyncio.Protocol):
@@ -186,7 +186,7 @@ class ServerCnx(asyncio.Protocol):
     # --- the socket ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
+        """Begin with an open socket."""
         self._transport = cast("asyncio.Transport", transport)
         settings = self.connections.settings
         self._transport.set_write_buffer_limits(
@@ -197,7 +197,7 @@ class ServerCnx(asyncio.Protocol):
         self.connections.opened(self)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901, PLR0912 - one call a read
-        """Serve every command that is complete now."""
+        """Serve every command that is complete with these bytes."""
         # Hot path: publish-1k. SENDs take no call but the producer's.
         self.keep_alive.is_waiting = False
         if self._probe is not None:
@@ -233,7 +233,7 @@ class ServerCnx(asyncio.Protocol):
                     producer is None
                     or send.HasField("txnid_least_bits")
                     or send.HasField("message_id")
-                    # 0 is an id only where the field was sent; it is a required one.
+                    # 0 may mean that the field, which is required, was not sent.
                     or (not sequence_id and not send.HasField("sequence_id"))
                 ):
                     handle_odd_send(self, send)
@@ -251,7 +251,8 @@ class ServerCnx(asyncio.Protocol):
                 if self._is_closed:
                     return
                 others_bytes += len(body)
-                # Many small commands in one read take as long as a large one: others come first.
+                # Many small commands in one read take as long as a large one: serve the rest in a
+                # later turn, after other connections.
                 if self._work is None and others_bytes > MAX_UNITS:
                     self._begin(_next_turn())
                 if self._work is not None:
@@ -259,22 +260,22 @@ class ServerCnx(asyncio.Protocol):
                     return
 
     def eof_received(self) -> bool:
-        """The client will send nothing more: the connection is over."""
+        """Return False, which closes the connection: the client will send nothing more."""
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The socket is gone."""
+        """Leave all topics: the socket is closed."""
         del exc
         self._abandon()
         self._transport = None
         self.connections.lost(self)
 
     def pause_writing(self) -> None:
-        """The client takes less than it is sent."""
+        """Stop dispatching: the client reads less than it is sent."""
         self._is_output_paused = True
 
     def resume_writing(self) -> None:
-        """The transport's output is below the low mark."""
+        """Go on dispatching: the transport's output is below the low mark."""
         self._is_output_paused = False
         self._resume_reading(PAUSED_BY_OUTPUT)
         self._wake_writable_waiters()
@@ -293,7 +294,7 @@ class ServerCnx(asyncio.Protocol):
             self.refuse(str(error))
 
     def serve(self, command: BaseCommand, rest: bytes | None) -> None:
-        """Serve a command whose type may come now.
+        """Call the handler of a command whose type the connection's state allows.
 
         Raises:
             RemoteProtocolError: It breaks the protocol.
@@ -316,8 +317,8 @@ class ServerCnx(asyncio.Protocol):
                 self._begin(work)
 
     def _begin(self, work: Iterator[None]) -> None:
-        """Serve the rest of a command a step a turn; later frames wait."""
-        if self._work is not None:  # begun while the first part of the same command was served
+        """Serve the rest of a command, one step in each turn; later frames wait."""
+        if self._work is not None:  # begun by the handler of a command that is served in parts
             self._work = chain(work, self._work)
             return
         self._work = work
@@ -333,7 +334,7 @@ class ServerCnx(asyncio.Protocol):
             try:
                 next(work)
             except StopIteration:
-                is_done = self._work is work  # else the command's handler has begun more
+                is_done = self._work is work  # else the last step has begun more work
             except RemoteProtocolError as error:
                 self.refuse(str(error))
             except Exception as error:  # noqa: BLE001 - the outermost edge of a command
@@ -373,12 +374,12 @@ class ServerCnx(asyncio.Protocol):
             self._resume_reading(PAUSED_BY_REQUESTS)
 
     def send_error(self, request_id: int, error: BaseException) -> None:
-        """Answer a request with ERROR; what is not the client's or the world's doing is logged."""
+        """Answer a request with ERROR; an unexpected error is logged with its traceback."""
         answer = self.explain(error)
         self.send(commands.error(request_id, answer.code, str(answer)))
 
     def explain(self, error: BaseException) -> ServiceError:
-        """The error to answer with; one log line."""
+        """The error with a wire code to answer with; writes one log line."""
         if is_expected(error):
             logger.debug("request refused", extra=self._fields(reason=str(error)))
         else:
@@ -386,7 +387,7 @@ class ServerCnx(asyncio.Protocol):
         return to_service_error(error)
 
     def refuse(self, reason: str) -> None:
-        """Close the connection because of what the client sent; one log line."""
+        """Close the connection because of what the client sent; writes one log line."""
         if not self._is_closed:
             logger.warning("connection refused", extra=self._fields(reason=reason))
             self.close()
@@ -394,7 +395,7 @@ class ServerCnx(asyncio.Protocol):
     def _fields(self, **more: object) -> dict[str, object]:
         return {"remote_address": self.remote_address, **more}
 
-    # --- what topics and dispatchers see (ClientConnection) ----------------------------------
+    # --- used by topics and dispatchers (ClientConnection) -----------------------------------
 
     @property
     def client_version(self) -> str:
@@ -403,12 +404,12 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def protocol_version(self) -> int:
-        """The version both sides speak."""
+        """The protocol version that both sides use."""
         return self.handshake.protocol_version
 
     @property
     def supports_broker_entry_metadata(self) -> bool:
-        """The client asked for the broker's block in MESSAGE, and the broker exposes it."""
+        """Whether MESSAGE may have broker entry metadata: client and broker settings allow it."""
         exposed = self.connections.settings.is_broker_entry_metadata_exposed
         return exposed and self.handshake.supports_broker_entry_metadata
 
@@ -484,11 +485,11 @@ class ServerCnx(asyncio.Protocol):
 
     @property
     def _output_limit_bytes(self) -> int:
-        """Queued bytes beyond which requests are not read: their answers are not held back."""
+        """Queued bytes beyond which no requests are read, because answers are always queued."""
         return 2 * self.connections.settings.output_high_water_bytes
 
     def when_writable(self, callback: Callable[[], None]) -> None:
-        """Call back once, from the loop, when it is writable or gone."""
+        """Call `callback` once, from the loop, when the connection is writable or closed."""
         self._writable_waiters.append(callback)
         if self.is_writable or self._is_closed:
             self._loop.call_soon(self._wake_writable_waiters)
@@ -506,11 +507,11 @@ class ServerCnx(asyncio.Protocol):
             callback()
 
     async def check_liveness(self) -> bool:
-        """Ping; without an answer in time the connection gets closed. False once it is gone."""
+        """Send PING; returns False once the connection is closed, for lack of an answer in time."""
         if self._is_closed:
             return False
         if not allows(self.protocol_version, Feature.PING):
-            return True  # it can't be asked, so it keeps what it has
+            return True  # the client knows no PING: it counts as alive, and keeps its place
         if self._probe is None:
             self._probe = self._loop.create_future()
             self.send(commands.ping())
@@ -528,7 +529,7 @@ class ServerCnx(asyncio.Protocol):
         if self._probe is None:
             return
         if self._pause_reasons:
-            # Its PONG may be among the bytes that this side does not read now.
+            # Its PONG may be among the bytes that back-pressure leaves unread.
             self._end_probe(is_alive=True)
             return
         logger.warning("client does not answer", extra=self._fields())
@@ -568,14 +569,14 @@ class ServerCnx(asyncio.Protocol):
         self.send(commands.close_consumer(consumer_id))
 
     def forget_consumer(self, consumer_id: int) -> Consumer | None:
-        """The id is free again; returns the consumer that had it."""
+        """Remove a consumer's id; returns the consumer that had it."""
         self.consumer_topics.pop(consumer_id, None)
         return self.consumers.pop(consumer_id, None)
 
     # --- life ------------------------------------------------------------------------------
 
     def _abandon(self) -> None:
-        """Nothing reaches the client any more: leave all topics."""
+        """Drop queued output and leave all topics: nothing reaches the client any more."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -610,11 +611,11 @@ class ServerCnx(asyncio.Protocol):
             watcher.close()
 
     def stop_reading(self) -> None:
-        """The broker is closing: leave the client's bytes in its socket."""
+        """Leave the client's bytes in its socket, for the time in which the broker closes."""
         self._pause_reading(PAUSED_BY_SHUTDOWN)
 
     def send_refresh_challenge(self) -> None:
-        """Ask for fresh credentials."""
+        """Send AUTH_CHALLENGE for refreshed credentials."""
         send_challenge(self)
 
     # --- reading ---------------------------------------------------------------------------

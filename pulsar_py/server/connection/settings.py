@@ -1,4 +1,4 @@
-"""ConnectionSettings: the broker's settings for connections, with units in the names.
+"""`ConnectionSettings`: the broker's settings for connections, with units in the names.
 
 `broker.py` builds it from `BrokerConfig`; the names in comments are the settings'.
 """
@@ -12,7 +12,7 @@ MEBIBYTE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """Limits and answers of all connections of one broker."""
+    """Limits of all connections of one broker, and the version that it announces."""
 
     server_version: str = "Pulsar Server4.2.4"
     max_message_bytes: int = 5 * MEBIBYTE  # maxMessageSize

@@ -1,6 +1,6 @@
-"""TopicListWatcher: tells one client of topics that match its pattern and come or go.
+"""`TopicListWatcher`: reports created and deleted topics that match a pattern to one client.
 
-The client has the list as of WATCH_TOPIC_LIST_SUCCESS; every change after it goes out as one
+The client has the list of WATCH_TOPIC_LIST_SUCCESS; every later change is sent as one
 WATCH_TOPIC_UPDATE, with the hash of the whole list, so that the client notices a missed one. The
 watch starts before the list is read: changes in between are applied to it.
 
@@ -38,11 +38,11 @@ class TopicListWatcher:
         self._topics: set[str] = set()
         self._early: (
             list[tuple[Sequence[str], Sequence[str]]] | None
-        ) = []  # before the list is here
+        ) = []  # changes that came before the list was read
         self._end_watch: Callable[[], None] | None = None
 
     async def start(self, registry: TopicRegistry) -> None:
-        """Watch, and read the list."""
+        """Begin to watch, and read the list."""
         self._end_watch = registry.watch(self._namespace, self._on_changed)
         topics = await registry.list_topics(self._namespace, TopicListMode.PERSISTENT)
         self._topics = set(await self._pattern.filter_many(topics))

@@ -1,8 +1,8 @@
-"""Matches topic names with patterns, and hashes topic lists: pure.
+"""Matches topic names with patterns, and hashes topic lists (pure).
 
-A pattern is matched against the whole name without its domain and without `-partition-N`. It is
-matched by RE2, whose time is linear in the name whatever a client sends; patterns that RE2 does not
-take are refused. RE2 is loaded with the first pattern.
+A pattern is matched against the whole name without its domain and without `-partition-N`. RE2
+matches it in a time that is linear in the name, whatever pattern a client sends; patterns that RE2
+does not know are refused. RE2 is loaded with the first pattern.
 
 The hash is CRC32C over the sorted names joined by commas, as hex digits of its little-endian bytes.
 
@@ -55,7 +55,7 @@ class TopicPattern:
         return [topic for topic in topics if self.matches(topic)]
 
     async def filter_many(self, topics: Sequence[str]) -> list[str]:
-        """The same for all topics of a namespace; the loop serves others in between."""
+        """As `filter`, for all topics of a namespace: the loop runs other tasks in between."""
         matching: list[str] = []
         async for some in in_turns(topics):
             matching += self.filter(some)
@@ -69,7 +69,7 @@ def _reason(error: Exception) -> str:
 
 
 def topics_hash(topics: Iterable[str]) -> str:
-    """The hash that both sides compare instead of lists."""
+    """The hash of a list of topics, which client and broker compare instead of lists."""
     names = sorted(topics)
     if not names:
         return _EMPTY_HASH

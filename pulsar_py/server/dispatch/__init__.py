@@ -1,4 +1,4 @@
-"""Dispatch: chooses which consumer gets which message, and when.
+"""Dispatchers: choose the consumer of each message and the time at which it is sent.
 
 In: entries of an `EntrySource`, permits, acknowledgements and redeliveries of consumers. Out:
 messages, handed to consumers, and positions to send again. It knows neither topics nor

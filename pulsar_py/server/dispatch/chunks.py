@@ -1,14 +1,15 @@
-"""ChunkAffinity, ChunkHolders: all chunks of one message go to one consumer (pure).
+"""`ChunkAffinity`, `ChunkHolders`: send all chunks of one message to one consumer (pure).
 
-Shared: the consumer that gets a chunk of a message first owns the message until its last chunk was
-sent, or until it leaves. A chunk whose owner can't take it now is parked: it stays in the
-redelivery set and is passed over while its owner is not available.
+Shared: the consumer that gets the first chunk of a message owns the message until its last chunk
+was sent, or until the consumer leaves. A chunk that its owner can't be sent now is parked: it stays
+in the redelivery set and is skipped while its owner is not available.
 
-Key_Shared: the key decides, but a message that is begun stays where its chunks are held, even when
-the key has moved meanwhile. So the message of each chunk that is held or waits is recorded.
+Key_Shared: the key decides, but all chunks of a message go to the consumer that has unacknowledged
+ones, even when the key's slot has moved to another one. So the message of each chunk that is
+unacknowledged or waits is recorded.
 
-What always holds: open messages of Shared are at most `MAX_OPEN_MESSAGES`; too many forget the
-oldest.
+What always holds: at most `MAX_OPEN_MESSAGES` messages of Shared are open; beyond that the oldest
+is forgotten.
 
 Source: SharedConsumerAssignor in Pulsar's broker.
 """
@@ -24,14 +25,15 @@ from pulsar_py.wire.entry_summary import EntrySummary
 C = TypeVar("C")
 
 MAX_OPEN_MESSAGES = 10_000
-"""Messages of which some chunks, but not the last one, were sent; a bound for broken producers."""
+"""The most messages of which some chunks, but not the last one, were sent; a broken producer may
+leave any number of them."""
 
 MAX_PARKED_CHUNKS = 10_000
-"""At most so many chunks wait for their consumer while new entries are read."""
+"""Parked chunks beyond which no new entries are read."""
 
 
 class ChunkAffinity(Generic[C]):
-    """Owned by the dispatcher of a Shared subscription."""
+    """The owners of open chunked messages. Owned by the dispatcher of a Shared subscription."""
 
     __slots__ = ("_owners", "_parked")
 
@@ -41,12 +43,12 @@ class ChunkAffinity(Generic[C]):
 
     @property
     def has_parked(self) -> bool:
-        """Some chunk waits for its owner."""
+        """Whether any chunk waits for its owner."""
         return bool(self._parked)
 
     @property
     def is_full(self) -> bool:
-        """Too many chunks wait: no new entries should be read."""
+        """Whether so many chunks wait that no new entries should be read."""
         return len(self._parked) >= MAX_PARKED_CHUNKS
 
     def owner(self, summary: EntrySummary) -> C | None:
@@ -54,7 +56,7 @@ class ChunkAffinity(Generic[C]):
         return None if summary.uuid is None else self._owners.get(summary.uuid)
 
     def on_sent(self, position: PositionKey, summary: EntrySummary, consumer: C) -> None:
-        """The entry goes to this consumer."""
+        """Note that an entry is sent to a consumer, which then owns the entry's message."""
         self._parked.pop(position, None)
         if summary.uuid is None:
             return
@@ -66,7 +68,7 @@ class ChunkAffinity(Generic[C]):
             del self._owners[next(iter(self._owners))]
 
     def park(self, position: PositionKey, owner: C) -> None:
-        """The entry waits until its owner can take it."""
+        """Note that an entry waits until its owner can be sent it."""
         self._parked[position] = owner
 
     def parked_for(self, position: PositionKey) -> C | None:
@@ -74,29 +76,29 @@ class ChunkAffinity(Generic[C]):
         return self._parked.get(position)
 
     def forget_position(self, position: PositionKey) -> None:
-        """The entry was acknowledged or is gone."""
+        """Forget an entry that was acknowledged or does not exist any more."""
         self._parked.pop(position, None)
 
     def forget_consumer(self, consumer: C) -> None:
-        """A consumer left: others may get its messages."""
+        """Forget a consumer that left: others may get its messages."""
         for uuid in [each for each, owner in self._owners.items() if owner is consumer]:
             del self._owners[uuid]
         for position in [each for each, owner in self._parked.items() if owner is consumer]:
             del self._parked[position]
 
     def clear(self) -> None:
-        """All consumers left."""
+        """Forget everything: all consumers left."""
         self._owners.clear()
         self._parked.clear()
 
     def forget_up_to(self, position: PositionKey) -> None:
-        """Entries up to here are gone."""
+        """Forget entries up to a position, which were acknowledged or deleted."""
         for key in [each for each in self._parked if each <= position]:
             del self._parked[key]
 
 
 class ChunkHolder(Protocol):
-    """The part of a consumer that chunks need."""
+    """The part of a consumer that `ChunkHolders` uses."""
 
     @property
     def pending_acks(self) -> Container[PositionKey]:
@@ -107,7 +109,7 @@ H = TypeVar("H", bound=ChunkHolder)
 
 
 class _Message(Generic[H]):
-    """A chunked message: its unsettled chunks, and the consumer that was sent one last."""
+    """A chunked message: its chunks that wait or are unacknowledged, and their consumer."""
 
     __slots__ = ("consumer", "positions")
 
@@ -117,10 +119,10 @@ class _Message(Generic[H]):
 
 
 class ChunkHolders(Generic[H]):
-    """Owned by the dispatcher of a Key_Shared subscription.
+    """The consumers of chunked messages. Owned by the dispatcher of a Key_Shared subscription.
 
-    Invariant: each known position belongs to one message, and each message has at least one. They
-    are entries that are unacknowledged or wait, so both are bounded as those are.
+    Invariant: each known position belongs to one message, and each message has at least one
+    position. The entries are unacknowledged or wait, so their number is bounded.
     """
 
     __slots__ = ("_messages", "_uuids")
@@ -130,7 +132,7 @@ class ChunkHolders(Generic[H]):
         self._uuids: dict[PositionKey, str] = {}
 
     def __len__(self) -> int:
-        """Chunks that are held or wait."""
+        """Chunks that are unacknowledged or wait."""
         return len(self._uuids)
 
     def uuid_of(self, position: PositionKey) -> str | None:
@@ -147,17 +149,17 @@ class ChunkHolders(Generic[H]):
         return message.consumer if is_held else None
 
     def on_waiting(self, position: PositionKey, uuid: str | None) -> None:
-        """An entry, perhaps a chunk, can't be sent yet."""
+        """Note that an entry, perhaps a chunk, can't be sent yet."""
         if uuid is not None:
             self._message(position, uuid)
 
     def on_sent(self, position: PositionKey, uuid: str | None, consumer: H) -> None:
-        """An entry, perhaps a chunk, went to this consumer."""
+        """Note that an entry, perhaps a chunk, was sent to a consumer."""
         if uuid is not None:
             self._message(position, uuid).consumer = consumer
 
     def forget(self, position: PositionKey) -> bool:
-        """The entry was acknowledged or is gone; returns whether other chunks of it are left."""
+        """Forget an acknowledged or deleted entry; returns whether its message has other chunks."""
         uuid = self._uuids.pop(position, None)
         if uuid is None:
             return False
@@ -168,18 +170,18 @@ class ChunkHolders(Generic[H]):
         return bool(positions)
 
     def forget_up_to(self, position: PositionKey) -> None:
-        """Entries up to here are gone."""
+        """Forget entries up to a position, which were acknowledged or deleted."""
         for key in [each for each in self._uuids if each <= position]:
             self.forget(key)
 
     def forget_consumer(self, consumer: H) -> None:
-        """A consumer left: its messages have no owner, and all their chunks wait."""
+        """Note that a consumer left: its messages have no holder, and all their chunks wait."""
         for message in self._messages.values():
             if message.consumer is consumer:
                 message.consumer = None
 
     def clear(self) -> None:
-        """All consumers left."""
+        """Forget everything: all consumers left."""
         self._messages.clear()
         self._uuids.clear()
 

@@ -1,8 +1,8 @@
-"""ClientConnection: the members of a client's connection that topics and dispatchers use.
+"""`ClientConnection`: the members of a client's connection that topics and dispatchers use.
 
-`connection.ServerCnx` implements it; tests bring their own. Everything here but `check_liveness`
-is a plain call on the loop. `send` and `write` only queue: one `writelines` a connection and loop
-tick takes what was queued, in order.
+`connection.ServerCnx` implements it; tests have their own. Everything here but `check_liveness`
+is a plain call on the loop. `send` and `write` only queue: the connection writes all queued frames
+in order with one `writelines` at the end of the loop tick.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pulsar_py.common.buffer import Buffer
 
 
 class ClientConnection(Protocol):
-    """One client's connection, as seen from below. Source: TransportCnx in Pulsar's broker."""
+    """One client's connection. Source: TransportCnx in Pulsar's broker."""
 
     @property
     def remote_address(self) -> str:
@@ -26,11 +26,11 @@ class ClientConnection(Protocol):
 
     @property
     def protocol_version(self) -> int:
-        """The version both sides speak."""
+        """The protocol version that both sides use."""
 
     @property
     def supports_broker_entry_metadata(self) -> bool:
-        """The client asked for the broker's block in MESSAGE, and the broker exposes it."""
+        """Whether MESSAGE may have broker entry metadata: client and broker settings allow it."""
 
     @property
     def is_connected(self) -> bool:
@@ -47,16 +47,16 @@ class ClientConnection(Protocol):
         """Queue frames cut into pieces, in order; dropped when the connection is closed."""
 
     def when_writable(self, callback: Callable[[], None]) -> None:
-        """Call back once, when the queue is below its low mark or the connection is gone.
+        """Call `callback` once, when the queue is below its low mark or the connection is closed.
 
         The call comes from the loop, never from inside this method; soon if it is writable now.
         """
 
     async def check_liveness(self) -> bool:
-        """Ping unless something came in just now; without an answer in time it gets closed.
+        """Send PING and wait; without an answer in time the connection is closed.
 
-        Returns False once the connection is gone and all its producers and consumers removed.
-        Callers that ask together share one PING.
+        Returns False once the connection is closed and all its producers and consumers removed.
+        Concurrent calls share one PING.
         """
 
     def close(self) -> None:

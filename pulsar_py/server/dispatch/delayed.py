@@ -1,13 +1,13 @@
-"""DelayedDeliveryTracker: entries that must not be delivered before a time (pure).
+"""`DelayedDeliveryTracker`: entries that must not be delivered before a time (pure).
 
 Times are grouped: they are rounded up to a multiple of the largest power of two that fits into one
-tick (512 ms for the tick of 1000 ms), and each group has one bitmap of entry ids a ledger. So a
-million delayed entries of one hour cost some megabytes at most. Nothing is stored: after a restart
-the entries are unacknowledged, are read again and come in again.
+tick (512 ms for the tick of 1000 ms), and each group has one bitmap of entry ids for each ledger.
+So a million delayed entries of one hour cost some megabytes at most. Nothing is stored: after a
+restart the entries are unacknowledged, so they are read and added again.
 
-What always holds: no entry is given out before its time, and at the first millisecond of its group,
-less than one tick after its time, every entry may be taken. Apache Pulsar's tracker looks one tick
-ahead unless isDelayedDeliveryDeliverAtTimeStrict is on; this one never does.
+What always holds: no entry is returned before its time, and every entry is returned from the first
+millisecond of its group on, less than one tick after its time. Apache Pulsar's tracker delivers up
+to one tick early unless isDelayedDeliveryDeliverAtTimeStrict is on; this one never does.
 
 Source: InMemoryDelayedDeliveryTracker in Pulsar's broker, PIP-26.
 """
@@ -21,10 +21,10 @@ from pulsar_py.server.dispatch.pending_acks import PositionKey
 
 
 class DelayedDeliveryTracker:
-    """Owned by the dispatcher of a Shared or Key_Shared subscription."""
+    """The delayed entries of a Shared or Key_Shared subscription. Owned by its dispatcher."""
 
     def __init__(self, *, tick_millis: int, look_ahead: int) -> None:
-        """`look_ahead`: entries of a fixed delay tracked before reading pauses; 0 never pauses.
+        """`look_ahead` entries, all of the same delay, pause reading (see `is_pausing`); 0: never.
 
         `tick_millis` bounds how late an entry is; 0 and 1 group nothing.
         """
@@ -37,7 +37,7 @@ class DelayedDeliveryTracker:
         self._has_fixed_delay = True
 
     def __len__(self) -> int:
-        """Entries that wait."""
+        """Entries that are held back."""
         return self._count
 
     def set_tick_millis(self, tick_millis: int) -> None:
@@ -88,7 +88,7 @@ class DelayedDeliveryTracker:
         return due
 
     def has_due(self, now_millis: int) -> bool:
-        """Some entry may be delivered now."""
+        """Whether any entry may be delivered now."""
         return bool(self._groups) and self._groups.peekitem(0)[0] <= now_millis
 
     def next_check_millis(self, now_millis: int) -> int | None:
@@ -98,7 +98,10 @@ class DelayedDeliveryTracker:
         return max(int(self._groups.peekitem(0)[0]) - now_millis, 0)
 
     def is_pausing(self, now_millis: int) -> bool:
-        """Many entries wait, all with the same delay: reading on would only find more."""
+        """Whether reading should pause: many entries wait, all with the same delay.
+
+        The entries after them are probably due even later.
+        """
         return (
             self._look_ahead > 0
             and self._has_fixed_delay
@@ -107,7 +110,7 @@ class DelayedDeliveryTracker:
         )
 
     def clear(self) -> None:
-        """Forget everything: the cursor will be read anew."""
+        """Forget all entries; the cursor will read them again."""
         self._groups.clear()
         self._count = 0
         self._highest_millis = 0

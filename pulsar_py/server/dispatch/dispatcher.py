@@ -1,15 +1,15 @@
-"""Dispatcher: sends a subscription's entries to its consumers; the read loop that all types share.
+"""`Dispatcher`: sends a subscription's entries to its consumers; the read loop that types share.
 
-A dispatcher is woken by FLOW, by consumers that come and go, by redelivery, by timers and by
-appends (through the cursor, once a group). `read_more` then reads what is in memory and sends it,
-batch by batch, without a task or future; entries in storage are read by one task a batch, after
-which `read_more` goes on. Reads never overlap. A connection whose queue is full is
-sent nothing until it is writable.
+FLOW, consumers that join and leave, redelivery, timers and appends (through the cursor, once a
+group) make a dispatcher call `read_more`. That reads entries in memory and sends them, batch by
+batch, without a task or future; entries in storage are read by one task for each batch, after which
+`read_more` goes on. Reads never overlap. A connection whose queue is full is sent nothing until it
+is writable.
 
 What always holds: between a check and the act that relies on it there is no await. Entries read
 from storage are dropped when the dispatcher's epoch has changed meanwhile (`restart`). A closed
 dispatcher has no consumers and sends nothing, whatever is called: to end a subscription, its
-dispatcher is closed first, and only then the consumers are told.
+dispatcher is closed first, and only then are the consumers disconnected.
 
 Source: AbstractBaseDispatcher, Dispatcher in Pulsar's broker.
 """
@@ -46,11 +46,11 @@ from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, Subscript
 logger = logging.getLogger(__name__)
 
 MAX_BATCHES_A_TURN = 8
-"""Batches read and sent before other work of the loop gets its turn."""
+"""Batches that are read and sent in one turn of the loop."""
 
 BATCHES_TOGETHER = 4
-"""Batches read and sent as one where one consumer gets all and they are in memory: what a batch
-costs beside its entries, 0.9 µs for each of 100, is paid once."""
+"""Batches that are read and sent as one, if one consumer gets all entries and they are in memory.
+It saves the cost of a batch beside its entries, 0.9 µs for each of 100 entries."""
 
 
 UNAVAILABLE_BACKOFF_MILLIS = 100
@@ -58,15 +58,15 @@ UNAVAILABLE_BACKOFF_MILLIS = 100
 
 
 class DispatchConsumer(Protocol):
-    """What a dispatcher needs of a consumer (implemented by `subscriptions.Consumer`)."""
+    """The part of a consumer that a dispatcher uses (implemented by `subscriptions.Consumer`)."""
 
     @property
     def name(self) -> str:
-        """May be empty."""
+        """The consumer's name; may be empty."""
 
     @property
     def priority_level(self) -> int:
-        """0 is the highest."""
+        """The consumer's priority; 0 is the highest."""
 
     @property
     def connection(self) -> ClientConnection:
@@ -78,23 +78,23 @@ class DispatchConsumer(Protocol):
 
     @property
     def permits(self) -> ConsumerPermits:
-        """How many messages it may be sent."""
+        """The counters of the messages that it may be sent."""
 
     @property
     def pending_acks(self) -> PendingAcks:
-        """The entries it holds (Shared and Key_Shared)."""
+        """Its unacknowledged entries (Shared and Key_Shared)."""
 
     @property
     def pending_hash_counts(self) -> Mapping[int, int]:
-        """Entries it holds of each sticky hash (Key_Shared)."""
+        """The number of its unacknowledged entries by sticky hash (Key_Shared)."""
 
     @property
     def requested_ranges(self) -> Sequence[HashRange]:
-        """Hash ranges of its SUBSCRIBE."""
+        """The hash ranges in its SUBSCRIBE."""
 
     @property
     def average_messages_per_entry(self) -> float:
-        """Moving average of what it was sent; at least 1."""
+        """Moving average over the entries that it was sent; at least 1."""
 
     def send_messages(
         self,
@@ -117,7 +117,7 @@ class DispatchConsumer(Protocol):
 
 
 class DispatchHost(Protocol):
-    """What a persistent dispatcher needs of its subscription."""
+    """The part of a subscription that its persistent dispatcher uses."""
 
     @property
     def name(self) -> str:
@@ -129,17 +129,17 @@ class DispatchHost(Protocol):
 
     @property
     def partition_index(self) -> int:
-        """-1 on a topic without partitions."""
+        """The index of the topic's partition; -1 on a topic without partitions."""
 
     @property
     def entry_source(self) -> EntrySource:
         """The subscription's cursor, or a source in front of it."""
 
     def entry_filters(self) -> Sequence[EntryFilter]:
-        """The chain that judges entries, read for the first time or again.
+        """The filters for entries, read for the first time or again, in order.
 
-        Called once a dispatcher, which adds its own filter of delays behind them for entries read
-        the first time. A filter that holds back an entry read again has to release it itself.
+        Called once by each dispatcher, which appends its own filter of delays for entries that are
+        read for the first time. A filter that holds back an entry read again must release it.
         """
 
     @property
@@ -158,7 +158,7 @@ class DispatchHost(Protocol):
         """The topic's last entry."""
 
     def is_terminated(self) -> bool:
-        """Nothing will be appended any more."""
+        """Whether the topic was terminated: nothing will be appended any more."""
 
     def max_read_position(self) -> Position:
         """The last position that may be dispatched."""
@@ -166,10 +166,10 @@ class DispatchHost(Protocol):
     def acknowledge_filtered(self, positions: list[Position]) -> None:
         """Acknowledge entries that are never delivered."""
 
-    is_read_in_flight: bool  # A task reads from storage, perhaps for a dispatcher replaced since.
+    is_read_in_flight: bool  # A task reads from storage, perhaps for a former dispatcher.
 
     def on_read_finished(self) -> None:
-        """The read of a closed dispatcher has ended: the one in use may read."""
+        """Called when the read of a closed dispatcher has ended: the current one may read."""
 
 
 class Dispatcher(ABC):
@@ -185,12 +185,12 @@ class Dispatcher(ABC):
 
     @property
     def active_consumer(self) -> DispatchConsumer | None:
-        """The one of Exclusive and Failover that gets messages; None on other types."""
+        """The consumer that gets messages on Exclusive and Failover; None on other types."""
         return None
 
     @abstractmethod
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Take in a consumer.
+        """Add a consumer.
 
         Raises:
             ConsumerBusyError: Exclusive has one.
@@ -206,12 +206,12 @@ class Dispatcher(ABC):
         return None
 
     def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: B027 - not all care
-        """A consumer has more permits than before."""
+        """Called when a consumer has more permits than before."""
 
     def redeliver(  # noqa: B027 - not all care
         self, consumer: DispatchConsumer, positions: Sequence[Position] | None
     ) -> None:
-        """A consumer wants those entries, or all it holds, once more."""
+        """Send a consumer's unacknowledged entries again: those of `positions`, or all for None."""
 
     def on_acknowledged(  # noqa: B027 - not all care
         self,
@@ -219,23 +219,26 @@ class Dispatcher(ABC):
         positions: Sequence[PositionKey],
         ack_sets: Sequence[Sequence[int] | None] | None,
     ) -> None:
-        """The cursor took acknowledgements: their holders owe the entries no more.
+        """Called after the cursor took acknowledgements: the entries are no longer pending.
 
         Positions with an ack set were acknowledged in part, if at all.
         """
 
     def on_mark_delete_moved(self, position: Position) -> None:  # noqa: B027 - not all care
-        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
+        """Called when entries up to `position` were expired, skipped or cleared.
+
+        They are pending at no consumer any more.
+        """
 
     def on_cursor_reset(self) -> None:  # noqa: B027 - not all care
-        """A reset has ended: connected consumers go on where the cursor stands now."""
+        """Called when a reset has ended: send connected consumers entries from the new position."""
 
     @abstractmethod
     def close(self) -> None:
         """Stop for good and remove all consumers; nothing is sent after this.
 
-        Entries that they held are not redelivered here. The time grows with those entries, not
-        with the number of consumers. May be called again.
+        Their pending entries are not redelivered here. The time grows with those entries, not with
+        the number of consumers. May be called again.
         """
 
 
@@ -247,13 +250,13 @@ class PersistentDispatcher(Dispatcher):
     def __init__(self, host: DispatchHost) -> None:
         self._host = host
         self._cursor = host.entry_source
-        self._is_reading = False  # Inside read_more, whose callees may call it again.
-        self._epoch = 0  # Reads begun in an earlier one are dropped.
+        self._is_reading = False  # Set inside read_more, whose callees may call it again.
+        self._epoch = 0  # Entries whose read began in an earlier epoch are dropped.
         self._read_this_turn = 0  # entries
         self._read_batch_entries = host.settings.max_read_batch_entries
         self._backoff_millis = 0  # Of the last failed read, 0 after success.
         self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
-        self._next_turn: asyncio.TimerHandle | None = None  # Set while other work has its turn.
+        self._next_turn: asyncio.TimerHandle | None = None  # Set until reading goes on.
         self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
 
     @abstractmethod
@@ -270,7 +273,7 @@ class PersistentDispatcher(Dispatcher):
         if self._is_reading or self.is_closed or host.is_read_in_flight:
             return
         if self._retry is not None:
-            return  # the pause after a failed read holds whatever wakes the dispatcher
+            return  # the pause after a failed read is kept, whatever calls this
         self._is_reading = True
         try:
             self._read_this_turn = 0
@@ -295,7 +298,7 @@ class PersistentDispatcher(Dispatcher):
     def _wait_until_writable(self, connection: ClientConnection) -> None:
         """Read more once the connection's queue is below its low mark."""
         if connection in self._unwritable or not connection.is_connected:
-            return  # It calls back already, or its consumers are about to leave.
+            return  # It will call back already, or its consumers are about to be removed.
         self._unwritable[connection] = None
         connection.when_writable(lambda: self._on_writable(connection))
 
@@ -304,19 +307,19 @@ class PersistentDispatcher(Dispatcher):
         self.read_more()
 
     def restart(self) -> None:
-        """Read again from the first entry not acknowledged; drops what is being read."""
+        """Read again from the first unacknowledged entry; a read under way is dropped."""
         self._epoch += 1
         self._cursor.cancel_wait()
         self._cursor.rewind()
 
     def on_settings_changed(self) -> None:
-        """The host's settings changed."""
+        """Called when the host's settings have changed."""
         self._read_batch_entries = self._host.settings.max_read_batch_entries
 
     def close(self) -> None:
         """Stop reading for good; subclasses remove their consumers."""
         if self.is_closed:
-            return  # The cursor may belong to another dispatcher by now.
+            return  # The cursor may be in use by another dispatcher.
         self.is_closed = True
         self._epoch += 1
         self._cursor.cancel_wait()
@@ -327,7 +330,7 @@ class PersistentDispatcher(Dispatcher):
         self._retry = self._next_turn = None
 
     def _read_next(self, wanted: int) -> Sequence[Entry] | None:
-        """The next entries if they are in memory; [] means waiting, None a task that reads."""
+        """The next entries if they are in memory; [] after it began to wait, None to read."""
         host = self._host
         max_bytes = host.settings.max_read_bytes
         max_position = host.max_read_position()
@@ -349,17 +352,17 @@ class PersistentDispatcher(Dispatcher):
         """Send the entries that a task has read."""
 
     def _wait_for_entries(self, max_position: Position) -> None:
-        """Nothing can be read now: wait for entries, or send the end of the topic."""
+        """Wait for entries, or send REACHED_END_OF_TOPIC, when nothing can be read now."""
         has_more = self._cursor.has_more_entries()
         if has_more and max_position < self._host.last_confirmed_entry():
-            return  # Held back; on_max_read_position_moved wakes us.
+            return  # The next entries are held back: on_max_read_position_moved reads on.
         if not has_more and self._host.is_terminated():
             self.tell_end_of_topic()
             return
         self._cursor.wait_for_entries(self.read_more)
 
     def tell_end_of_topic(self) -> None:
-        """The topic is terminated: send consumers its end if all is acknowledged."""
+        """Send REACHED_END_OF_TOPIC if all entries of the terminated topic are acknowledged."""
         if self._cursor.backlog_count() == 0:
             for consumer in list(self.consumers):
                 consumer.reached_end_of_topic()
@@ -371,7 +374,7 @@ class PersistentDispatcher(Dispatcher):
         *,
         is_empty_news: bool = False,
     ) -> None:
-        """Await `read` in a task, then pass its entries on; an empty result only if asked for."""
+        """Await `read` in a task, then call `on_read`; with no entries only if `is_empty_news`."""
         self._host.is_read_in_flight = True
         work = self._read_from_storage(self._epoch, read, on_read, is_empty_news=is_empty_news)
         self._host.tasks.spawn(work, "read")
@@ -384,8 +387,8 @@ class PersistentDispatcher(Dispatcher):
         *,
         is_empty_news: bool,
     ) -> None:
-        # A change of the epoch also rewinds the cursor before the next read, so a read that
-        # has not begun is left out, and the cursor itself drops one that is under way.
+        # `restart`, which changes the epoch, also rewinds the cursor. So a read that has not begun
+        # is skipped here, and the cursor itself drops one that is under way.
         try:
             entries = await read() if epoch == self._epoch else []
         except CursorClosedError:
@@ -395,12 +398,12 @@ class PersistentDispatcher(Dispatcher):
             return
         finally:
             self._host.is_read_in_flight = False
-            # Reads of one cursor must not overlap: the next dispatcher has waited for this one.
+            # Reads of one cursor must not overlap: the next dispatcher waits for this call.
             if self.is_closed:
                 self._host.on_read_finished()
         if self.is_closed:
             return
-        # Halved, not cleared: a store that fails every other read keeps its pauses long.
+        # Halved, not cleared: otherwise a store that fails every other read would get short pauses.
         self._backoff_millis //= 2
         self._read_batch_entries = min(
             self._read_batch_entries * 2, self._host.settings.max_read_batch_entries

@@ -1,9 +1,9 @@
-"""DrainingHashes: sticky hashes whose former owner still holds messages of them (pure).
+"""`DrainingHashes`: sticky hashes whose former owner still has unacknowledged entries (pure).
 
-When a consumer joins or leaves, slots change hands. A slot whose former owner has unacknowledged
-entries *drains*: no other consumer gets it until those are acknowledged, or their consumer has
-left. If an entry was refused meanwhile the hash is *blocking*: the end of draining then starts a
-read.
+When a consumer joins or leaves, slots get other owners. A slot whose former owner has
+unacknowledged entries *drains*: no other consumer gets entries of it until those are acknowledged,
+or their consumer has left. If an entry was refused meanwhile the hash is *blocking*: the end of
+draining then starts a read.
 
 Invariant: a draining hash has at least one pending entry at the consumer it drains from.
 
@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class HashHolder(Protocol):
-    """The part of a consumer that draining needs."""
+    """The part of a consumer that `DrainingHashes` uses."""
 
     @property
     def pending_hash_counts(self) -> Mapping[int, int]:
@@ -28,7 +28,7 @@ C = TypeVar("C", bound=HashHolder)
 
 
 class DrainingHashes(Generic[C]):
-    """Owned by the dispatcher of an ordered AUTO_SPLIT Key_Shared subscription."""
+    """The draining hashes of an ordered AUTO_SPLIT subscription. Owned by its dispatcher."""
 
     def __init__(self) -> None:
         self._owners: dict[int, C] = {}
@@ -52,7 +52,9 @@ class DrainingHashes(Generic[C]):
         return True
 
     def reassign(self, consumers: Iterable[C], select: Callable[[int], C | None]) -> bool:
-        """Slots changed hands: see for every pending hash whether its holder still owns it.
+        """Find the draining hashes after slots got other owners.
+
+        A hash drains if a consumer has pending entries of it and `select` returns another one.
 
         A hash that came back to its drainer stops draining. Returns whether one of those that
         stopped had been blocking.
@@ -61,14 +63,14 @@ class DrainingHashes(Generic[C]):
         for consumer in consumers:
             for sticky_hash in consumer.pending_hash_counts:
                 if select(sticky_hash) is not consumer:
-                    # The first holder keeps it: a second one can have got it only afterwards.
+                    # The first holder stays: a second one can only have got entries after it.
                     self._owners.setdefault(sticky_hash, consumer)
                 elif self._owners.get(sticky_hash) is consumer:
                     has_unblocked |= self._clear(sticky_hash)
         return has_unblocked
 
     def on_released(self, consumer: C, sticky_hash: int) -> bool:
-        """The consumer holds one entry of the hash less; returns whether that unblocked others."""
+        """Note that one entry of a hash less is pending; returns whether it stopped blocking."""
         if self._owners.get(sticky_hash) is not consumer:
             return False
         if sticky_hash in consumer.pending_hash_counts:
@@ -77,7 +79,7 @@ class DrainingHashes(Generic[C]):
         return self._clear(sticky_hash)
 
     def on_consumer_removed(self, consumer: C) -> bool:
-        """A consumer left with all it held; returns whether that unblocked others."""
+        """Forget a consumer that left; returns whether any hash stopped blocking."""
         has_unblocked = False
         for sticky_hash in [each for each, owner in self._owners.items() if owner is consumer]:
             has_unblocked |= self._clear(sticky_hash)
@@ -89,7 +91,7 @@ class DrainingHashes(Generic[C]):
         return sum(owner is consumer for owner in self._owners.values())
 
     def pending_count_of(self, consumer: C) -> int:
-        """Entries those hashes still wait for."""
+        """Pending entries of the hashes that drain from a consumer."""
         counts = consumer.pending_hash_counts
         return sum(
             counts.get(sticky_hash, 0)

@@ -1,9 +1,9 @@
-"""EntrySource: where a dispatcher reads entries, and asks which of them are acknowledged.
+"""`EntrySource`: the interface from which a dispatcher reads entries and their acknowledgements.
 
-A `ManagedCursor` is one. Another may stand in front of it, such as one that reads a compacted
-ledger up to its horizon and the topic from there on. It answers in positions of the topic, and a
-dispatcher can't tell the difference. Acknowledging, seeking for users and statistics are not part
-of it: those stay with the cursor of the subscription.
+`ManagedCursor` implements it. Another implementation may wrap a cursor, such as one that reads a
+compacted ledger up to its last position and the topic from there on; it returns positions of the
+topic, so that the dispatcher needs no change. Acknowledging, SEEK and statistics are not part of
+it: the subscription calls its cursor for those.
 
 Source: ManagedCursor, CompactedTopic.asyncReadEntriesOrWait in Pulsar's broker.
 """
@@ -20,26 +20,26 @@ from pulsar_py.managed_ledger.log.entry import Entry
 class EntrySource(Protocol):
     """Entries in the order of their positions, from one read position on.
 
-    What always holds: a read that was overtaken by `rewind` or `seek` has no effect, and reads do
+    What always holds: a read during which `rewind` or `seek` was called has no effect, and reads do
     not overlap.
     """
 
     @property
     def is_durable(self) -> bool:
-        """Whether limits of unacknowledged messages apply; they do for durable ones only."""
+        """Whether the subscription is durable: only then unacknowledged messages are limited."""
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
     ) -> Sequence[Entry] | None:
-        """The next unacknowledged entries up to `max_position`, and go past them.
+        """The next unacknowledged entries up to `max_position`; moves the read position past them.
 
-        `[]` means there is nothing to read now, None that `read` has to be awaited.
+        `[]` means that there is nothing to read now, None that `read` has to be awaited.
         """
 
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
     ) -> Sequence[Entry]:
-        """As `read_cached`, from storage. One at a time.
+        """As `read_cached`, but reads from storage if need be. One call at a time.
 
         Raises:
             CursorClosedError: It was closed.
@@ -53,16 +53,16 @@ class EntrySource(Protocol):
         """As `read_replay_cached`, from storage; raises what `read` does."""
 
     def wait_for_entries(self, callback: Callable[[], None]) -> None:
-        """Call back once, soon, when there is an entry to read or the topic was terminated."""
+        """Call `callback` once, soon after there is an entry to read or the topic is terminated."""
 
     def cancel_wait(self) -> None:
         """Forget the waiting callback."""
 
     def has_more_entries(self) -> bool:
-        """Whether an entry stands at or after the read position."""
+        """Whether there is an entry at or after the read position."""
 
     def backlog_count(self) -> int:
-        """Entries not acknowledged."""
+        """The number of unacknowledged entries."""
 
     def rewind(self) -> None:
         """Read again from the first entry that is not acknowledged."""
@@ -74,4 +74,4 @@ class EntrySource(Protocol):
         """Whether the whole entry is acknowledged."""
 
     def batch_ack_set(self, position: Position) -> Sequence[int] | None:
-        """Words of the batch indexes still to deliver (bit set); None if all of them are."""
+        """Words of the batch's unacknowledged indexes (bit set); None if they are all of them."""

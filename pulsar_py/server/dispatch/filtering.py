@@ -1,10 +1,10 @@
-"""EntryFilters: decide which of the entries read a consumer gets, and how much of each.
+"""`EntryFilters`: decide which of the read entries are delivered, and which indexes of batches.
 
-A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT stands.
-An entry is plain if it is one whole readable message of a user, without delay or transaction. After
-the chain, batches acknowledged in part get the set of indexes that are left. The subscription
+A chain of filters judges every entry that is not plain; the first verdict other than ACCEPT counts.
+An entry is plain if it is one whole readable message of a user, without delay or transaction.
+Partly acknowledged batches that pass get the set of their unacknowledged indexes. The subscription
 chooses the filters, also those for plain entries (`judges_plain_entries`). Entries past the
-`max_read_position` never get here.
+`max_read_position` are not read at all.
 
 What always holds: an entry that is dropped for good is acknowledged, one that is held back is kept
 by its filter, and no filtered entry costs permits. A filter that stops has seen to it that nothing
@@ -42,25 +42,25 @@ TRANSACTION_MARKERS: Final = frozenset(
 class Verdict(Enum):
     """A filter's decision about an entry."""
 
-    ACCEPT = auto()  # the next filter looks at it
+    ACCEPT = auto()  # the next filter decides
     ACKNOWLEDGE = auto()  # never to be delivered to this subscription
     HOLD_BACK = auto()  # not now; the filter releases it later
     STOP = auto()  # neither it nor any entry after it, however often they are read
 
 
 class EntryFilter(Protocol):
-    """One link of the chain."""
+    """One filter of the chain."""
 
     @property
     def judges_plain_entries(self) -> bool:
-        """Whether it has to see plain entries, too; then each one is parsed."""
+        """Whether it has to judge plain entries, too; then each one is parsed."""
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         """Decide about one entry; called at most once a read, in the order of positions."""
 
 
 class MarkerFilter:
-    """Drops markers and unreadable entries: acknowledged, never delivered."""
+    """Drops markers and unreadable entries: they are acknowledged and never delivered."""
 
     judges_plain_entries = False
 
@@ -106,7 +106,7 @@ class DelayFilter:
 
 
 class FilteredEntries:
-    """Accepted entries, indexes left of partly acknowledged batches, and the messages in all."""
+    """Accepted entries, the unacknowledged indexes of their batches, and the number of messages."""
 
     __slots__ = ("ack_sets", "entries", "has_chunks", "messages_count")
 

@@ -1,12 +1,12 @@
-"""MultipleConsumersDispatcher: spreads entries over the consumers of Shared in small batches.
+"""`MultipleConsumersDispatcher`: spreads entries over the consumers of Shared in small batches.
 
-Entries to send again come first, lowest position first, then new ones. A turn gives a consumer up
-to `max_round_robin_batch_entries` messages; `priorities` chooses the next one. Entries read and not
-sent are unread by moving the cursor back. All chunks of a message go to the consumer that got its
-first one; those that can't be sent yet are parked in the redelivery set.
+Entries to send again come first, lowest position first, then new ones. A consumer gets up to
+`max_round_robin_batch_entries` messages, then `priorities` chooses the next one. If entries were
+read and can't be sent, the cursor is moved back to them. All chunks of a message go to the consumer
+that got its first one; those that can't be sent yet are parked in the redelivery set.
 
-Delayed entries go to the tracker, whose earliest time sets a timer; due ones enter the redelivery
-set.
+Delayed entries are added to the tracker, whose earliest time sets a timer; due ones enter the
+redelivery set.
 
 Invariant: `unacked_messages` is the sum over the consumers.
 
@@ -98,7 +98,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     @property
     def is_blocked(self) -> bool:
-        """No new entries are read, because too many messages are unacknowledged."""
+        """Whether no new entries are read, because too many messages are unacknowledged."""
         return self.is_blocked_by_subscription or self._is_blocked_by_broker
 
     # Consumers.
@@ -117,7 +117,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             return
         self._turns.remove(consumer)
         taken = consumer.pending_acks.take_all()
-        if self._turns.consumers:  # without any, the cursor is rewound for the next one
+        if self._turns.consumers:  # else the next consumer starts from a rewound cursor anyway
             self.redelivery.add_all(taken)
         self._add_unacked(-consumer.permits.unacked_messages)
         consumer.permits.unacked_messages = 0
@@ -132,7 +132,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._forget_state()
 
     def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
-        """A consumer is gone; called before its entries are sent again. For Key_Shared."""
+        """Called when a consumer has left, before its entries are sent again; for Key_Shared."""
 
     def _forget_state(self) -> None:
         self.redelivery.clear()
@@ -154,15 +154,15 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if self._broker_limit is not None:
             self._broker_limit.remove(self)
 
-    # News.
+    # Calls of the subscription.
 
     def on_flow(self, consumer: DispatchConsumer) -> None:  # noqa: ARG002
-        """A consumer can be sent more."""
+        """Read more: a consumer has new permits."""
         self._may_replay = True
         self.read_more()
 
     def redeliver(self, consumer: DispatchConsumer, positions: Sequence[Position] | None) -> None:
-        """Send this consumer's entries (of `positions`) again, and count the redelivery."""
+        """Send this consumer's entries, or those of `positions`, again, and count redeliveries."""
         pending = consumer.pending_acks
         taken = pending.take_all() if positions is None else pending.take(positions)
         messages_count = sum(count for _, count, _ in taken)
@@ -183,7 +183,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         positions: Sequence[PositionKey],
         ack_sets: Sequence[Sequence[int] | None] | None,
     ) -> None:
-        """Settle entries with their holders; redeliveries count anew."""
+        """Remove entries from their consumers' pending ones, and forget their redelivery counts."""
         # Hot path: acknowledge.
         if self.redelivery.has_counts:
             self.redelivery.forget(positions)
@@ -218,7 +218,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _settle_in_part(self, holder: DispatchConsumer, key: PositionKey) -> int:
         position = Position(*key)
-        # The cursor knows the indexes that are left: ACKs of several consumers add up there.
+        # Only the cursor knows the remaining indexes: several consumers may have acknowledged some.
         words = self._cursor.batch_ack_set(position)
         if words is not None:
             return holder.pending_acks.shrink(key, to_bits(words).bit_count())
@@ -228,10 +228,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return next((each for each in self.consumers if position in each.pending_acks), None)
 
     def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
-        """One entry of a hash less is pending. For Key_Shared."""
+        """Called when one entry of a hash less is pending; for Key_Shared."""
 
     def on_mark_delete_moved(self, position: Position) -> None:
-        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
+        """Remove entries up to `position` from all pending ones: they were expired or skipped."""
         self.redelivery.discard_up_to(position)
         self._chunks.forget_up_to(position)
         for consumer in list(self.consumers):
@@ -265,22 +265,22 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self.is_blocked_by_subscription = False
 
     def on_settings_changed(self) -> None:
-        """The host's settings changed: new delays are grouped by the new tick."""
+        """Use the host's changed settings; new delays are grouped by the new tick."""
         super().on_settings_changed()
         self.delayed.set_tick_millis(self._host.settings.delayed_delivery_tick_millis)
 
     def on_limits_changed(self) -> None:
-        """Limits of unacknowledged messages were changed."""
+        """Use changed limits of unacknowledged messages."""
         self._block_at_limit()
         self._may_replay = True
         self.read_more()
 
     def block_for_broker(self) -> None:
-        """The broker's limit is reached."""
+        """Read no new entries: the broker's limit is reached."""
         self._is_blocked_by_broker = True
 
     def unblock_for_broker(self) -> None:
-        """The broker's limit lets this dispatcher go on; it does so in the loop's next turn."""
+        """Read on in the loop's next turn: the broker's limit allows it."""
         self._is_blocked_by_broker = False
         self._schedule_read(0)
 
@@ -297,7 +297,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         return is_kept
 
     def _arm_delay_timer(self, now_millis: int) -> None:
-        """Set a timer for the next entry that is due later; FLOW takes those due now."""
+        """Set a timer for the next entry that is due later; those due now are read with FLOW."""
         wait_millis = self.delayed.next_check_millis(now_millis)
         if not wait_millis:
             return
@@ -407,7 +407,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def _on_replay_read(
         self, positions: Sequence[Position], entries: Sequence[Entry], floor: PositionKey
     ) -> None:
-        """Drop entries acknowledged or gone, send the rest. `floor` was the lowest position."""
+        """Send the entries read again; drop those of `positions` that are acknowledged or deleted.
+
+        `floor` was the lowest position in the redelivery set when the read began.
+        """
         found = {(entry.ledger_id, entry.entry_id) for entry in entries}
         for position in positions:
             if position not in found:
@@ -415,7 +418,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
                 self._on_gone(position)
         lowest = self.redelivery.lowest
         if self._keeps_order and lowest is not None and lowest < floor:
-            return  # It came in while these were read, and goes first.
+            return  # A lower position was added during the read, and has to be sent first.
         filtered = self._replay_filters.apply(entries)
         accepted = {(entry.ledger_id, entry.entry_id) for entry in filtered.entries}
         for key in found - accepted:
@@ -424,7 +427,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._distribute(filtered, is_replay=True)
 
     def _on_gone(self, position: PositionKey) -> None:
-        """An entry that waited turned out to be acknowledged or gone."""
+        """Forget an entry that waited and is acknowledged or deleted."""
         self._chunks.forget_position(position)
 
     _keeps_order = False  # Key_Shared does.
@@ -436,7 +439,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     # Sending.
 
     def _distribute(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
-        """Send entries in turns; those no consumer can take are unread, or stay in the set."""
+        """Send entries to consumers in turns.
+
+        If no consumer can be sent the rest, the cursor moves back to it; entries that were read
+        again stay in the redelivery set.
+        """
         # Hot path: tailing consume.
         entries = filtered.entries
         if not entries:
@@ -479,7 +486,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes
         )
         if not messages_count and consumer not in self._turns.consumers:
-            return 0  # It does not know batches, and has left: what it owed is settled.
+            return 0  # The consumer does not know batches and was closed: its entries wait again.
         self._add_unacked(consumer.permits.unacked_messages - unacked_before)
         return messages_count
 

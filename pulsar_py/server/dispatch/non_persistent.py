@@ -25,7 +25,7 @@ from pulsar_py.wire.entry_summary import sticky_key
 
 
 class NonPersistentDispatcher(Dispatcher):
-    """Base of all types; owned by a NonPersistentSubscription."""
+    """The base class of the three types; owned by a NonPersistentSubscription."""
 
     def __init__(self) -> None:
         self.dropped_messages_count = 0
@@ -47,7 +47,7 @@ class NonPersistentDispatcher(Dispatcher):
 
 
 class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
-    """Exclusive and Failover."""
+    """Sends all messages to one consumer (Exclusive and Failover)."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class NonPersistentSingleActiveDispatcher(NonPersistentDispatcher):
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
-        """In the order they joined."""
+        """The connected consumers, in the order they joined."""
         return self._consumers
 
     @property
     def active_consumer(self) -> DispatchConsumer | None:
-        """The one that gets messages."""
+        """The consumer that gets messages."""
         return self._active
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
-        """Best priority first."""
+        """The connected consumers, best priority first."""
         return self._turns.consumers
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
         self._turns = PriorityRoundRobin()
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Take in a consumer."""
+        """Add a consumer."""
         self._turns.add(consumer)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
@@ -179,7 +179,7 @@ class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
         self.selector = new_selector(self.meta, self._settings)
 
     def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
-        """All consumers agree on the mode."""
+        """The reason to refuse a consumer with another mode; None if its mode is the same."""
         theirs = key_shared_meta or AUTO_SPLIT
         if theirs.is_sticky == self.meta.is_sticky:
             return None
@@ -189,12 +189,12 @@ class NonPersistentStickyKeyDispatcher(NonPersistentMultipleDispatcher):
         )
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Give a consumer its slots."""
+        """Add a consumer and give it slots."""
         self.selector.add(consumer)
         super().add_consumer(consumer)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Give its slots to others."""
+        """Remove a consumer and give its slots to others."""
         self.selector.remove(consumer)
         super().remove_consumer(consumer)
 

@@ -1,9 +1,9 @@
-"""PendingAcks: entries sent to a Shared or Key_Shared consumer, not yet acknowledged (pure).
+"""`PendingAcks`: entries sent to a Shared or Key_Shared consumer, not yet acknowledged (pure).
 
-One dictionary entry a delivered entry: (ledger id, entry id) to one integer, which packs how many
-of its messages are unacknowledged (low 32 bits) and its sticky hash (above; 0 is "no hash"). For
-Key_Shared the pending entries of each hash are counted, too: a hash that moved to another consumer
-drains until that count is 0.
+A dictionary maps each delivered entry, (ledger id, entry id), to one integer with the number of its
+unacknowledged messages (low 32 bits) and its sticky hash (above; 0 is "no hash"). For Key_Shared
+the pending entries of each hash are counted, too: a hash that moved to another consumer drains
+until that count is 0.
 
 Invariant: the remaining messages of all entries add up to the consumer's unacknowledged messages.
 
@@ -24,7 +24,7 @@ _HASH_SHIFT = 32
 
 
 class PendingAcks:
-    """Owned by a consumer; lives as long as it."""
+    """The unacknowledged entries of one consumer, which owns it."""
 
     __slots__ = ("_entries", "_hash_counts")
 
@@ -33,7 +33,7 @@ class PendingAcks:
         self._hash_counts: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """Entries pending."""
+        """The number of pending entries."""
         return len(self._entries)
 
     def __contains__(self, position: object) -> bool:
@@ -54,7 +54,7 @@ class PendingAcks:
         return sum(value & _COUNT_MASK for value in self._entries.values())
 
     def add(self, position: PositionKey, messages_count: int, sticky_hash: int = 0) -> int:
-        """An entry is being sent; one that is pending already is replaced.
+        """Add an entry that is being sent; one that is pending already is replaced.
 
         Returns how many more messages are unacknowledged than before.
         """
@@ -79,7 +79,7 @@ class PendingAcks:
         return value & _COUNT_MASK, value >> _HASH_SHIFT
 
     def shrink(self, position: PositionKey, remaining_count: int) -> int:
-        """Part of a batch was acknowledged; returns by how many messages the entry shrank."""
+        """Set the number of unacknowledged messages of a batch; returns by how many it fell."""
         value = self._entries[position]
         before = value & _COUNT_MASK
         if remaining_count >= before:
@@ -97,7 +97,7 @@ class PendingAcks:
         return taken
 
     def take_all(self) -> list[tuple[PositionKey, int, int]]:
-        """Forget everything; in the order it was sent."""
+        """Forget all entries; returns (position, messages, hash) each, in the order sent."""
         taken = [
             (position, value & _COUNT_MASK, value >> _HASH_SHIFT)
             for position, value in self._entries.items()
@@ -106,12 +106,12 @@ class PendingAcks:
         return taken
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget all entries."""
         self._entries.clear()
         self._hash_counts.clear()
 
     def take_up_to(self, position: Position) -> list[tuple[PositionKey, int, int]]:
-        """Forget entries at or before a position (expired, skipped, or reset over)."""
+        """Forget entries at or before a position; returns (position, messages, hash) each."""
         return self.take([key for key in self._entries if key <= position])
 
     def _release_hash(self, sticky_hash: int) -> None:

@@ -1,9 +1,9 @@
-"""ConsumerPermits: counts how many messages a consumer may be sent, and how many it owes (pure).
+"""`ConsumerPermits`: counts a consumer's permits and its unacknowledged messages (pure).
 
-A permit is one message, counted inside batches. `available` may go negative, because an entry is
-never split. On Shared and Key_Shared a consumer with `max_unacked_messages` unacknowledged ones is
-blocked: permits of a FLOW are then parked, and released when the debt is down to half, or with any
-REDELIVER.
+A permit is for one message; a batch takes one for each message in it. `available` may go negative,
+because an entry is never split. On Shared and Key_Shared a consumer with `max_unacked_messages`
+unacknowledged messages is blocked: permits of a FLOW are then parked, and released when the number
+is down to half of that, or with any REDELIVER.
 
 Invariant: `parked_permits` is 0 while the consumer is not blocked.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 
 class ConsumerPermits:
-    """Counters of one consumer; owned by it, read by its dispatcher."""
+    """The counters of one consumer, which owns it; read by its dispatcher."""
 
     __slots__ = (
         "available",
@@ -45,7 +45,7 @@ class ConsumerPermits:
         return max(self.max_unacked_messages - self.unacked_messages, 0)
 
     def add(self, permits_count: int) -> bool:
-        """FLOW came; returns whether the permits count now (False: parked)."""
+        """Add the permits of a FLOW; returns whether they count now (False: parked)."""
         self._block_at_limit()
         if self.is_blocked:
             self.parked_permits += permits_count
@@ -54,16 +54,16 @@ class ConsumerPermits:
         return True
 
     def take(self, messages_count: int) -> None:
-        """Messages were sent."""
+        """Subtract permits for messages that were sent."""
         self.available -= messages_count
 
     def owe(self, messages_count: int) -> None:
-        """Messages were sent that have to be acknowledged (Shared and Key_Shared)."""
+        """Count sent messages that have to be acknowledged (Shared and Key_Shared)."""
         self.unacked_messages += messages_count
         self._block_at_limit()
 
     def give_back(self, messages_count: int) -> bool:
-        """Messages were acknowledged; returns whether that released parked permits."""
+        """Subtract acknowledged messages; returns whether that released parked permits."""
         self.unacked_messages -= messages_count
         assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
         if not self.is_blocked or self.unacked_messages > self.max_unacked_messages // 2:
@@ -71,7 +71,7 @@ class ConsumerPermits:
         return self.unblock()
 
     def redeliver(self, messages_count: int) -> bool:
-        """REDELIVER took back messages; it unblocks in any case. Returns as `give_back`."""
+        """Subtract messages to redeliver and unblock the consumer; returns as `give_back`."""
         self.unacked_messages -= messages_count
         assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
         return self.unblock()
@@ -83,7 +83,7 @@ class ConsumerPermits:
             self.unblock()
 
     def unblock(self) -> bool:
-        """Let parked permits count; returns whether the consumer had been blocked."""
+        """Release parked permits; returns whether the consumer was blocked."""
         was_blocked = self.is_blocked
         self.is_blocked = False
         self.available += self.parked_permits

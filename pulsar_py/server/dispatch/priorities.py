@@ -1,9 +1,9 @@
 """Chooses the next consumer of Shared, by priority in turns, and the active one of Failover (pure).
 
-Shared, with `index` behind the last one served and `p` the priority of the consumer there: first
-any available one of a better priority than `p`, then round robin inside `p`, then those that follow
-in the list. So with C1(0, 2 permits) C2(0,1) C3(0,1) C4(1,2) C5(1,1), one entry a turn, the order
-is C1, C2, C3, C1, C4, C5, C4.
+Shared: let `index` be the place after the last consumer served, and `p` the priority of the
+consumer there. First comes any available consumer of a better priority than `p`, then round robin
+inside `p`, then those after it in the list. So with C1(0, 2 permits) C2(0,1) C3(0,1) C4(1,2)
+C5(1,1), one entry a turn, the order is C1, C2, C3, C1, C4, C5, C4.
 
 Source: AbstractDispatcherMultipleConsumers.getNextConsumer,
 AbstractDispatcherSingleActiveConsumer.pickAndScheduleActiveConsumer in Pulsar's broker.
@@ -29,7 +29,7 @@ class Prioritized(Protocol):
 
     @property
     def priority_level(self) -> int:
-        """0 is the highest."""
+        """The consumer's priority; 0 is the highest."""
 
 
 C = TypeVar("C", bound=Prioritized)
@@ -45,11 +45,11 @@ class PriorityRoundRobin(Generic[C]):
         self._index = 0  # Behind the consumer served last.
 
     def add(self, consumer: C) -> None:
-        """A consumer joined."""
+        """Add a consumer behind those of its priority."""
         insort(self.consumers, consumer, key=lambda each: each.priority_level)
 
     def remove(self, consumer: C) -> None:
-        """A consumer left."""
+        """Remove a consumer."""
         index = self.consumers.index(consumer)
         del self.consumers[index]
         if index < self._index:
@@ -71,7 +71,7 @@ class PriorityRoundRobin(Generic[C]):
         return None
 
     def _candidates(self, start: int, priority: int) -> list[int]:
-        """Indexes in the order they are asked: better ones, this level round robin, the rest."""
+        """Indexes in the order of preference: better ones, this level round robin, the rest."""
         consumers = self.consumers
         first = bisect_left(consumers, priority, key=lambda each: each.priority_level)
         end = bisect_left(consumers, priority + 1, key=lambda each: each.priority_level)
@@ -91,8 +91,8 @@ def choose_active(
     Only the best priority level counts, sorted by name. Without the ring it is the one at
     `partition_index` modulo their number, the first on a topic without partitions (-1). With it,
     each consumer has 100 points on a ring of hashes, and the topic's name chooses. Names are hashed
-    as UTF-8; Apache Pulsar takes the default charset of its Java, which is another one only before
-    Java 18 and in a locale without UTF-8.
+    as UTF-8; Apache Pulsar uses the default charset of its Java, which differs only before Java 18
+    and in a locale without UTF-8.
     """
     best_level = min(consumer.priority_level for consumer in consumers)
     candidates = sorted(

@@ -1,9 +1,9 @@
-"""RedeliveryController: entries to send again, lowest position first, and how often (pure).
+"""`RedeliveryController`: entries to send again, lowest position first, and their counts (pure).
 
-Positions come in when a consumer asks for redelivery or leaves, when a delayed message is due, and
-on Key_Shared when an entry could not go to its consumer yet. Each may carry its sticky hash, so
-that a newer entry of the same hash can be held back. Counts of redeliveries outlive the set: they
-are forgotten when the entry is acknowledged.
+Positions are added when a consumer asks for redelivery or leaves, when a delayed message is due,
+and on Key_Shared when an entry could not be sent to its consumer yet. Each may have its sticky
+hash, so that a newer entry of the same hash can be held back. The count of an entry's redeliveries
+is kept after it left the set, until the entry is acknowledged.
 
 Source: MessageRedeliveryController and InMemoryRedeliveryTracker in Pulsar's broker.
 """
@@ -17,11 +17,11 @@ from sortedcontainers import SortedDict
 
 from pulsar_py.server.dispatch.pending_acks import PositionKey
 
-_MANY = 100  # from so many positions added at once on, sorting them first is faster
+_MANY = 100  # this many positions or more, added at once, are faster to add if sorted before
 
 
 class RedeliveryController:
-    """Owned by the dispatcher of a Shared or Key_Shared subscription."""
+    """The redelivery set of a Shared or Key_Shared subscription. Owned by its dispatcher."""
 
     __slots__ = ("_counts", "_hash_counts", "_positions")
 
@@ -39,7 +39,7 @@ class RedeliveryController:
         return position in self._positions
 
     def add(self, position: PositionKey, sticky_hash: int = 0) -> None:
-        """Send this entry again; adding it twice changes nothing but an unknown hash."""
+        """Add an entry to send again; adding it twice only fills in an unknown hash."""
         known = self._positions.get(position)
         if known == sticky_hash or (known is not None and not sticky_hash):
             return
@@ -50,7 +50,7 @@ class RedeliveryController:
             self._hash_counts[sticky_hash] = self._hash_counts.get(sticky_hash, 0) + 1
 
     def add_all(self, taken: Sequence[tuple[PositionKey, int, int]]) -> None:
-        """Send again all entries taken from `PendingAcks`; ten times as fast as single `add`s."""
+        """Add all entries taken from `PendingAcks`; ten times as fast as single `add`s."""
         if len(taken) < _MANY:
             for position, _, sticky_hash in taken:
                 self.add(position, sticky_hash)
@@ -67,7 +67,7 @@ class RedeliveryController:
         positions.update(new)
 
     def discard(self, position: PositionKey) -> bool:
-        """Do not send it again; returns whether it was waiting."""
+        """Remove an entry; returns whether it was in the set."""
         sticky_hash = self._positions.pop(position, None)
         if sticky_hash is None:
             return False
@@ -76,7 +76,7 @@ class RedeliveryController:
         return True
 
     def discard_up_to(self, position: PositionKey) -> None:
-        """Forget everything at or before a mark-delete position, counts too."""
+        """Forget entries at or before a mark-delete position, and their counts."""
         for key in list(self._positions.irange(maximum=position)):
             self.discard(key)
         if self._counts:
@@ -84,7 +84,7 @@ class RedeliveryController:
                 del self._counts[key]
 
     def has_hash(self, sticky_hash: int) -> bool:
-        """An entry of this hash waits, so newer ones have to wait behind it."""
+        """Whether an entry of this hash waits, so that newer ones have to wait, too."""
         return sticky_hash in self._hash_counts
 
     @property
@@ -100,7 +100,7 @@ class RedeliveryController:
     def select(
         self, limit: int, accepts: Callable[[PositionKey, int], bool] | None = None
     ) -> list[PositionKey]:
-        """Up to `limit` lowest positions (that `accepts` takes, given position and hash).
+        """The lowest positions, up to `limit`, for which `accepts(position, hash)` is True.
 
         They stay in the set until `discard`.
         """
@@ -115,28 +115,28 @@ class RedeliveryController:
         return selected
 
     def count_redelivery(self, positions: Iterable[PositionKey]) -> None:
-        """A client asked for these again."""
+        """Count one more redelivery of entries that a client asked for again."""
         for position in positions:
             self._counts[position] = self._counts.get(position, 0) + 1
 
     def redelivery_count(self, position: PositionKey) -> int:
-        """Count of redeliveries of the entry that a client asked for."""
+        """How often a client asked for the entry again."""
         return self._counts.get(position, 0)
 
     @property
     def has_counts(self) -> bool:
-        """Some entry has been redelivered; False lets the hot path skip asking."""
+        """Whether any entry has a count; if not, the hot path need not look them up."""
         return bool(self._counts)
 
     def forget(self, positions: Iterable[PositionKey]) -> None:
-        """These were acknowledged, perhaps in part: their counts begin anew."""
+        """Set the counts of entries to 0 that were acknowledged, perhaps in part."""
         counts = self._counts
         if counts:
             for position in positions:
                 counts.pop(position, None)
 
     def clear(self) -> None:
-        """The last consumer left, or the cursor was reset."""
+        """Forget all entries and counts: the last consumer left, or the cursor was reset."""
         self._positions.clear()
         self._hash_counts.clear()
         self._counts.clear()

@@ -6,9 +6,8 @@
 | HashRangeAutoSplitSelector | 0..65535 | half of the widest range when it joins |
 | HashRangeExclusiveSelector | any | the ranges it asked for |
 
-A slot of 0 stands for "no hash" elsewhere, so no key ever hashes to it. `add` and `remove` say
-nothing about the slots that moved: `DrainingHashes.reassign` asks `select` again for pending
-hashes.
+A slot of 0 means "no hash" elsewhere, so no key ever hashes to it. `add` and `remove` do not return
+the slots that got other owners: `DrainingHashes.reassign` calls `select` again for pending hashes.
 
 Source: ConsistentHashingStickyKeyConsumerSelector, HashRangeAutoSplitStickyKeyConsumerSelector,
 HashRangeExclusiveStickyKeyConsumerSelector in Pulsar's broker; PIP-379.
@@ -33,7 +32,7 @@ HashRange = tuple[int, int]
 
 
 class Named(Protocol):
-    """The part of a consumer that selectors need."""
+    """The part of a consumer that selectors use."""
 
     @property
     def name(self) -> str:
@@ -48,7 +47,7 @@ C = TypeVar("C", bound=Named)
 
 
 class HashRangeConflictError(ConsumerAssignError):
-    """A range belongs to another consumer; if that is dead, another try may succeed."""
+    """A range belongs to another consumer; once that one is removed, a repetition may succeed."""
 
     def __init__(self, message: str, owner: object) -> None:
         super().__init__(message)
@@ -68,7 +67,7 @@ class StickyKeySelector(ABC, Generic[C]):
 
     @abstractmethod
     def remove(self, consumer: C) -> None:
-        """Give its slots to others, or leave them without owner; fine if it has none."""
+        """Give a consumer's slots to others, or leave them without owner; fine if it has none."""
 
     @abstractmethod
     def select(self, slot: int) -> C | None:
@@ -86,9 +85,9 @@ class StickyKeySelector(ABC, Generic[C]):
 class ConsistentHashingSelector(StickyKeySelector[C]):
     """A ring of points; a slot belongs to the first point at or after it, around the end.
 
-    Point i of a consumer lies at the slot of `name NUL name index NUL i`, where the name index
-    tells apart consumers of equal name. A point that two share belongs to the one that joined
-    first; the other inherits it.
+    Point i of a consumer is the slot of `name NUL name index NUL i`, where the name index
+    distinguishes consumers of equal name. A point that two share belongs to the one that joined
+    first, then to the other.
     """
 
     def __init__(self, points_per_consumer: int = 100) -> None:
@@ -98,7 +97,7 @@ class ConsistentHashingSelector(StickyKeySelector[C]):
         self._name_indexes: dict[str, dict[int, C]] = defaultdict(dict)
 
     def add(self, consumer: C) -> None:
-        """Put its points on the ring."""
+        """Put a consumer's points on the ring."""
         indexes = self._name_indexes[consumer.name]
         name_index = next(index for index in range(len(indexes) + 1) if index not in indexes)
         indexes[name_index] = consumer
@@ -107,7 +106,7 @@ class ConsistentHashingSelector(StickyKeySelector[C]):
         self._points = sorted(self._owners)
 
     def remove(self, consumer: C) -> None:
-        """Take its points off the ring; shared ones pass to the other consumer."""
+        """Take a consumer's points off the ring; shared ones pass to the other consumer."""
         indexes = self._name_indexes.get(consumer.name, {})
         for name_index, owner in list(indexes.items()):
             if owner is consumer:
@@ -137,7 +136,7 @@ class ConsistentHashingSelector(StickyKeySelector[C]):
         return consistent_sticky_slot(sticky_key)
 
     def ranges_of(self, consumer: C) -> list[HashRange]:
-        """The stretches before its points."""
+        """The ranges of slots before the consumer's points."""
         ranges: list[HashRange] = []
         previous = 0
         for point in self._points:
@@ -161,9 +160,9 @@ class ConsistentHashingSelector(StickyKeySelector[C]):
 
 
 class HashRangeAutoSplitSelector(StickyKeySelector[C]):
-    """Upper bounds and their owners; a newcomer halves the widest range and takes the lower half.
+    """Upper bounds and their owners; a new consumer gets the lower half of the widest range.
 
-    Bounds stand for (bound before, bound]; the last one is the number of slots.
+    A bound stands for the range (bound before, bound]; the last one is the number of slots.
     """
 
     def __init__(self, slots_count: int = SLOTS_COUNT) -> None:
@@ -181,13 +180,15 @@ class HashRangeAutoSplitSelector(StickyKeySelector[C]):
         widths = [upper - lower for lower, upper in zip(lowers, self._bounds, strict=True)]
         widest = widths.index(max(widths))
         if widths[widest] <= 1:
-            raise ConsumerAssignError("no hash range is left that could be split")
+            raise ConsumerAssignError(
+                "no hash range is left that could be split: the subscription has too many consumers"
+            )
         split = self._bounds[widest] - (widths[widest] >> 1)
         self._bounds.insert(widest, split)
         self._owners.insert(widest, consumer)
 
     def remove(self, consumer: C) -> None:
-        """Merge its range into the next higher one; the highest goes to the one below."""
+        """Merge a consumer's range into the next higher one, the highest into the one below."""
         index = next((i for i, owner in enumerate(self._owners) if owner is consumer), None)
         if index is None:
             return
@@ -218,7 +219,7 @@ class HashRangeAutoSplitSelector(StickyKeySelector[C]):
 
 
 class HashRangeExclusiveSelector(StickyKeySelector[C]):
-    """Ranges that the consumers brought; a slot in none of them has no owner."""
+    """The ranges that the consumers ask for; a slot in none of them has no owner."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
@@ -242,7 +243,7 @@ class HashRangeExclusiveSelector(StickyKeySelector[C]):
         self._starts = [start for start, _, _ in self._ranges]
 
     def remove(self, consumer: C) -> None:
-        """Leave its slots without owner."""
+        """Leave a consumer's slots without owner."""
         self._ranges = [each for each in self._ranges if each[2] is not consumer]
         self._starts = [start for start, _, _ in self._ranges]
 
@@ -294,7 +295,7 @@ def covers(ranges: Sequence[HashRange], slot: int) -> bool:
 
 
 def _append_range(ranges: list[HashRange], start: int, end: int) -> None:
-    """Add a range; joins it with the last one where they touch."""
+    """Add a range, or extend the last one if both touch."""
     if start > end:
         return
     if ranges and ranges[-1][1] + 1 == start:

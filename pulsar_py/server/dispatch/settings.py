@@ -1,7 +1,9 @@
-"""DispatchSettings: broker settings and policies for dispatch, resolved for one topic.
+"""`DispatchSettings`: the effective settings of one topic's subscriptions and their dispatchers.
 
-The topic makes one from `BrokerConfig` and its policies, and hands subscriptions a new one when a
-policy changes. Limits of 0 mean "no limit".
+`broker.dispatch_settings` makes one from broker.conf alone, `policies.effective_settings` replaces
+the fields for which the topic or its namespace has a policy. It is the field `dispatch` of
+`TopicSettings`; subscriptions read it anew whenever it matters, so a change of a policy needs no
+restart. Limits of 0 mean "no limit".
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchSettings:
-    """Effective settings of one topic's subscriptions; the comment names the one in broker.conf."""
+    """One immutable value for each topic; the comments name the settings of broker.conf."""
 
     max_read_batch_entries: int = 100  # dispatcherMaxReadBatchSize
     min_read_batch_entries: int = 1  # dispatcherMinReadBatchSize

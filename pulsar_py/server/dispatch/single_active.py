@@ -1,11 +1,11 @@
-"""SingleActiveConsumerDispatcher: sends everything to one consumer (Exclusive, Failover).
+"""`SingleActiveConsumerDispatcher`: sends all entries to one consumer (Exclusive, Failover).
 
-On Failover the active consumer is chosen anew whenever one joins or leaves. After a change the old
-one may still be acknowledging, so reading starts `failover_delay_millis` later, from the first
-entry not acknowledged; only then all consumers get ACTIVE_CONSUMER_CHANGE. A redelivery of any kind
-rewinds.
+On Failover the active consumer is chosen again whenever one joins or leaves. After a change the
+former one may still be acknowledging, so reading starts `failover_delay_millis` later, from the
+first unacknowledged entry; only then do all consumers get ACTIVE_CONSUMER_CHANGE. A redelivery of
+any kind rewinds the cursor.
 
-Exclusive consumers may bring hash ranges: entries of other slots are passed over, not acknowledged.
+Exclusive consumers may have hash ranges: entries of other slots are skipped, not acknowledged.
 
 Source: PersistentDispatcherSingleActiveConsumer, AbstractDispatcherSingleActiveConsumer in Pulsar's
 broker.
@@ -72,7 +72,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         return self.subscription_type is SubscriptionType.FAILOVER
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Add a consumer and choose the active one anew."""
+        """Add a consumer and choose the active one again."""
         if not self._is_failover and self._consumers:
             raise place_taken(self._consumers[0])
         assert not self._is_held, "no consumer joins while the cursor is being moved"
@@ -83,7 +83,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             consumer.notify_active_consumer_change(is_active=False)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
-        """Remove a consumer; after an active one, the next starts from the first unacknowledged."""
+        """Remove a consumer; after an active one, the next starts at the first unacknowledged."""
         if consumer not in self._consumers:
             return
         self._consumers.remove(consumer)
@@ -144,15 +144,15 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         consumer: DispatchConsumer,
         positions: Sequence[Position] | None,  # noqa: ARG002 - ids do not matter here
     ) -> None:
-        """Send everything not acknowledged again, whatever the ids; only for the active one."""
+        """Send all unacknowledged entries again, if the consumer is active; ids are ignored."""
         if consumer is self._active and self._switch is None:
             self.restart()
             self.read_more()
 
     def hold(self) -> DispatchConsumer | None:
-        """The cursor is about to be moved: nothing is sent until `on_cursor_reset`.
+        """Send nothing until `on_cursor_reset`, because the cursor is about to be moved.
 
-        Returns the active consumer, which has to leave; its place stays empty until then.
+        Returns the active consumer, which the caller closes; none becomes active until then.
         """
         active, self._active = self._active, None
         self._is_held = True
@@ -162,7 +162,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         return active
 
     def on_cursor_reset(self) -> None:
-        """Connected consumers go on from where the cursor stands now."""
+        """Choose the active consumer and send it entries from the cursor's new position."""
         self._is_held = False
         if self._consumers:
             self._choose_active()
@@ -209,7 +209,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             consumer.send_messages(filtered.entries, filtered.ack_sets)
 
     def _cut_at_permits(self, filtered: FilteredEntries, permits: int) -> FilteredEntries:
-        """Entries until the permits are used up, the last one maybe beyond; the rest is unread."""
+        """Entries until the permits are used up; the cursor moves back to the others."""
         sent_count = 0
         messages_count = 0
         for entry in filtered.entries:

@@ -1,13 +1,13 @@
-"""StickyKeyDispatcher: sends all entries of one key to one consumer, in order (Key_Shared).
+"""`StickyKeyDispatcher`: sends all entries of one key to one consumer, in order (Key_Shared).
 
-A selector maps the slot of an entry's sticky key to its consumer. An entry that can't go there now
-waits in the redelivery set with its hash, and so do all newer ones of that hash; meanwhile reading
-goes on, up to a look-ahead limit, to find entries for consumers that have permits. While a hash
-drains at its former owner, no other consumer gets it (ordered AUTO_SPLIT only). In mode STICKY,
-entries of slots without owner wait, too.
+A selector maps the slot of an entry's sticky key to its consumer. An entry that can't be sent there
+now waits in the redelivery set with its hash, and so do all newer ones of that hash; meanwhile
+reading goes on, up to a look-ahead limit, to find entries for consumers that have permits. While a
+hash drains at its former owner, no other consumer gets it (ordered AUTO_SPLIT only). In mode
+STICKY, entries of slots without owner wait, too.
 
-Invariant: of each hash, at most one consumer holds entries that were sent while it owned the slot,
-unless `allow_out_of_order_delivery`.
+Invariant: of each hash, at most one consumer has unacknowledged entries that it was sent as the
+slot's owner, unless `allow_out_of_order_delivery`.
 
 Source: PersistentStickyKeyDispatcherMultipleConsumers in Pulsar's broker, PIP-379.
 """
@@ -38,7 +38,7 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.wire.entry_summary import sticky_key
 
 AUTO_SPLIT = KeySharedMeta()
-"""The meaning of a SUBSCRIBE without `keySharedMeta`."""
+"""The mode of a SUBSCRIBE without `keySharedMeta`: AUTO_SPLIT, in order."""
 
 
 def new_selector(
@@ -61,7 +61,7 @@ class _Allowances:
         self._left: dict[DispatchConsumer, int] = {}
 
     def of(self, consumer: DispatchConsumer) -> int:
-        """Messages left; none if it is 0 or less."""
+        """Messages that the consumer may still get; none if it is 0 or less."""
         left = self._left.get(consumer)
         if left is None:
             permits = consumer.permits
@@ -72,7 +72,7 @@ class _Allowances:
         return left
 
     def take(self, consumer: DispatchConsumer, messages_count: int) -> None:
-        """An entry is meant for the consumer."""
+        """Subtract the messages of an entry that the consumer will be sent."""
         self._left[consumer] -= messages_count
 
 
@@ -96,7 +96,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self.chunk_holders: ChunkHolders[DispatchConsumer] = ChunkHolders()
 
     def mismatch(self, key_shared_meta: KeySharedMeta | None) -> str | None:
-        """All consumers agree on mode and order."""
+        """The reason to refuse a consumer with another mode or order; None if both are equal."""
         theirs = key_shared_meta or AUTO_SPLIT
         ours = self.meta
         if ours.is_sticky != theirs.is_sticky:
@@ -119,13 +119,13 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     # Consumers and hashes.
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
-        """Give a consumer its slots; those with unacknowledged entries elsewhere drain first."""
+        """Add a consumer and give it slots; those with unacknowledged entries elsewhere drain."""
         self.selector.add(consumer)
         super().add_consumer(consumer)
         self._reassign()
 
     def _on_consumer_left(self, consumer: DispatchConsumer) -> None:
-        """Give its slots to others; its entries come before newer ones of the same hash."""
+        """Give its slots to others; its entries are sent before newer ones of the same hash."""
         self.selector.remove(consumer)
         self.chunk_holders.forget_consumer(consumer)
         self.draining.on_consumer_removed(consumer)
@@ -142,11 +142,12 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     def _settle(self, holder: DispatchConsumer, position: PositionKey) -> int:
         messages_count = super()._settle(holder, position)
         if self.chunk_holders and self.chunk_holders.forget(position):
-            self._on_unblocked()  # Chunks that waited for this holder may go to the slot's owner.
+            # Chunks that had to be sent to this consumer may now be sent to the slot's owner.
+            self._on_unblocked()
         return messages_count
 
     def on_mark_delete_moved(self, position: Position) -> None:
-        """Entries up to here were expired, skipped or cleared: no consumer owes them any more."""
+        """Remove entries up to `position` from all pending ones: they were expired or skipped."""
         self.chunk_holders.forget_up_to(position)
         super().on_mark_delete_moved(position)
 
@@ -154,7 +155,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         self.chunk_holders.forget(position)
 
     def _on_unblocked(self) -> None:
-        """Entries of a hash that drained may go; several hashes share one read."""
+        """Read soon: entries of a drained hash may be sent. Several hashes share one read."""
         self._may_replay = True
         self._schedule_read(self._host.settings.unblocking_interval_millis / 1000)
 
@@ -171,7 +172,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     # Reading.
 
     def _select_replay(self, limit: int) -> list[PositionKey]:
-        """Positions whose consumer can take them; one with an unknown hash has to be looked at."""
+        """Positions whose consumer can be sent them; those with an unknown hash have to be read."""
         allowances = _Allowances()
         takers = {each for each in self.redelivery.hashes if self._taker(each, allowances)}
         takers.add(0)
@@ -185,7 +186,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         return self.redelivery.select(limit, accepts)
 
     def _former_owner(self, uuid: str | None, sticky_hash: int) -> DispatchConsumer | None:
-        """The consumer that must get a chunk as it holds others, though it lost their slot."""
+        """The consumer that must get a chunk, as it has others of its message but not the slot."""
         holder = self.chunk_holders.holder(uuid)
         return None if holder is self.selector.select(sticky_hash) else holder
 
@@ -211,7 +212,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
     # Sending.
 
     def _distribute(self, filtered: FilteredEntries, *, is_replay: bool) -> None:
-        """Send each entry to the owner of its slot, or let it wait there with its hash."""
+        """Send each entry to the owner of its slot, or add it to the redelivery set."""
         allowances = _Allowances()
         groups: defaultdict[DispatchConsumer, tuple[list[Entry], list[int]]] = defaultdict(
             lambda: ([], [])
@@ -252,7 +253,7 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         *,
         is_replay: bool,
     ) -> DispatchConsumer | None:
-        """The former owner, if it can be sent a chunk now; those that wait go before new ones."""
+        """The former owner, if it can be sent a chunk now; waiting chunks come before new ones."""
         if allowances.of(former_owner) <= 0:
             return None
         if not is_replay and self.redelivery.has_hash(sticky_hash):
@@ -267,12 +268,12 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
                 self.chunk_holders.on_sent(position, summary_of(entry).uuid, consumer)
 
     def _waits(self, sticky_hash: int, held_back: set[int], *, is_replay: bool) -> bool:
-        """Whether an older entry of the hash has to go first."""
+        """Whether an older entry of the hash has to be sent first."""
         if not self._keeps_order:
             return False
         return sticky_hash in held_back or (not is_replay and self.redelivery.has_hash(sticky_hash))
 
 
 def mode_name(meta: KeySharedMeta) -> str:
-    """The wire's name of the mode."""
+    """The protocol's name of the mode."""
     return "STICKY" if meta.is_sticky else "AUTO_SPLIT"

@@ -1,4 +1,4 @@
-"""SubscribeRequest: the fields of SUBSCRIBE as a value for the layers below the wire.
+"""`SubscribeRequest`: the fields of SUBSCRIBE as a value, for topics and dispatchers.
 
 Source: CommandSubscribe and KeySharedMeta in PulsarApi.proto.
 """
@@ -22,7 +22,7 @@ def _always() -> bool:
 
 
 class SubscriptionType(IntEnum):
-    """The way a subscription spreads messages over consumers; values are the wire's."""
+    """The way a subscription spreads messages over consumers; values are the protocol's."""
 
     EXCLUSIVE = 0
     SHARED = 1
@@ -31,12 +31,12 @@ class SubscriptionType(IntEnum):
 
     @property
     def wire_name(self) -> str:
-        """The name on the wire and in REST: `Exclusive`, `Shared`, `Failover`, `Key_Shared`."""
+        """The name in protocol and REST: `Exclusive`, `Shared`, `Failover`, `Key_Shared`."""
         return CommandSubscribe.SubType.Name(self.value)  # type: ignore[arg-type]
 
     @property
     def has_single_active_consumer(self) -> bool:
-        """Exclusive and Failover: one consumer at a time gets everything, in order."""
+        """Whether one consumer at a time gets all messages, in order: Exclusive and Failover."""
         return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
@@ -45,9 +45,9 @@ class KeySharedMeta:
     """The assignment of keys that a Key_Shared consumer asks for.
 
     Attributes:
-        is_sticky: The consumer brings its hash ranges (mode STICKY); else ranges are split for it.
+        is_sticky: The consumer asks for its hash ranges (mode STICKY); else it is given slots.
         hash_ranges: Inclusive (start, end) slots; may be out of order, or out of 0..65535.
-        allow_out_of_order_delivery: No waiting for the former owner of a slot.
+        allow_out_of_order_delivery: Entries are sent although the slot's former owner has others.
     """
 
     is_sticky: bool = False
@@ -66,7 +66,7 @@ class SubscribeRequest:
         starts_at_earliest: Where a new subscription begins; otherwise at the latest message.
         start_rollback_seconds: Above 0, a new subscription begins that long ago.
         consumer_epoch: `NO_EPOCH` when the client sent none.
-        is_wanted: False once the client closed the id again; then no consumer is added.
+        is_wanted: Returns False once the client closed the id again; then no consumer is added.
     """
 
     connection: ClientConnection
@@ -93,7 +93,7 @@ class SubscribeRequest:
 
     @property
     def schema_type(self) -> int | None:
-        """The wire's number of the schema's type, None when no schema came."""
+        """The protocol's number of the schema's type; None without a schema."""
         return None if self.schema is None else self.schema.type
 
     @classmethod
@@ -105,7 +105,7 @@ class SubscribeRequest:
         role: str | None = None,
         is_wanted: Callable[[], bool] = _always,
     ) -> SubscribeRequest:
-        """Read the command as it came over the wire."""
+        """The request in a received SUBSCRIBE."""
         start = command.start_message_id if command.HasField("start_message_id") else None
         return cls(
             connection=connection,
@@ -152,5 +152,5 @@ def _key_shared(command: CommandSubscribe) -> KeySharedMeta | None:
 
 
 def _signed(value: int) -> int:
-    """An id of the wire's unsigned 64 bits as Java sees it: 2^64-1 is -1."""
+    """An unsigned 64-bit id of the protocol as Java's signed number: 2^64-1 is -1."""
     return value - (1 << 64) if value >> 63 else value

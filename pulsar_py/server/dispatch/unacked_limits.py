@@ -1,7 +1,7 @@
-"""BrokerUnackedLimit: bounds unacknowledged messages of all Shared subscriptions (pure).
+"""`BrokerUnackedLimit`: bounds unacknowledged messages of all Shared subscriptions (pure).
 
-At the limit, dispatchers that hold more than a share of it stop reading new entries; each goes on
-when it holds less than half of that share, and all when the broker's total is below half its limit.
+At the limit, dispatchers with more than a share of it stop reading new entries; each goes on when
+it has less than half of that share, and all when the broker's total is below half its limit.
 
 Source: BrokerService.addUnAckedMessages, blockDispatchersWithLargeUnAckMessages in Pulsar's broker.
 """
@@ -12,7 +12,7 @@ from typing import Protocol
 
 
 class UnackedHolder(Protocol):
-    """The part of a dispatcher that this limit needs."""
+    """The part of a dispatcher that this limit uses."""
 
     @property
     def unacked_messages(self) -> int:
@@ -26,7 +26,7 @@ class UnackedHolder(Protocol):
 
 
 class BrokerUnackedLimit:
-    """One a broker; dispatchers report their changes."""
+    """The limit of one broker; dispatchers report changes of their numbers."""
 
     def __init__(self, *, max_unacked_messages: int, blocked_share: float) -> None:
         """`max_unacked_messages` 0 switches it off; `blocked_share` is a part of it, 0 to 1."""
@@ -43,7 +43,7 @@ class BrokerUnackedLimit:
         return self._total
 
     def add(self, holder: UnackedHolder, delta: int) -> None:
-        """A dispatcher's consumers hold that many more messages (or fewer)."""
+        """Count `delta` more unacknowledged messages of a dispatcher; negative for fewer."""
         self._total += delta
         if not self._max_unacked_messages:
             return
@@ -54,7 +54,7 @@ class BrokerUnackedLimit:
             self._unblock()
 
     def remove(self, holder: UnackedHolder) -> None:
-        """A dispatcher ends, holding nothing any more."""
+        """Forget a dispatcher that ends; its consumers have no unacknowledged messages any more."""
         self._holders.pop(holder, None)
         self._blocked.pop(holder, None)
 

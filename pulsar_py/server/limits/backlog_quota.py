@@ -1,7 +1,7 @@
-"""Decides whether a topic's backlog is too large or too old, and what to evict.
+"""Decides whether a topic's backlog exceeds its quotas, and how much to evict (pure).
 
-Pure. A quota is soft: connected producers go on publishing until the monitor's next tick. It limits
-the slowest durable cursor's backlog, in bytes or by the age of its oldest entry.
+A quota is checked periodically: connected producers go on publishing until the next check. It
+limits the slowest durable cursor's backlog, in bytes or by the age of its oldest entry.
 
 Source: BacklogQuotaManager in Pulsar's broker.
 """
@@ -19,7 +19,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.policies import BacklogQuota, BacklogQuotaAction, BacklogQuotaType
 
 EVICTION_TARGET = 0.9
-"""After an eviction the backlog is at this part of its limit."""
+"""The part of its limit to which an eviction reduces the backlog."""
 
 _REFUSALS: Mapping[BacklogQuotaAction, type[ServiceError]] = {
     BacklogQuotaAction.PRODUCER_REQUEST_HOLD: ProducerBlockedQuotaExceededError,
@@ -67,7 +67,7 @@ def refusal(exceeded: ExceededQuota, topic: str) -> ServiceError | None:
 
 
 def blocks_producers(exceeded: ExceededQuota) -> bool:
-    """Whether the monitor disconnects the producers."""
+    """Whether the periodic check disconnects the producers."""
     return exceeded.quota.action in _REFUSALS
 
 

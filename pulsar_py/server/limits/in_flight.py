@@ -1,8 +1,8 @@
 """Counts publishes without an answer, for each connection and for the whole broker.
 
-A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. Each counts
-entries or bytes and says when reading SENDs has to stop and when it may go on: at the limit, and at
-half of it. Nothing here waits or reads sockets; the connection does, on a callback.
+A connection owns one `InFlightPublishes`; all of a broker's share one `PublishBuffer`. They count
+entries and bytes, and call back when reading SENDs has to stop (at the limit) and when it may go on
+(at half of it). Nothing here waits or reads sockets; the connection does.
 
 Invariant: every `started` is matched by exactly one `finished`, whether the publish succeeded or
 not.
@@ -29,21 +29,21 @@ class PublishBuffer:
         self._connections: dict[InFlightPublishes, None] = {}  # in order of connecting
 
     def add(self, connection: InFlightPublishes) -> None:
-        """A connection opened."""
+        """Add a connection, to be paused with the others."""
         self._connections[connection] = None
 
     def remove(self, connection: InFlightPublishes) -> None:
-        """A connection is gone; what it has in flight still counts until it is answered."""
+        """Remove a closed connection; its publishes still count until they are answered."""
         self._connections.pop(connection, None)
 
     def filled(self) -> None:
-        """The limit was reached: pause everyone."""
+        """Pause all connections: the limit is reached."""
         self.is_full = True
         for connection in list(self._connections):
             connection.update()
 
     def drained(self) -> None:
-        """Half of the limit is free again: everyone may go on."""
+        """Let all connections go on: half of the limit is free again."""
         self.is_full = False
         for connection in list(self._connections):
             connection.update()
@@ -92,14 +92,14 @@ class InFlightPublishes:
         buffer.add(self)
 
     def started(self, size_bytes: int) -> None:
-        """One publish came in (`Producer.publish` has the same lines inline)."""
+        """Count one received publish (`Producer.publish` has the same lines inline)."""
         self.entries_count += 1
         self.buffer.bytes_count += size_bytes
         if self.entries_count >= self.max_entries or self.buffer.bytes_count >= self.buffer.limit:
             self.on_limit()
 
     def on_limit(self) -> None:
-        """A limit was reached, by the connection or by all together."""
+        """Pause, after a limit of this connection or of all together was reached."""
         if self.entries_count >= self.max_entries:
             self.update()
         if self.buffer.bytes_count >= self.buffer.limit and not self.buffer.is_full:
@@ -132,6 +132,6 @@ class InFlightPublishes:
             self._on_resume()
 
     def close(self) -> None:
-        """The connection is gone; its callbacks are not called any more."""
+        """Call no more callbacks: the connection is closed."""
         self._is_closed = True
         self.buffer.remove(self)

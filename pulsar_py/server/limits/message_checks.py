@@ -1,7 +1,7 @@
-"""Reads what topics need of messages: violations of settings, chunks, publish times.
+"""Checks published messages against a topic's settings, and reads chunks and publish times (pure).
 
-Pure. Of what is published, metadata is parsed only here, and only when a setting needs it: most
-topics store messages without parsing them. Stored metadata is parsed elsewhere, too: for dispatch
+The metadata of published messages is parsed only here, and only if a setting needs it: most topics
+store messages without parsing them. Stored metadata is parsed elsewhere, too: for dispatch
 (`wire/entry_summary.py`), when deduplication replays (`publishing/message_deduplication.py`), and
 for the last message id (`connection/handle_consume.py`).
 
@@ -30,11 +30,11 @@ def looks_at_messages(settings: TopicSettings) -> bool:
 def check_message(data: bytes, settings: TopicSettings) -> None:
     """Refuse a published message that the topic's settings forbid.
 
-    The size is that of everything after the command: metadata and framing count.
+    Its size counts everything after the command: checksum, metadata and payload.
 
     Raises:
-        ServiceMetadataError: It is not encrypted, and has to be.
-        NotAllowedError: It is too large, or to be delivered too late.
+        ServiceMetadataError: It is not encrypted, and the topic requires that.
+        NotAllowedError: It is too large, or its delay is longer than allowed.
     """
     if not looks_at_messages(settings):
         return
@@ -48,7 +48,7 @@ def check_message(data: bytes, settings: TopicSettings) -> None:
     longest = settings.max_delay_millis
     if longest <= 0 or metadata is None or not metadata.HasField("deliver_at_time"):
         return
-    # Counted from the message's own publish time, not from the clock.
+    # As in Pulsar, the delay counts from the message's own publish time, not from the clock.
     if metadata.deliver_at_time - metadata.publish_time > longest:
         raise NotAllowedError(f"Exceeds max allowed delivery delay of {longest} milliseconds")
 

@@ -1,6 +1,6 @@
-"""Bundles: the parts of a namespace, each owned by one broker.
+"""`Bundles`: the parts of a namespace, each owned by one broker (pure).
 
-Pure. A namespace's 32-bit hash space 0x00000000..0xffffffff is cut at boundaries; a bundle is
+A namespace's 32-bit hash space 0x00000000..0xffffffff is cut at boundaries; a bundle is
 `[lower, upper)`, the last one includes its upper end. A topic is in the bundle that holds the
 CRC32 (IEEE) of its full name, partition suffix included.
 
@@ -60,11 +60,11 @@ def bundle_range(name: str) -> tuple[int, int]:
     """The first hash of a bundle, and the end of its range (exclusive).
 
     Raises:
-        ValueError: It is no bundle's name.
+        ValueError: The text is not a bundle's name.
     """
     lower, separator, upper = name.partition("_")
     if not separator:
-        raise ValueError(f"{name!r} is no bundle: expected 0x<lower>_0x<upper>")
+        raise ValueError(f"{name!r} is not a bundle: expected 0x<lower>_0x<upper>")
     end = int(upper, 16)
     return int(lower, 16), end + 1 if end == FULL_UPPER else end
 

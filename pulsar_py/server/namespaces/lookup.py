@@ -1,6 +1,6 @@
-"""Lookup results: addresses of brokers, and the listener that a client asked for.
+"""Results of lookups: the addresses of brokers, by advertised listener (values).
 
-Values, and the parser of `advertisedListeners`; `NamespaceService` finds the owner.
+The module also parses `advertisedListeners`; `NamespaceService` finds the owner of a topic.
 
 Source: LookupResult, MultipleListenerValidator in Pulsar's broker.
 """
@@ -43,10 +43,10 @@ class LookupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalAddresses:
-    """The broker's own addresses, set when its listeners are bound; more by listener name.
+    """The broker's own addresses, set when its listeners are bound, and those by listener name.
 
-    `is_loopback`: other hosts can't reach it, so lookups tell clients to keep the service URL that
-    they used (a port forwarded from a container, for example).
+    `is_loopback`: other hosts can't reach the addresses, so lookups tell clients to go on using
+    their service URL (which may be a port forwarded from a container, for example).
     """
 
     default: BrokerAddresses
@@ -64,7 +64,11 @@ def select_listener(addresses: LocalAddresses, listener_name: str | None) -> Bro
         return addresses.default
     found = addresses.by_listener.get(listener_name)
     if found is None:
-        raise ServiceNotReadyError(f"the broker do not have {listener_name} listener")
+        known = ", ".join(sorted(addresses.by_listener)) or "none"
+        raise ServiceNotReadyError(
+            f"the broker has no listener named {listener_name!r}, its advertisedListeners are: "
+            f"{known}"
+        )
     return found
 
 

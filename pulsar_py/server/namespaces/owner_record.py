@@ -1,6 +1,6 @@
-"""OwnerRecord: what the ownership record of a bundle says, and its stored form.
+"""`OwnerRecord`: the content of a bundle's ownership record, and its stored form (a value).
 
-JSON as Apache Pulsar's brokers write it; absent addresses are left out.
+It is stored as JSON, with the keys of Apache Pulsar's brokers.
 
 Source: NamespaceEphemeralData in Pulsar.
 """
@@ -16,13 +16,13 @@ from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 
 @dataclass(frozen=True, slots=True)
 class OwnerRecord:
-    """Who owns a bundle."""
+    """The addresses of a bundle's owner; `is_disabled` while it unloads the bundle."""
 
     addresses: LocalAddresses
     is_disabled: bool = False
 
     def encode(self) -> bytes:
-        """As stored. Absent addresses are left out."""
+        """The stored form; absent addresses are left out."""
         record: dict[str, object] = {
             **_encode_addresses(self.addresses.default, _OWNER_KEYS),
             "disabled": self.is_disabled,
@@ -35,10 +35,10 @@ class OwnerRecord:
 
     @classmethod
     def decode(cls, value: bytes) -> OwnerRecord:
-        """Read what a broker stored.
+        """Read the stored form.
 
         Raises:
-            ValueError: It is no such record.
+            ValueError: The bytes are not an ownership record.
         """
         record = parse_json(value)
         listeners = record.get("advertisedListeners") or {}

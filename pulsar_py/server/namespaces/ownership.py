@@ -1,18 +1,18 @@
-"""BundleOwnership: the bundles this broker owns, as ephemeral records in the metadata store (edge).
+"""`BundleOwnership`: this broker's bundles, as ephemeral records in the metadata store (edge).
 
-A record `/namespace/<tenant>/<namespace>/<range>` names the owner's addresses. Whoever creates it
-owns the bundle until its session ends. While a bundle is being unloaded its record says `disabled`,
-so that nobody is sent there.
+A record `/namespace/<tenant>/<namespace>/<range>` has the owner's addresses. The broker that
+creates it owns the bundle until its session ends. While a bundle is being unloaded its record says
+`disabled`, so that lookups send no client there.
 
-Sessions end under living processes. So a bundle counts as owned only while its session is known, by
-the clock at this moment, to be alive; after any doubt each record is looked at again before it
-counts. A record of ours from a former session (its addresses are this broker's) is replaced. One of
-somebody else's is left alone, whatever this broker believed: the bundle is lost, which its owner is
-told. Our records are watched, too: one that somebody changed or removed is looked at and put right.
+A session may end while its process runs. So a bundle counts as owned only while the session is, by
+the clock at this moment, certainly alive; after any doubt each record is read again before it
+counts. A record of this broker from a former session (it has the broker's addresses) is replaced.
+Another broker's record is left alone, and the bundle is lost: `on_lost` is called. Our records are
+watched, too: one that was changed or removed is read and written again.
 
-What always holds: a record is changed or deleted only with the version under which it was seen to
-be this session's, or a former session's of this broker; and before one of a former session is
-deleted it gets a version of its own, because the next owner's would begin at the same one.
+What always holds: a record is changed or deleted only with the version under which it was read as
+this session's, or as a former session's of this broker. Before one of a former session is deleted
+it is written once, so that its version differs from the first version of the next owner's record.
 
 Source: OwnershipCache, ResourceLockImpl in Pulsar.
 """
@@ -57,11 +57,11 @@ logger = logging.getLogger(__name__)
 Bundle = tuple[NamespaceName, str]
 
 RECORDS_AT_ONCE: Final = 64
-"""Records that are looked at together after a doubt."""
+"""Records that are read at the same time after a doubt."""
 ATTEMPTS_COUNT: Final = 10
-"""How often a record that others change at the same time is looked at before giving up."""
+"""How often a record is read that other brokers change at the same time, before giving up."""
 RETRY_SECONDS: Final = 0.5
-"""How long to wait where the records can't be looked at."""
+"""Seconds to wait before the records are read again, after that failed."""
 
 _RECORD_SEGMENTS_COUNT = 3  # tenant, namespace, range
 _NOBODYS = LocalAddresses(default=BrokerAddresses(broker_url=None))
@@ -69,7 +69,7 @@ _NOBODYS = LocalAddresses(default=BrokerAddresses(broker_url=None))
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """A bundle of ours: its record as it was written, and under which session."""
+    """A bundle of this broker: its record as written, with version and session."""
 
     record: OwnerRecord
     version: int
@@ -93,26 +93,26 @@ class BundleOwnership:
     def __init__(
         self, metadata: MetadataStore, on_lost: Callable[[NamespaceName, str], None]
     ) -> None:
-        """`on_lost` is told of each bundle that turns out to be somebody else's."""
+        """`on_lost` is called with each bundle that another broker turns out to own."""
         self._metadata = metadata
         self._on_lost = on_lost
         self._session: Session | None = None
         self._stop_listening: Callable[[], None] | None = None
         self._owned: dict[Bundle, _Owned] = {}
-        self._doubts_count = 0  # times that the session was not known to be alive
-        self._settled_count = 0  # ... after which the records were looked at
-        self._is_overslept = False  # the process stood still, and its records were not looked at
+        self._doubts_count = 0  # times that the session was in doubt
+        self._settled_count = 0  # the last of those after which all records were read again
+        self._is_overslept = False  # the process stood still, its records were not read since
         self.on_settled: Callable[[], None] = lambda: None
-        """Called when all records were looked at after a doubt."""
-        self._is_connected = True  # the store did not say otherwise
-        self._is_validating = False  # a task that looks at them runs
+        """Called when all records were read again after a doubt."""
+        self._is_connected = True  # False once the store reported that it is disconnected
+        self._is_validating = False  # a task that reads them runs
         self._stop_watching: Callable[[], None] | None = None
-        self._suspects: dict[Bundle, None] = {}  # records that changed, to be looked at
-        self._is_looking = False  # a task that does that runs
-        # Given up, by a task each, until their records are gone.
+        self._suspects: dict[Bundle, None] = {}  # records that changed, to be read again
+        self._is_looking = False  # a task that reads them runs
+        # Bundles that a task each gives up, until their records are deleted.
         self._leaving: dict[Bundle, None] = {}
         self._tasks = TaskOwner("bundle ownership")
-        # Held while a record is changed: one's own changes must not be taken for another's.
+        # Held while a record is changed: the notification of our own change must find it noted.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
 
     async def start(self) -> None:
@@ -127,7 +127,7 @@ class BundleOwnership:
         return self._session
 
     def owns(self, namespace: NamespaceName, bundle: str) -> bool:
-        """Whether the bundle is ours, beyond doubt at this moment, and not being unloaded."""
+        """Whether this broker certainly owns the bundle at this moment, and does not unload it."""
         owned = self._owned.get((namespace, bundle))
         return owned is not None and not owned.record.is_disabled and self._counts(owned)
 
@@ -136,20 +136,20 @@ class BundleOwnership:
         return self._settled_count == self._doubts_count
 
     def _counts(self, owned: _Owned) -> bool:
-        """Whether a record of ours is known to be still there."""
+        """Whether a record of ours certainly still exists."""
         session = self._owner
         return self._is_validated and session.is_good and owned.session_id == session.session_id
 
     def check_session(self) -> None:
-        """Return if nobody else can have what this broker owns.
+        """Return if no other broker can own this broker's bundles at this moment.
 
         Raises:
-            SessionInDoubtError: That is not known at this moment.
+            SessionInDoubtError: Another one may.
         """
         if not (self._owner.is_good and self._is_validated):
             raise SessionInDoubtError(
-                "the session with the metadata store is in doubt: nothing is served until it is "
-                "known to be alive"
+                "the broker's session with the metadata store is in doubt: try again, no topic is "
+                "opened until the store answers"
             )
 
     @property
@@ -170,7 +170,7 @@ class BundleOwnership:
         return self._is_connected and self._is_validated and self._owner.is_good
 
     def owned_bundles(self, namespace: NamespaceName | None = None) -> list[Bundle]:
-        """All bundles that are ours as far as is known, those being unloaded too."""
+        """The bundles that this broker owns or may own, those being unloaded included."""
         return [key for key in self._owned if namespace is None or key[0] == namespace]
 
     def _lock_of(self, key: Bundle) -> asyncio.Lock:
@@ -184,10 +184,10 @@ class BundleOwnership:
     async def acquire(
         self, namespace: NamespaceName, bundle: str, addresses: LocalAddresses
     ) -> OwnerRecord:
-        """Become the owner if there is none; returns who owns it then.
+        """Become the owner if there is none; returns the owner's record.
 
         Raises:
-            SessionInDoubtError: Nothing can be owned now.
+            SessionInDoubtError: The session is in doubt, so no bundle can be owned now.
             MetadataError: The record can't be read or written.
         """
         self.check_session()
@@ -215,7 +215,7 @@ class BundleOwnership:
                 return taken.record
             await self._metadata.sync(path)
         raise MetadataUnavailableError(
-            f"{path}: others changed it {ATTEMPTS_COUNT} times while it was looked at"
+            f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile; try again"
         )
 
     def _may_be_ours(self, stored: Versioned, addresses: LocalAddresses) -> bool:
@@ -227,9 +227,9 @@ class BundleOwnership:
     async def _take(
         self, path: str, stored: Versioned | None, record: OwnerRecord
     ) -> _Owned | None:
-        """Have this session's record where there is none, or one of our own.
+        """Write this session's record if there is none, or one of our own.
 
-        None: somebody changed it meanwhile, or the outcome is unknown; it has to be read again.
+        None: the record was changed meanwhile, or the outcome is unknown; read it again.
 
         Raises:
             MetadataError: It can't be written.
@@ -246,7 +246,7 @@ class BundleOwnership:
             if stored is not None:
                 await self._metadata.sync(path)
                 if await self._metadata.get(path) != stored:
-                    return None  # it was read late; the next owner's may have the same version
+                    return None  # by now the record may be the next owner's, with the same version
                 if not await self._delete_former(path, stored):
                     return None
             session_id = self._owner.session_id
@@ -263,11 +263,12 @@ class BundleOwnership:
         return _Owned(record, version, session_id)
 
     async def _delete_former(self, path: str, stored: Versioned) -> bool:
-        """Delete a former session's record; False if it turned out to be somebody's by now.
+        """Delete a former session's record; False if another broker has it by now.
 
-        It may end with its session at any time, and the next owner's has the same version. So it is
-        changed first: if that hit the next owner's, it is the next owner's still, who watches it
-        and puts it right; and what has this version afterwards is the former one.
+        The record may vanish with its session at any time, and the next owner's record starts with
+        the same version. So it is changed first. If that changes the next owner's record, that
+        broker, which watches it, writes it again. A record that has the new version is the former
+        session's.
         """
         nobodys = OwnerRecord(_NOBODYS, is_disabled=True)
         version = await self._metadata.put(path, nobodys.encode(), expected_version=stored.version)
@@ -279,10 +280,12 @@ class BundleOwnership:
         return True
 
     async def disable(self, namespace: NamespaceName, bundle: str) -> None:
-        """Say that the bundle is being unloaded; we still own it. Nothing if it is not ours.
+        """Mark the bundle as being unloaded, while this broker still owns it.
+
+        Does nothing if the bundle is not this broker's.
 
         Raises:
-            MetadataError: It can't be written; here it counts as being unloaded all the same.
+            MetadataError: It can't be written; this broker treats it as being unloaded anyway.
         """
         owned = self._owned.get((namespace, bundle))
         if owned is None:
@@ -299,8 +302,8 @@ class BundleOwnership:
             if owned is None:
                 return
             if owned.session_id != self._owner.session_id:
-                # The record went with its session: there is one of the new session, or another
-                # owner's, who may have the same version.
+                # The record vanished with its session. There is one of the new session by now, or
+                # another owner's, which may have the same version.
                 await self._validate_locked(key)
                 continue
             try:
@@ -318,19 +321,19 @@ class BundleOwnership:
                 if key in self._owned:
                     self._owned[key] = replace(owned, record=disabled, version=version)
                 return
-        raise MetadataUnavailableError(f"{path}: the owner can't be marked as unloading")
+        raise MetadataUnavailableError(f"{path}: the bundle can't be marked as being unloaded now")
 
     async def _find_ours(self, path: str) -> Versioned | None:
-        """What is stored if it is this session's record, else None."""
+        """The stored record if it is this session's, else None."""
         await self._metadata.sync(path)
         found = await self._metadata.get(path)
         return found if found is not None and found.owner == self._owner.session_id else None
 
     async def release(self, namespace: NamespaceName, bundle: str) -> None:
-        """Give the bundle up; anyone may take it. Somebody else's record stays.
+        """Give the bundle up, so that any broker may own it. Another broker's record stays.
 
         Raises:
-            MetadataError: Our record may still be there; it goes as soon as that is possible, and
+            MetadataError: Our record may still exist. A task deletes it as soon as possible, and
                 the bundle counts as being unloaded until then.
         """
         key = (namespace, bundle)
@@ -343,7 +346,7 @@ class BundleOwnership:
             raise
 
     async def _leave(self, key: Bundle) -> None:
-        """Give a bundle up, however long its record can't be deleted."""
+        """Give a bundle up, repeating it until the record is deleted."""
         try:
             while key in self._owned:
                 await asyncio.sleep(RETRY_SECONDS)
@@ -370,8 +373,8 @@ class BundleOwnership:
             MetadataError: There may still be one.
         """
         path = paths.bundle_owner(*key)
-        # A change of ours without an answer must not be made later: with the key the versions begin
-        # anew, and it could hit the next owner's record.
+        # The sync settles our unanswered changes. Made later, such a change could hit the next
+        # owner's record, whose versions start at 0 again.
         await self._metadata.sync(path)
         for _ in range(ATTEMPTS_COUNT):
             owned = self._owned.get(key)
@@ -393,7 +396,7 @@ class BundleOwnership:
         raise MetadataUnavailableError(f"{path}: the record can't be deleted")
 
     async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
-        """What we own as it is stored now; None if there is no record of this session."""
+        """Our record as it is stored now; None if there is no record of this session."""
         session_id = self._owner.session_id
         found = await self._find_ours(path)
         if found is None or found.owner != session_id:
@@ -403,10 +406,10 @@ class BundleOwnership:
     # Doubts
 
     async def still_owns(self, namespace: NamespaceName, bundle: str) -> bool:
-        """Ask the store whether the bundle is this broker's, now.
+        """Read from the store whether this broker owns the bundle now.
 
         Raises:
-            SessionInDoubtError, MetadataUnavailableError: That can't be known now.
+            SessionInDoubtError, MetadataUnavailableError: That can't be found out now.
         """
         self.check_session()
         owned = self._owned.get((namespace, bundle))
@@ -430,7 +433,7 @@ class BundleOwnership:
             self._tasks.spawn(self._validate(), "validate")
 
     async def _validate(self) -> None:
-        """Look at every record until all of them have been seen by one living session."""
+        """Read all records, again and again until none fails within one session."""
         try:
             while not self._is_validated:
                 doubts_count = self._doubts_count
@@ -449,10 +452,10 @@ class BundleOwnership:
             self._is_validating = False
 
     async def _validate_one(self, key: Bundle) -> None:
-        """Have this session's record for a bundle that was ours, or lose it.
+        """Read the record of a bundle that was ours: write it for this session, or lose it.
 
         Raises:
-            MetadataError: That can't be found out, or not be written.
+            MetadataError: The record can't be read or written.
         """
         async with self._lock_of(key):
             await self._validate_locked(key)
@@ -468,18 +471,20 @@ class BundleOwnership:
             if stored is not None and not self._may_be_ours(stored, owned.record.addresses):
                 self._lose(key)
                 return
-            # It may have got a mark meanwhile that is not written so far.
+            # `disable` may have marked it meanwhile without having written that.
             record = self._owned.get(key, owned).record
             taken = await self._take(path, stored, record)
             if taken is not None and (newest := self._owned.get(key)) is not None:
                 self._owned[key] = replace(taken, record=newest.record)
                 return
-        raise MetadataUnavailableError(f"{path}: others change it all the time")
+        raise MetadataUnavailableError(
+            f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile"
+        )
 
     # Changes of the records that are not ours
 
     def _on_notification(self, notification: Notification) -> None:
-        """Look at records of ours that changed; our own changes, too, which is what is expected."""
+        """Have changed records of ours read again; after our own changes they are as expected."""
         if notification.type is NotificationType.ANYTHING:
             self._suspects.update(dict.fromkeys(self._owned))
         else:
@@ -504,14 +509,14 @@ class BundleOwnership:
             self._is_looking = False
 
     def _lose(self, key: Bundle) -> None:
-        """Somebody else owns it: forget it, write nothing, tell."""
+        """Forget a bundle that another broker owns, and call `on_lost`; writes nothing."""
         if self._owned.pop(key, None) is not None:
             namespace, bundle = key
             logger.warning("bundle lost", extra={"namespace": str(namespace), "bundle": bundle})
             self._on_lost(namespace, bundle)
 
     async def close(self) -> None:
-        """Give up everything. What can't be deleted now goes with the session."""
+        """Give up all bundles. Records that can't be deleted now end with the session."""
         for stop in (self._stop_listening, self._stop_watching):
             if stop is not None:
                 stop()

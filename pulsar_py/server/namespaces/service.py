@@ -1,12 +1,13 @@
-"""NamespaceService: owns bundles for this broker and answers lookups (edge).
+"""`NamespaceService`: owns bundles for this broker and answers lookups (edge).
 
-A topic is served only while its bundle is owned, also when there is no other broker: the first
-LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits: every PRODUCER and
-every SUBSCRIBE asks it. While the session with the metadata store is in doubt nothing is owned, and
-no lookup succeeds; what is served goes on, because receipts follow what ledgers confirm. A bundle
-that somebody else owns by then is closed without a word to the metadata store.
+A topic is served only while this broker owns its bundle, also when there is no other broker: the
+first LOOKUP takes the ownership, an unload gives it back. `is_owned` never waits: it is called for
+every PRODUCER and SUBSCRIBE. While the session with the metadata store is in doubt no bundle counts
+as owned, and no lookup succeeds; connected producers and consumers go on, because receipts depend
+on ledgers alone. If another broker owns a bundle afterwards, its topics are closed without writing
+to the metadata store.
 
-How a namespace is cut is read once and watched: others may split bundles.
+The bundles of a namespace are read once and watched: other brokers may split them.
 
 Source: NamespaceService, TopicLookupBase in Pulsar's broker.
 """
@@ -43,11 +44,11 @@ CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[N
 """Closes the topics of a namespace for which the predicate holds."""
 
 LoseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], None]
-"""Gives them up without writing anything: somebody else has them."""
+"""Gives up such topics without writing anything: another broker owns them."""
 
 
 class NamespaceService:
-    """Owns bundles for this broker; made and closed by it."""
+    """The bundles and lookups of one broker, which makes and closes it."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class NamespaceService:
         default_bundles_count: int,
         unload_timeout_seconds: float = 60.0,
     ) -> None:
-        """`default_bundles_count` cuts namespaces whose metadata says nothing of bundles."""
+        """`default_bundles_count` is for namespaces whose metadata has no bundles."""
         self._ownership = BundleOwnership(metadata, self._on_bundle_lost)
         self._resources = resources
         self._default_bundles_count = default_bundles_count
@@ -70,28 +71,32 @@ class NamespaceService:
         self._stop_watching = resources.local_policies.watch(self._on_bundles_changed)
 
     async def start(self, close_bundle: CloseBundle, lose_bundle: LoseBundle) -> None:
-        """Open the session; the two end a bundle's topics before, and after, it is another's."""
+        """Open the session.
+
+        `close_bundle` closes the topics of a bundle before this broker gives it up, `lose_bundle`
+        those of a bundle that another broker owns already.
+        """
         self._close_bundle = close_bundle
         self._lose_bundle = lose_bundle
         await self._ownership.start()
 
     def _on_bundles_changed(self, namespace: NamespaceName, policies: LocalPolicies | None) -> None:
-        """Somebody cut a namespace that was looked up in another way."""
+        """Use the changed bundles of a namespace that was looked up."""
         if namespace in self._bundles and policies is not None and policies.boundaries is not None:
             self._bundles[namespace] = Bundles(policies.boundaries)
 
     def _on_bundle_lost(self, namespace: NamespaceName, bundle: str) -> None:
-        """Somebody else owns a bundle that was ours."""
+        """Give up the topics of a bundle that another broker owns now."""
         assert self._lose_bundle is not None, "not started"
         self._lose_bundle(namespace, _in_bundle(bundle))
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
-        """The listeners are bound: lookups and ownership records name these from now on."""
+        """Set the addresses of the bound listeners, for lookups and ownership records."""
         self._addresses = addresses
 
     @property
     def addresses(self) -> LocalAddresses:
-        """Where this broker answers."""
+        """The addresses of this broker."""
         return self._addresses
 
     async def lookup(
@@ -99,7 +104,7 @@ class NamespaceService:
     ) -> LookupResult:
         """Find or become the owner of the topic's bundle.
 
-        With one broker `authoritative` changes nothing: whoever is asked takes what nobody owns.
+        `authoritative` changes nothing: a broker that gets a lookup takes a bundle without owner.
 
         Raises:
             TopicNotFoundError: The namespace or tenant does not exist.
@@ -128,10 +133,10 @@ class NamespaceService:
         )
 
     def check_session(self) -> None:
-        """Return if it is known, at this moment, that nobody else can have what is owned here.
+        """Return if no other broker can own this broker's bundles at this moment.
 
         Raises:
-            ServiceNotReadyError: It is not: nothing may succeed that begins something new.
+            ServiceNotReadyError: Another one may: no new producer or consumer may be added.
         """
         try:
             self._ownership.check_session()
@@ -139,7 +144,7 @@ class NamespaceService:
             raise ServiceNotReadyError(str(error)) from error
 
     async def ensure_owned(self, name: TopicName) -> None:
-        """Own the topic's bundle, as an administrator's request about it needs.
+        """Become the owner of the topic's bundle, as an administrator's request needs.
 
         Raises:
             TopicNotFoundError, ServiceNotReadyError: As `lookup`.
@@ -148,21 +153,21 @@ class NamespaceService:
             await self.lookup(name)
 
     async def still_owns(self, managed_ledger_name: str) -> bool:
-        """Ask the metadata store whether this broker owns a managed ledger's bundle, now.
+        """Read from the metadata store whether this broker owns a managed ledger's bundle now.
 
         Raises:
-            SessionInDoubtError, MetadataUnavailableError: That can't be known now.
+            SessionInDoubtError, MetadataUnavailableError: That can't be found out now.
         """
         name = TopicName.from_managed_ledger_name(managed_ledger_name)
         bundle = await self.bundle_of(name)
         return await self._ownership.still_owns(name.namespace_name, bundle)
 
     def check_owner(self, managed_ledger_name: str) -> None:
-        """Return if nobody else can have what is owned here; what was lost is given up by then.
+        """Return if no other broker can own a managed ledger's bundle; lost ones are given up.
 
         Raises:
-            SessionInDoubtError: The session is in doubt, or what it owned was not looked at since:
-                a managed ledger's metadata must not be written.
+            SessionInDoubtError: The session is in doubt, or its records were not read again since:
+                the managed ledger's metadata must not be written.
         """
         del managed_ledger_name
         self._ownership.check_session()
@@ -187,14 +192,14 @@ class NamespaceService:
         return self._ownership.may_change
 
     def is_owned(self, name: TopicName) -> bool:
-        """Whether this broker serves the topic's bundle now, beyond doubt."""
+        """Whether this broker certainly owns the topic's bundle now."""
         bundles = self._bundles.get(name.namespace_name)
         if bundles is None:
             return False
         return self._ownership.owns(name.namespace_name, bundles.bundle_of(str(name)))
 
     async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
-        """What a client that asked for a topic of somebody else's is told."""
+        """The error for a client that asked for a topic which this broker does not own."""
         try:
             self._ownership.check_session()
         except SessionInDoubtError as error:
@@ -206,7 +211,7 @@ class NamespaceService:
         )
 
     async def bundles_of(self, namespace: NamespaceName) -> Bundles:
-        """How a namespace is cut; how it would be, if it does not exist."""
+        """The bundles of a namespace; if it does not exist, those that it would get."""
         if (known := self._bundles.get(namespace)) is not None:
             return known
         boundaries = await self._resources.namespaces.bundles_of(namespace)
@@ -217,35 +222,35 @@ class NamespaceService:
         return (await self.bundles_of(name.namespace_name)).bundle_of(str(name))
 
     def owned_bundles(self) -> list[tuple[NamespaceName, str]]:
-        """Everything this broker owns."""
+        """All bundles that this broker owns."""
         return self._ownership.owned_bundles()
 
     async def unload_namespace(self, namespace: NamespaceName) -> None:
         """Unload all bundles of a namespace that this broker owns.
 
-        How it is cut is forgotten, too: it may be deleted, and made anew in another way.
+        Its cached boundaries are forgotten, too: it may be deleted and created with others.
         """
         for _, bundle in self._ownership.owned_bundles(namespace):
             await self.unload_bundle(namespace, bundle)
         self._bundles.pop(namespace, None)
 
     async def unload_bundle(self, namespace: NamespaceName, bundle: str) -> None:
-        """Close a bundle's topics and give up its ownership; nothing if it is not ours.
+        """Close a bundle's topics and give up its ownership, if this broker owns it.
 
-        What does not close in time, or not cleanly, is left behind with a log line: the ownership
-        goes all the same. Once begun it ends by itself, also where the metadata store can't be
+        Topics that do not close in time, or not cleanly, are logged and left: the ownership is
+        given up anyway. Once begun the unload ends by itself, even if the metadata store can't be
         written for a while.
 
         Raises:
-            SessionInDoubtError: Nothing was begun.
-            MetadataError: The topics are closed; the ownership goes as soon as that can be written.
+            SessionInDoubtError: The unload was not begun.
+            MetadataError: The topics are closed; the ownership record will be deleted later.
         """
         if (namespace, bundle) not in self._ownership.owned_bundles(namespace):
             return
         self._ownership.check_session()
         try:
             await self._ownership.disable(namespace, bundle)
-        except MetadataError as error:  # others are sent here until the record is gone
+        except MetadataError as error:  # lookups send clients here until the record is deleted
             self._log_unclean("bundle not marked as unloading", namespace, bundle, error)
         assert self._close_bundle is not None, "not started"
         try:
@@ -262,7 +267,7 @@ class NamespaceService:
         )
 
     async def close(self) -> None:
-        """Refuse lookups, unload everything, then give up what is left."""
+        """Refuse lookups, unload all bundles, and give up those that could not be unloaded."""
         self._is_closing = True
         self._stop_watching()
         for namespace, bundle in self._ownership.owned_bundles():

@@ -1,6 +1,4 @@
-"""Decides whether a topic that does not exist is created on use, and with how many partitions.
-
-Pure: facts about a name go in; the decision, or an error with the reason, comes out.
+"""Decides whether a missing topic is created on use, and with how many partitions (pure).
 
 Source: BrokerService.isAllowAutoTopicCreation, ServerCnx.handlePartitionMetadataRequest in Pulsar.
 """
@@ -19,9 +17,9 @@ class NameFacts:
     """Facts about a topic's name.
 
     Attributes:
-        exists: The topic itself is stored, or loaded.
-        partitions_count: Of the partitioned topic of that name, or whose partition it is; 0 if
-            there is none.
+        exists: Whether the topic itself is stored or loaded.
+        partitions_count: The partitions of the partitioned topic with that name, or of which it is
+            a partition; 0 if there is none.
     """
 
     name: TopicName
@@ -33,8 +31,9 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
     """Whether PRODUCER or SUBSCRIBE may create the topic if it is missing.
 
     Raises:
-        NotAllowedError: The name is a partitioned topic's own, or of a partition without such a
-        topic. TopicNotFoundError: A partition beyond the last one.
+        NotAllowedError: It is the name of a partitioned topic as a whole, or of a partition of a
+            topic that is not partitioned.
+        TopicNotFoundError: It is the name of a partition beyond the last one.
     """
     name = facts.name
     if facts.exists:
@@ -54,7 +53,7 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAnswer:
-    """The answer to PARTITIONED_METADATA; with `creates`, that count is stored first."""
+    """The answer to PARTITIONED_METADATA; with `creates` the count has to be stored first."""
 
     partitions_count: int
     creates: bool = False

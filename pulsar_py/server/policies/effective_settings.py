@@ -1,8 +1,8 @@
-"""Resolves a topic's settings: its own policy, else the namespace's, else the broker's setting.
+"""Resolves a topic's settings: its policy, else the namespace's, else the broker's setting (pure).
 
-Pure. The broker's settings come as the `TopicSettings` of a topic without any policy; policies of
-namespace and topic replace its fields. Mostly a policy replaces another whole, as a retention of
-the topic does the namespace's. The exceptions:
+The broker's settings are the `TopicSettings` of a topic without any policy; policies of namespace
+and topic replace its fields. As a rule a policy replaces another as a whole: for example, the
+topic's retention replaces both limits of the namespace's. The exceptions:
 
     encryption, schema validation    required as soon as one level requires it
     backlog quotas                   replaced type by type
@@ -38,7 +38,8 @@ _NO_TOPIC = TopicPolicies()
 
 DEFAULT_PERSIST_INTERVAL_SECONDS: Final = 1.0
 MAX_PERSIST_INTERVAL_SECONDS: Final = 3600.0
-"""Longest time of acknowledgements that a crash may lose, whatever a policy's rate."""
+"""The longest interval between two writes of a cursor, however low a policy's rate: a crash loses
+the acknowledgements of at most this time."""
 
 SUBSCRIPTION_TYPES = {each.wire_name: each for each in SubscriptionType}
 """Subscription types by the names that policies and settings use."""
@@ -112,7 +113,7 @@ def effective_auto_creation(
 
 
 def _first(*values: T | None) -> T:
-    """The first that is set; the last one always is."""
+    """The first value that is not None; the last one, the broker's, never is."""
     for value in values:
         if value is not None:
             return value
@@ -198,7 +199,7 @@ def _managed_ledger(
 
 
 def retention_seconds(policy: RetentionPolicy) -> float:
-    """Seconds that acknowledged data is kept, -1 for ever."""
+    """Seconds for which acknowledged data is kept; -1 for ever."""
     return policy.retention_minutes * 60.0 if policy.retention_minutes >= 0 else -1.0
 
 
@@ -208,7 +209,7 @@ def retention_size_bytes(policy: RetentionPolicy) -> int:
 
 
 def cursor_persist_interval_seconds(writes_per_second: float) -> float:
-    """Least seconds between two writes of a cursor; a second without a rate."""
+    """The least seconds between two writes of a cursor; 1 without a rate."""
     if writes_per_second <= 0:
         return DEFAULT_PERSIST_INTERVAL_SECONDS
     return min(1 / writes_per_second, MAX_PERSIST_INTERVAL_SECONDS)

@@ -1,7 +1,7 @@
-"""TopicSettings: the effective settings of one topic.
+"""`TopicSettings`: the effective settings of one topic.
 
-Topic policy over namespace policy over broker configuration, resolved by `effective_settings`. A
-change makes a new value; running topics are handed it by the registry.
+`effective_settings` takes each from the topic's policy, else the namespace's, else broker.conf. A
+change makes a new value, which the registry passes to the running topics.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pulsar_py.server.schema_registry import SchemaPolicies
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSettings:
-    """Effective settings of one topic; limits of 0 mean none. Comments name broker.conf's."""
+    """Effective settings of one topic; limits of 0 are off. Comments name those of broker.conf."""
 
     max_producers: int = 0  # maxProducersPerTopic
     max_same_address_producers: int = 0  # maxSameAddressProducersPerTopic

@@ -1,14 +1,16 @@
-"""AccessModes: decides who may produce: exclusive producers, topic epochs, the queue of waiters.
+"""`AccessModes`: decides which producers are admitted: exclusive ones, epochs, the queue (pure).
 
-Pure. Each request and each departure is a call, which returns the decision; the topic carries it
-out: it persists the epoch, closes fenced producers, promotes waiting ones. Producers are opaque
-tokens here. A topic's epoch is None until it had its first exclusive producer.
+Each request and each departure of a producer is a call, which returns the decision; the topic
+carries it out: it persists the epoch, closes fenced producers, promotes waiting ones. Producers are
+opaque tokens here. A topic's epoch is None until it had its first exclusive producer.
 
 A producer that left while it waited keeps its turn, as in Apache Pulsar: when the turn comes, the
-epoch moves as if it had become exclusive and had left at once. The effect of such turns is summed
-up in two numbers, so that clients that come and go while another produces cost no memory.
+epoch moves as if the producer had become exclusive and left at once. The effect of such turns is
+summed up in two numbers, so that clients that connect and leave while another produces cost no
+memory.
 
-Invariants: an exclusive producer is alone; none waits while none produces, nor is a turn left.
+Invariants: an exclusive producer is alone; while no producer is admitted, none waits and no turn is
+left.
 
 Source: ProducerAccessMode in PulsarApi.proto; PIP-68.
 """
@@ -30,31 +32,31 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A shared producer, added as it is."""
+    """The outcome for a shared producer, which is admitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exclusive:
-    """The exclusive producer from now on; valid once `topic_epoch` is persisted."""
+    """The outcome for a producer that is exclusive once `topic_epoch` is persisted."""
 
     topic_epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """In the queue; `leave` of others promotes it."""
+    """The outcome for a producer in the queue, which the `leave` of others promotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Not admitted."""
+    """The outcome for a producer that is not admitted."""
 
     error: ServiceError
 
 
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
-    """An outcome, after those in `fenced` were thrown out (connected and waiting ones)."""
+    """An outcome; the producers in `fenced`, admitted or waiting, were removed for it."""
 
     outcome: Admitted | Exclusive | Waiting | Refused
     fenced: tuple[T, ...] = ()
@@ -73,23 +75,23 @@ class _TurnsGone:
 
     @classmethod
     def one(cls, topic_epoch: int | None) -> _TurnsGone:
-        """The turn of a producer that asked with this epoch."""
+        """The turn of a producer that sent this epoch."""
         return cls(added=1) if topic_epoch is None else cls(least=topic_epoch)
 
     def then(self, later: _TurnsGone) -> _TurnsGone:
-        """These turns, and after them others."""
+        """The effect of these turns followed by others."""
         least = self.least + later.added if self.least >= 0 else -1
         return _TurnsGone(self.added + later.added, max(least, later.least))
 
     def epoch_after(self, epoch: int | None) -> int | None:
-        """The topic's epoch when all of them have passed."""
+        """The topic's epoch after all these turns."""
         after = max((-1 if epoch is None else epoch) + self.added, self.least)
         return None if after < 0 else after
 
 
 @dataclass(slots=True)
 class _Waiter(Generic[T]):
-    """A producer in the queue; `gone_ahead` had their place before it."""
+    """A producer in the queue; `gone_ahead` are the turns of departed ones before it."""
 
     producer: T
     topic_epoch: int | None
@@ -97,14 +99,14 @@ class _Waiter(Generic[T]):
 
 
 class AccessModes(Generic[T]):
-    """The producers of one topic, as far as access modes go."""
+    """The access modes of one topic's producers."""
 
     def __init__(self, topic_epoch: int | None) -> None:
         self.topic_epoch = topic_epoch
         self.exclusive: T | None = None
         self.shared: dict[T, None] = {}  # in order of admission
         self._queue: deque[_Waiter[T]] = deque()  # those that wait for exclusive access
-        self._gone_last = _TurnsGone()  # behind the last of the queue
+        self._gone_last = _TurnsGone()  # turns of departed ones after the last of the queue
 
     @property
     def waiting(self) -> tuple[T, ...]:
@@ -125,7 +127,7 @@ class AccessModes(Generic[T]):
         *,
         name_of_exclusive: str = "",
     ) -> Decision[T]:
-        """A producer asks to be let in, with the topic epoch it had before, if any."""
+        """Decide about a new producer; `topic_epoch` is the one it had before, if any."""
         is_taken = self.exclusive is not None or bool(self._queue)
         is_free = not is_taken and not self.shared
         if mode == ProducerAccessMode.Shared:
@@ -151,14 +153,14 @@ class AccessModes(Generic[T]):
         return Decision(Refused(ProducerFencedError(text)))
 
     def leave(self, producer: T) -> T | None:
-        """A producer is gone; returns the waiting one that is to be promoted now, if any.
+        """Remove a producer; returns the waiting one that has to be promoted now, if any.
 
-        Also moves `topic_epoch` by the turns of those that left before it.
+        This also moves `topic_epoch` by the turns of producers that left the queue before that one.
         """
         for index, waiter in enumerate(self._queue):
             if waiter.producer == producer:
                 self._leave_queue(index)
-                return None  # it held no place, so none is free now
+                return None  # it was neither admitted nor waiting, so nothing changes
         if producer == self.exclusive:
             self.exclusive = None
         self.shared.pop(producer, None)
@@ -184,7 +186,7 @@ class AccessModes(Generic[T]):
             self._gone_last = gone.then(self._gone_last)
 
     def promote(self, producer: T, topic_epoch: int | None) -> Exclusive | Refused:
-        """Make the one that `leave` returned exclusive."""
+        """Make the producer that `leave` returned exclusive."""
         assert self.exclusive is None
         assert not self.shared
         return self._become_exclusive(producer, topic_epoch)

@@ -1,9 +1,9 @@
-"""Deduplication: recognises published messages as stored, by producer name and sequence id.
+"""`Deduplication`: recognises messages that are stored already, by producer and sequence id (pure).
 
-Pure. Two numbers are kept for each producer name: the highest sequence id handed to the ledger
-(pushed) and the highest one stored (persisted). A message at or below the persisted one is a
-duplicate; one between both can't be decided yet, because its first write may still fail. All chunks
-of a message share one id, so only the last chunk counts.
+Two numbers are kept for each producer name: the highest sequence id appended to the ledger (pushed)
+and the highest one stored (persisted). A message at or below the persisted one is a duplicate; one
+between both can't be decided yet, because its first write may still fail. All chunks of a message
+share one id, so only the last chunk counts.
 
 The state is bounded: `snapshot` keeps the newest `max_producers`, `forget_inactive` drops producers
 that left long ago. A snapshot and a replay of the entries after it give the whole state.
@@ -45,7 +45,7 @@ class Deduplication:
             assert sequence_id <= self.pushed.get(name, sequence_id), name
 
     def decide(self, producer_name: str, sequence_id: int, highest_id: int) -> DuplicateStatus:
-        """Whether to store a message, noting it as pushed if so.
+        """Decide whether to store a message; if so, it is noted as pushed.
 
         `sequence_id` is the lowest of a batch, `highest_id` its highest; the lowest one decides.
         """
@@ -59,18 +59,18 @@ class Deduplication:
         return DuplicateStatus.NEW
 
     def on_persisted(self, producer_name: str, highest_id: int) -> None:
-        """An entry of the producer is stored."""
+        """Note that an entry of the producer is stored."""
         self.entries_since_snapshot += 1
         if highest_id > self.persisted.get(producer_name, -1):
             self.persisted[producer_name] = highest_id
 
     def replay(self, producer_name: str, highest_id: int) -> None:
-        """An entry found behind the snapshot when the topic was loaded."""
+        """Note a stored entry that is newer than the snapshot, while the topic is loaded."""
         self.on_persisted(producer_name, highest_id)
         self.pushed[producer_name] = self.persisted[producer_name]
 
     def on_append_failed(self) -> None:
-        """All writes under way have ended: pushed ids that are not stored never will be."""
+        """Set pushed ids back to the persisted ones, after all writes under way have ended."""
         self.pushed = dict(self.persisted)
 
     def last_sequence_id(self, producer_name: str) -> int:
@@ -78,15 +78,15 @@ class Deduplication:
         return self.pushed.get(producer_name, -1)
 
     def on_producer_added(self, producer_name: str) -> None:
-        """The producer is connected: it must not be forgotten."""
+        """Note that the producer is connected, so that it is not forgotten."""
         self.inactive_since.pop(producer_name, None)
 
     def on_producer_removed(self, producer_name: str, now: float) -> None:
-        """The producer left at `now`, in seconds."""
+        """Note that the producer left at `now`, in seconds."""
         self.inactive_since[producer_name] = now
 
     def forget_inactive(self, now: float, inactivity_seconds: float) -> bool:
-        """Drop producers gone for longer; True if that changed anything."""
+        """Drop producers that left longer ago than this; returns whether there were any."""
         gone = [
             name for name, since in self.inactive_since.items() if now - since > inactivity_seconds
         ]
@@ -97,14 +97,14 @@ class Deduplication:
         return bool(gone)
 
     def recover(self, snapshot: dict[str, int], now: float) -> None:
-        """Start from a snapshot; its producers count as gone since `now`."""
+        """Start from a snapshot; its producers count as having left at `now`."""
         for name, sequence_id in snapshot.items():
             self.pushed[name] = sequence_id
             self.persisted[name] = sequence_id
             self.inactive_since[name] = now
 
     def snapshot(self) -> dict[str, int]:
-        """The ids to store: at most `max_producers`, those that left longest ago cut first."""
+        """The ids to store, of at most `max_producers`: those that left first are dropped."""
         self.entries_since_snapshot = 0
         if len(self.persisted) <= self.max_producers:
             return dict(self.persisted)

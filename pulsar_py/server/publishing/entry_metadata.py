@@ -1,7 +1,7 @@
-"""EntryStamper: puts the block with index and broker time before an entry.
+"""`EntryStamper`: puts broker entry metadata, with index and broker time, before an entry (pure).
 
-Pure. It holds the number of the last message and returns a stamped copy of each entry. The index of
-an entry is the number of its last message, counted from 0 over the topic's life.
+It counts the topic's messages and returns a copy of each entry with the block in front. The index
+of an entry is the number of its last message, counted from 0 over the topic's life.
 
 Source: PIP-70; AppendIndexMetadataInterceptor and AppendBrokerTimestampMetadataInterceptor.
 """
@@ -18,7 +18,7 @@ TIMESTAMP_INTERCEPTOR = "AppendBrokerTimestampMetadataInterceptor"
 
 
 class EntryStamper:
-    """Stamps the entries of one topic."""
+    """Adds broker entry metadata to the entries of one topic."""
 
     def __init__(self, interceptors: Sequence[str], *, last_index: int = -1) -> None:
         """`interceptors` are class names with or without package; unknown ones do nothing."""
@@ -29,11 +29,11 @@ class EntryStamper:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to add."""
+        """Whether the settings ask for any broker entry metadata."""
         return self.adds_index or self.adds_timestamp
 
     def stamp(self, data: bytes, messages_count: int, now_millis: int) -> bytes:
-        """The entry with its block, as it is stored."""
+        """The entry with its block in front, in the form that is stored."""
         metadata = BrokerEntryMetadata()
         if self.adds_timestamp:
             metadata.broker_timestamp = now_millis

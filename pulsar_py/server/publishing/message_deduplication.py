@@ -1,8 +1,8 @@
-"""MessageDeduplication: the sequence ids of one topic, kept in the cursor `pulsar.dedup` (edge).
+"""`MessageDeduplication`: a topic's sequence ids, stored in the cursor `pulsar.dedup` (edge).
 
 The cursor's mark-delete position and properties are a snapshot; opening loads them and replays
-newer entries. New snapshots are taken every so many entries, periodically by the topic's upkeep,
-and when the topic closes. `Deduplication` decides.
+newer entries. New snapshots are taken after a number of entries, periodically by the topic's
+upkeep, and when the topic closes. `Deduplication` decides.
 
 Source: MessageDeduplication in Pulsar's broker.
 """
@@ -53,10 +53,11 @@ class MessageDeduplication:
     async def open(
         cls, ledger: ManagedLedger[PublishContext], settings: TopicSettings, clock: Clock
     ) -> MessageDeduplication:
-        """Load the snapshot and replay what followed it.
+        """Load the snapshot and replay the entries after it.
 
         Raises:
-            ManagedLedgerError, StorageError, MetadataError: It can't be read; publishing must wait.
+            ManagedLedgerError, StorageError, MetadataError: They can't be read; no message must be
+                published before they are.
         """
         cursor = await ledger.open_cursor(CURSOR_NAME, InitialPosition.LATEST)
         self = cls(ledger, cursor, clock)
@@ -66,7 +67,7 @@ class MessageDeduplication:
         return self
 
     def apply_settings(self, settings: TopicSettings) -> None:
-        """Take over limits and intervals."""
+        """Use changed limits and intervals."""
         self.state.max_producers = settings.deduplication_max_producers
         self._snapshot_entries = settings.deduplication_snapshot_entries
 
@@ -96,21 +97,21 @@ class MessageDeduplication:
             self.state.replay(name, highest)
 
     def decide(self, name: str, sequence_id: int, highest_id: int | None) -> DuplicateStatus:
-        """Whether to store a message."""
+        """Decide whether to store a message."""
         return self.state.decide(name, sequence_id, highest_id or sequence_id)
 
     def on_persisted(self, name: str, sequence_id: int, highest_id: int | None) -> None:
-        """A message is stored."""
+        """Note that a message is stored."""
         self.state.on_persisted(name, max(sequence_id, highest_id or sequence_id))
 
     def on_group_persisted(self, last_position: Position) -> None:
-        """Entries up to this one are counted; take a snapshot if one is due."""
+        """Note that entries up to this one are counted; take a snapshot if one is due."""
         self._last_position = last_position
         if self.state.entries_since_snapshot >= self._snapshot_entries:
             self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Move the cursor to the newest counted entry, with the sequence ids as of then."""
+        """Move the cursor to the newest counted entry, with the sequence ids up to it."""
         if self._last_position is None or not self.state.entries_since_snapshot:
             return
         self._snapshot_seconds = self._clock.monotonic_seconds()
@@ -125,7 +126,7 @@ class MessageDeduplication:
             )
 
     def maintain(self, settings: TopicSettings) -> None:
-        """Forget producers gone for long; take a snapshot if the last one is old."""
+        """Forget producers that left long ago; take a snapshot if the last one is old."""
         now = self._clock.monotonic_seconds()
         self.state.forget_inactive(now, settings.deduplication_inactivity_seconds)
         interval = settings.deduplication_snapshot_seconds
@@ -133,7 +134,7 @@ class MessageDeduplication:
             self.take_snapshot()
 
     async def remove(self) -> None:
-        """Deduplication was switched off: delete the cursor."""
+        """Delete the cursor, after deduplication was switched off."""
         try:
             await self._ledger.delete_cursor(CURSOR_NAME)
         except CursorNotFoundError:

@@ -1,13 +1,14 @@
-"""Producer: one producer id of one connection, on one topic.
+"""`Producer`: one producer id of one connection, on one topic.
 
-It takes SENDs, checks what depends on the producer alone, and hands each entry to the topic's
-`append`; the outcome comes back a run at a time. Receipts keep the order of the SENDs.
+It checks SENDs as far as that depends on the producer alone, and passes each entry to the topic's
+`append`, which reports outcomes for many entries at a time. Receipts have the order of the SENDs.
 
     WAITING ──ready──> READY ──leave──> CLOSED        the client closed it
        │                 ├───────────> DISCONNECTED   the broker said CLOSE_PRODUCER: SENDs dropped
        └──────fenced─────┴───────────> FENCED         a SEND closes the connection
 
-Invariant: every SEND that was counted in flight is counted out once, also after the producer left.
+Invariant: every SEND that was counted as in flight is subtracted once, even after the producer
+left.
 
 Source: Producer in Pulsar's broker.
 """
@@ -52,17 +53,18 @@ _WRONG = ChecksumStatus.WRONG
 
 Append = Callable[[bytes, "PublishContext"], None]
 
-# Hot path: a plain tuple an entry. Producer, sequence id, highest one, size, messages, kind.
+# Producer, sequence id, highest one, size, messages, kind. Hot path: each entry has one, and a
+# plain tuple costs less than an object.
 PublishContext = tuple["Producer", int, int | None, int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerContext:
-    """What the producers of one broker share.
+    """The parts that the producers of one broker share.
 
     Attributes:
         tasks: Owns background work of topics and their producers; closed by the broker.
-        new_producer_name: A name no producer of the cluster ever had.
+        new_producer_name: Returns a name that no producer of the cluster ever had.
         receipts: Builds SEND_RECEIPT frames in one reused message.
     """
 
@@ -73,7 +75,7 @@ class ProducerContext:
 
 
 class ProducerTopic(Protocol):
-    """What a producer needs of its topic."""
+    """The part of a topic that a producer uses."""
 
     @property
     def name(self) -> TopicName:
@@ -81,10 +83,10 @@ class ProducerTopic(Protocol):
 
     @property
     def context(self) -> ProducerContext:
-        """What all producers share."""
+        """The parts that all producers share."""
 
     def remove_producer(self, producer: Producer) -> None:
-        """The producer left."""
+        """Called by a producer that leaves."""
 
 
 class ProducerState(Enum):
@@ -98,7 +100,7 @@ class ProducerState(Enum):
 
 
 class Producer:
-    """Takes in the SENDs of one producer id; made by `Topic.add_producer`, owned by its topic."""
+    """Serves the SENDs of one producer id; made by `Topic.add_producer`, owned by its topic."""
 
     __slots__ = (
         "_append",
@@ -143,10 +145,10 @@ class Producer:
         self.chunks_count = 0
         self.dropped_count = 0  # non-persistent topics: publishes beyond the connection's limit
         self.is_chunked = False
-        self.pending_count = 0  # entries handed to the topic without an answer
+        self.pending_count = 0  # entries passed to the topic and not answered yet
         self._append = append
         self._refuses = True  # whether `publish` takes the slow way out
-        self._closed: asyncio.Future[None] | None = None  # `close` waits for the last answer by it
+        self._closed: asyncio.Future[None] | None = None  # set when `close` has no more to wait for
         self._rates = (0.0, 0.0, 0.0, 0, 0, 0)  # last rates, and the counts they started from
 
     @property
@@ -168,7 +170,7 @@ class Producer:
         is_marker: bool,  # noqa: FBT001
         headers_and_payload: bytes,
     ) -> None:
-        """Take one SEND; every answer (SEND_RECEIPT, SEND_ERROR, none) goes to the connection.
+        """Serve one SEND; any answer (SEND_RECEIPT, SEND_ERROR) is sent by the connection.
 
         Never raises. Receipts come in order.
         """
@@ -210,11 +212,11 @@ class Producer:
             self.send_publish_error(sequence_id, highest_sequence_id, error)
 
     def set_append(self, append: Append) -> None:
-        """The topic's settings changed: entries go this way from now on."""
+        """Use another function to append entries, after the topic's settings changed."""
         self._append = append
 
     def count_out(self, entries_count: int, size_bytes: int) -> None:
-        """Subtract publishes that were answered, or never will be."""
+        """Subtract publishes that were answered, or never will be, from those in flight."""
         self.pending_count -= entries_count
         assert self.pending_count >= 0, self.name
         self.in_flight.finished(entries_count, size_bytes)
@@ -234,7 +236,7 @@ class Producer:
         self, sequence_id: int, highest_sequence_id: int | None, error: PulsarError
     ) -> None:
         """Answer a SEND that could not be stored; nothing is sent after CLOSE_PRODUCER."""
-        # The client resends everything without an answer once it has reconnected.
+        # No answer is needed: once it has reconnected, the client resends all unanswered messages.
         if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
             return
         self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
@@ -242,7 +244,7 @@ class Producer:
     def send_error(
         self, sequence_id: int, highest_sequence_id: int | None, error: ServiceError
     ) -> None:
-        """SEND_ERROR; it names the highest sequence id of the batch."""
+        """Send SEND_ERROR, with the highest sequence id of the batch."""
         highest = sequence_id if highest_sequence_id is None else highest_sequence_id
         self.connection.send(
             commands.send_error(self.producer_id, max(sequence_id, highest), error.code, str(error))
@@ -250,14 +252,14 @@ class Producer:
 
     def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
         if self.state in (ProducerState.FENCED, ProducerState.WAITING):
-            # A client learns only by a new PRODUCER that it may not publish.
+            # Closing makes the client send PRODUCER again, whose answer says that it is fenced.
             self.connection.close()
         elif self.state is ProducerState.CLOSED:
             error = PersistenceError("Producer is closed")
             self.send_error(sequence_id, highest_sequence_id, error)
 
     def become_ready(self) -> None:
-        """Take SENDs from now on."""
+        """Accept SENDs from now on."""
         assert self.state is ProducerState.WAITING
         self.state = ProducerState.READY
         self._refuses = False
@@ -268,7 +270,7 @@ class Producer:
             self.request.on_ready(answer)
 
     async def close(self) -> None:
-        """Leave the topic after all publishes are answered (CLOSE_PRODUCER by the client)."""
+        """Leave the topic after all publishes are answered; for the client's CLOSE_PRODUCER."""
         self._leave(ProducerState.CLOSED)
         if self.pending_count and self._closed is None:
             self._closed = asyncio.get_running_loop().create_future()
@@ -277,12 +279,12 @@ class Producer:
         self.topic.remove_producer(self)
 
     def on_connection_lost(self) -> None:
-        """Leave the topic at once; nothing is answered any more."""
+        """Leave the topic at once, and answer no more publishes."""
         self._leave(ProducerState.CLOSED)
         self.topic.remove_producer(self)
 
     def disconnect(self) -> None:
-        """The broker closes it: CLOSE_PRODUCER, and late SENDs are dropped."""
+        """Leave the topic on the broker's side: send CLOSE_PRODUCER, and drop late SENDs."""
         if self.is_closed:
             return
         self._leave(ProducerState.DISCONNECTED)
@@ -290,12 +292,12 @@ class Producer:
         self.topic.remove_producer(self)
 
     def replace(self) -> None:
-        """The same client came back with a higher epoch: leave without a CLOSE_PRODUCER."""
+        """Leave the topic without CLOSE_PRODUCER: the client reconnected with a higher epoch."""
         self._leave(ProducerState.DISCONNECTED)
         self.topic.remove_producer(self)
 
     def fence(self) -> None:
-        """Another one became exclusive. The client learns it with its next SEND."""
+        """Leave the topic because another one became exclusive; the next SEND is refused."""
         self._leave(ProducerState.FENCED)
 
     def _leave(self, state: ProducerState) -> None:
@@ -340,7 +342,10 @@ class Producer:
 
 
 def _as_send_error(error: PulsarError) -> ServiceError:
-    """The few codes clients know in SEND_ERROR; anything else makes them reconnect and resend."""
+    """The error with a code that clients know in SEND_ERROR; others become PersistenceError.
+
+    With that one clients reconnect and send the message again.
+    """
     if isinstance(error, ManagedLedgerTerminatedError):
         return TopicTerminatedError(str(error))
     if isinstance(error, _SEND_ERRORS):

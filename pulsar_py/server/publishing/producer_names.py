@@ -1,8 +1,8 @@
-"""ProducerNames: generates names for producers that bring none, `<cluster>-<n>-<m>` (edge).
+"""`ProducerNames`: generates names for producers without one, `<cluster>-<n>-<m>` (edge).
 
 `n` is the number of an ephemeral sequential child of `/counters/producer-name`, which this broker
-makes at the first use and keeps; `m` counts here. So a name costs no write, and none is given out
-twice, also not after a crash.
+makes at the first use and keeps; `m` is counted in memory. So a name costs no write, and none is
+returned twice, also not after a crash.
 
 Source: DistributedIdGenerator in Pulsar's broker.
 """
@@ -17,11 +17,11 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore
 
 MAX_ATTEMPTS: Final = 3
-"""Attempts to take a number while the outcome of each is unknown."""
+"""The most attempts to take a number, while the outcome of each is unknown."""
 
 
 class ProducerNames:
-    """One a broker; the session its number belongs to ends with the store."""
+    """The generator of one broker; the session of its number ends with the metadata store."""
 
     def __init__(self, metadata: MetadataStore, cluster: str) -> None:
         self._metadata = metadata
@@ -31,7 +31,7 @@ class ProducerNames:
         self._lock = asyncio.Lock()  # held while the number is taken
 
     async def new_name(self) -> str:
-        """A name no producer of the cluster ever had.
+        """A name that no producer of the cluster ever had.
 
         Raises:
             MetadataError: No number could be taken.

@@ -1,8 +1,8 @@
-"""TopicProducers: admits the producers of one topic: names, limits, access modes (edge).
+"""`TopicProducers`: admits the producers of one topic by names, limits and access modes (edge).
 
-`AccessModes` decides who may produce; this awaits the I/O around the decision (a probe of a
-connection that may be dead, storing the epoch), and carries it out. A producer has its name from
-the moment it is admitted, before anything is awaited, so that no two get the same.
+`AccessModes` decides; this module does the I/O around the decision (it probes a connection that may
+be dead, and stores the epoch) and carries it out. A producer has its name from the moment it is
+admitted, before anything is awaited, so that no two get the same.
 
 Source: AbstractTopic.addProducer, incrementTopicEpochIfNeeded in Pulsar's broker.
 """
@@ -36,7 +36,7 @@ NO_SEQUENCE_ID = -1
 
 
 class ProducersOwner(ProducerTopic, Protocol):
-    """What producers need of their topic as a whole."""
+    """The part of a topic that `TopicProducers` uses."""
 
     @property
     def settings(self) -> TopicSettings:
@@ -44,11 +44,11 @@ class ProducersOwner(ProducerTopic, Protocol):
 
     @property
     def is_system(self) -> bool:
-        """Exempt from limits."""
+        """Whether it is a system topic, which has no limits."""
 
     @property
     def context(self) -> ProducerContext:
-        """What all producers share."""
+        """The parts that all producers share."""
 
     def takes_producers(self) -> bool:
         """Whether the topic is open."""
@@ -57,23 +57,23 @@ class ProducersOwner(ProducerTopic, Protocol):
         """Raise if the topic is not open."""
 
     def append_function(self) -> Append:
-        """The function that producers hand entries to."""
+        """The function with which producers append entries."""
 
     def last_sequence_id(self, producer_name: str) -> int:
         """The sequence id for PRODUCER_SUCCESS."""
 
     def on_producer_added(self, producer: Producer) -> None:
-        """A producer may publish."""
+        """Called when a producer is admitted."""
 
     def on_producer_removed(self, producer: Producer) -> None:
-        """A producer that was let in is gone."""
+        """Called when an admitted producer has left."""
 
     async def store_topic_epoch(self, topic_epoch: int) -> None:
-        """Write the epoch down before its producer may publish."""
+        """Store the epoch durably; its producer may publish after that."""
 
 
 class TopicProducers:
-    """Owned by its topic.
+    """The producers of one topic, which owns it.
 
     Invariant: every producer in `by_name` is exclusive or shared in the access modes.
     """
@@ -82,7 +82,7 @@ class TopicProducers:
         self._owner = owner
         self._by_name: dict[str, Producer] = {}
         self._access: AccessModes[Producer] = AccessModes(topic_epoch)
-        self.messages_gone_count = 0  # published by producers that left
+        self.messages_gone_count = 0  # messages of producers that have left
         self.bytes_gone_count = 0
 
     @property
@@ -106,7 +106,7 @@ class TopicProducers:
         Raises:
             ProducerBusyError: The name is taken, an exclusive producer is there, or too many are.
             ProducerFencedError: Exclusive access is refused.
-            TopicTerminatedError, TopicFencedError, NotAllowedError
+            TopicTerminatedError, TopicFencedError: The topic takes no producers.
         """
         owner = self._owner
         name = request.name
@@ -143,7 +143,9 @@ class TopicProducers:
                 await self._owner.store_topic_epoch(outcome.topic_epoch)
             if producer.is_closed or self._by_name.get(producer.name) is not producer:
                 self.remove(producer)
-                raise TopicFencedError(f"{self._owner.name} was closed, or the producer, meanwhile")
+                raise TopicFencedError(
+                    f"{self._owner.name}: the topic or the producer was closed meanwhile"
+                )
         producer.become_ready()
         self._owner.on_producer_added(producer)
         return ProducerGrant(
@@ -200,7 +202,7 @@ class TopicProducers:
             )
 
     def remove(self, producer: Producer) -> None:
-        """The producer left; called by itself. The next that waits is promoted."""
+        """Remove a producer, which calls this; the next that waits is promoted."""
         self._drop(producer)
         epoch_before = self.topic_epoch
         promoted = self._access.leave(producer)
@@ -212,7 +214,7 @@ class TopicProducers:
             self._owner.context.tasks.spawn(self._store_epoch(), "topic epoch")
 
     async def _store_epoch(self) -> None:
-        """Store the epoch, which moved by turns of departed producers."""
+        """Store the epoch after turns of departed producers have moved it."""
         topic_epoch = self.topic_epoch
         assert topic_epoch is not None, "an epoch only grows"
         try:
@@ -255,14 +257,14 @@ class TopicProducers:
             producer.tell_ready(grant)
 
     def disconnect_all(self) -> None:
-        """CLOSE_PRODUCER to all, those that wait included."""
+        """Send CLOSE_PRODUCER to all producers, those that wait included."""
         for waiting in list(self._access.waiting):
             waiting.disconnect()
         for producer in list(self._by_name.values()):
             producer.disconnect()
 
     def set_append(self, append: Append) -> None:
-        """The topic's settings changed: entries go this way from now on."""
+        """Use another function to append entries, after the topic's settings changed."""
         for producer in (*self._by_name.values(), *self._access.waiting):
             producer.set_append(append)
 

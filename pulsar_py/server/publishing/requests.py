@@ -1,7 +1,7 @@
-"""ProducerRequest and ProducerGrant: the fields of PRODUCER, and of its answer, as values.
+"""`ProducerRequest` and `ProducerGrant`: the fields of PRODUCER, and of its answer, as values.
 
-A `ServerCnx` builds a `ProducerRequest` or `SubscribeRequest` from the command it read; the topic
-never sees commands. All are immutable and live no longer than the request.
+`handle_produce` builds a `ProducerRequest` from the command, so that topics know no commands. Both
+are immutable.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerRequest:
-    """PRODUCER, as a topic sees it.
+    """The fields of PRODUCER that a topic uses.
 
-    `name` None makes the broker generate one; an empty name is a name. `on_ready` is called once
+    With `name` None the broker generates one; an empty name is a name. `on_ready` is called once
     for a producer that had to wait, when it becomes exclusive or fails; never for others.
     `in_flight` is the connection's count of publishes without an answer.
     """
@@ -49,7 +49,7 @@ class ProducerRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProducerGrant:
-    """The fields of PRODUCER_SUCCESS. `topic_epoch` None: the topic has none."""
+    """The fields of PRODUCER_SUCCESS. `topic_epoch` is None if the topic has none."""
 
     producer: Producer
     producer_name: str

@@ -1,8 +1,8 @@
-"""Decides which schema may follow which, by compatibility strategy: pure.
+"""Decides whether a schema is compatible with a topic's history, by strategy (pure).
 
-This has the strategies and their meaning. The rules that compare two definitions of a type are its
-`SchemaComparer`; this version has none but `SameTypeComparer`, by which any two definitions of one
-type are compatible, as in Apache Pulsar for primitive types.
+This module has the strategies and their meaning. A `SchemaComparer` has the rules that compare two
+definitions of one type. This version has only `SameTypeComparer`, by which any two definitions of
+one type are compatible, as they are in Apache Pulsar for primitive types.
 
 Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
 """
@@ -68,7 +68,7 @@ class SchemaComparer(Protocol):
 
 
 class SameTypeComparer:
-    """Every definition of a type reads every other; for all types without rules."""
+    """Every definition of a type can read every other one; for types without rules."""
 
     def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
         """Whether the types are the same."""
@@ -85,10 +85,10 @@ def check_new_schema(
     strategy: SchemaCompatibilityStrategy,
     comparers: Comparers,
 ) -> None:
-    """Check that `new` may follow `history` (oldest first, at least one).
+    """Check that `new` is compatible with `history` (oldest first, at least one).
 
     Raises:
-        IncompatibleSchemaError: It may not; the message says which rule forbids it.
+        IncompatibleSchemaError: It is not; the message says which rule forbids it.
     """
     if strategy is SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
@@ -129,6 +129,6 @@ def check_consumer_schema(
 def _check_type(new: SchemaDefinition, old: SchemaDefinition) -> None:
     if new.type != old.type:
         raise IncompatibleSchemaError(
-            f"the topic's schema has type {Schema.Type.Name(old.type)}, "
-            f"not {Schema.Type.Name(new.type)}"
+            f"the schema has type {Schema.Type.Name(new.type)}, "
+            f"expected the type of the topic's schema, {Schema.Type.Name(old.type)}"
         )

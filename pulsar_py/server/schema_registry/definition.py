@@ -1,9 +1,9 @@
 """Schema definitions as values, with their wire and stored forms.
 
-Three numberings of schema types exist. This module uses the wire's `Schema.Type`; the
-stored `SchemaInfo.SchemaType` is that plus one for 0..20; names in REST are the stored names
-(`KEY_VALUE` and `PROTOBUF_NATIVE` written with an underscore). A version is a number from 0 that
-grows by one a change, and travels as eight bytes, big endian.
+Schema types have three forms. This module uses the protocol's numbers, `Schema.Type`; the stored
+`SchemaInfo.SchemaType` is that plus one for 0..20; names in REST are the stored names (`KEY_VALUE`
+and `PROTOBUF_NATIVE` written with an underscore). A version is a number from 0 that grows by one
+with each change, and is sent as eight bytes, big endian.
 
 Source: Schema in PulsarApi.proto, SchemaInfo in SchemaRegistryFormat.proto, LongSchemaVersion.
 """
@@ -25,7 +25,7 @@ NO_VERSION = b""
 """The version bytes of "no schema"."""
 
 _VERSION = struct.Struct(">q")
-# `Schema.None` can not be written in Python.
+# `Schema.None` is a syntax error in Python.
 _NONE_TYPE = Schema.Type.Value("None")
 _EMPTY: Mapping[str, str] = MappingProxyType({})
 _LAST_COMMON_TYPE = Schema.ProtobufNative
@@ -33,7 +33,7 @@ _EXTERNAL_SHIFT = SchemaInfo.EXTERNAL - Schema.External
 
 
 def encode_version(version: int) -> bytes:
-    """The eight bytes a version travels as."""
+    """The eight bytes in which a version is sent."""
     return _VERSION.pack(version)
 
 
@@ -44,7 +44,7 @@ def decode_version(data: bytes) -> int:
         IncompatibleSchemaError: They are not eight bytes long.
     """
     if len(data) != _VERSION.size:
-        raise IncompatibleSchemaError(f"a schema version has 8 bytes, not {len(data)}")
+        raise IncompatibleSchemaError(f"schema version of {len(data)} bytes, expected 8")
     version: int = _VERSION.unpack(data)[0]
     return version
 
@@ -69,7 +69,7 @@ class SchemaDefinition:
         )
 
     def to_wire(self) -> Schema:
-        """The message that goes into an answer."""
+        """The `Schema` for an answer."""
         schema = Schema(name=self.name, schema_data=self.data, type=self.type)
         for key in sorted(self.properties):
             schema.properties.add(key=key, value=self.properties[key])
@@ -77,12 +77,12 @@ class SchemaDefinition:
 
     @property
     def is_empty(self) -> bool:
-        """Bytes, which the wire calls None: the same as no schema at all."""
+        """Whether the type is BYTES, which the protocol calls None: the same as no schema."""
         return self.type == _NONE_TYPE
 
     @property
     def sha256(self) -> bytes:
-        """The identity of the definition's bytes."""
+        """The SHA-256 of the definition's bytes."""
         return hashlib.sha256(self.data).digest()
 
 
@@ -98,7 +98,7 @@ class StoredSchema:
 
     @property
     def version_bytes(self) -> bytes:
-        """The version as it travels."""
+        """The version in the form that is sent."""
         return encode_version(self.version)
 
 

@@ -1,8 +1,8 @@
-"""SchemaRegistry: keeps each topic's schema versions, and checks new ones.
+"""`SchemaRegistry`: keeps each topic's schema versions, and checks new ones.
 
 Versions count from 0; a schema equal to one in the history keeps its version. Deleting appends a
-tombstone: versions before it count no more, the numbering goes on. Histories are cached, and read
-again when another broker changed one. Writers of one schema id take turns.
+tombstone: versions before it don't count any more, the numbering goes on. Histories are cached, and
+read again when another broker changed one. Writes to one schema id happen one at a time.
 
 Source: SchemaRegistryServiceImpl in Pulsar's broker.
 """
@@ -60,7 +60,7 @@ class _History:
 
 
 class SchemaRegistry:
-    """Versions of the schemas of all topics; one a broker.
+    """The versions of all topics' schemas; a broker has one registry.
 
     A schema id is `tenant/namespace/local-name` of the topic without its partition
     (`TopicName.schema_id`).
@@ -79,7 +79,7 @@ class SchemaRegistry:
         """Take its stores.
 
         `comparers` has the rules of each schema type; types without rules are compatible. `cluster`
-        is the one whose metadata names the ledgers, a label of each.
+        is the name of the cluster, which becomes a label of each ledger.
         """
         self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
@@ -127,10 +127,10 @@ class SchemaRegistry:
         is_auto_update_allowed: bool = True,
         user: str = "",
     ) -> bytes:
-        """Version bytes of the schema; stored as the next version if it is not there yet.
+        """The version bytes of a schema, which is stored as the next version if it is new.
 
         Raises:
-            IncompatibleSchemaError: It is invalid, may not follow the latest, or may not be added.
+            IncompatibleSchemaError: It is invalid or not compatible, or updates are not allowed.
         """
         check_definition(schema)
         async with self._lock_of(schema_id):
@@ -142,7 +142,8 @@ class SchemaRegistry:
                     return known
                 if not is_auto_update_allowed:
                     raise IncompatibleSchemaError(
-                        "schema not found, and schemas are not updated automatically"
+                        "the topic has no such schema, and schemas are not updated automatically: "
+                        "an administrator has to upload it"
                     )
                 if live:
                     definitions = [each.definition for each in live]
@@ -161,7 +162,7 @@ class SchemaRegistry:
         """Check that a consumer with this schema may read the topic.
 
         Raises:
-            IncompatibleSchemaError: It may not, or the topic has no schema.
+            IncompatibleSchemaError: The consumer may not, or the topic has no schema.
         """
         live = (await self._history(schema_id)).live
         if not live:
@@ -170,7 +171,7 @@ class SchemaRegistry:
         check_consumer_schema(schema, definitions, strategy, self._comparers)
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
-        """Append a deletion; returns its version bytes, None if there was no schema."""
+        """Append a tombstone; returns its version bytes, None if there was no schema."""
         async with self._lock_of(schema_id):
             while True:
                 history = await self._history(schema_id)
@@ -193,7 +194,7 @@ class SchemaRegistry:
     async def _append(
         self, schema_id: str, history: _History, schema: SchemaDefinition | None, user: str
     ) -> bytes | None:
-        """Store the next version, or a deletion if `schema` is None; None: another was faster."""
+        """Store the next version, a tombstone for None; returns None if another was faster."""
         stored = StoredSchema(
             definition=schema or _TOMBSTONE,
             version=len(history.versions),

@@ -2,7 +2,7 @@
 
     /schemas/<tenant>/<namespace>/<encoded local name>   SchemaLocator
         info   the newest IndexEntry: version, position (ledger, entry 0), SHA-256 of the definition
-        index  all of them, oldest first
+        index  the IndexEntries of all versions, oldest first
     ledger, entry 0                                      SchemaEntry
         schema_data  a serialized SchemaInfo
         index        the IndexEntries before it
@@ -46,10 +46,10 @@ _MAX_ENTRY_BYTES = 16 * 1024 * 1024
 _LOCATOR_DEPTH = 3  # tenants, namespaces, topics
 
 NAMES_AT_ONCE = 64
-"""Questions to the metadata store that are under way at the same time."""
+"""Requests to the metadata store that are under way at the same time."""
 
 WRITE_TIMEOUT_SECONDS = 60.0
-"""How long a version's ledger may take to be made, written and closed."""
+"""Seconds within which a version's ledger has to be created, written and closed."""
 
 
 def locator_path(schema_id: str) -> str:
@@ -68,7 +68,7 @@ class SchemaStorage:
         cluster: str = "",
         ledger_options: LedgerOptions | None = None,
     ) -> None:
-        """`cluster` is the one whose metadata names the ledgers, `ledger_options` are theirs."""
+        """`cluster` becomes a label of each new ledger, `ledger_options` say how it is stored."""
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._cluster = cluster
@@ -96,7 +96,7 @@ class SchemaStorage:
         """Store a version durably; returns the locator's new version.
 
         Raises:
-            MetadataBadVersionError, MetadataExistsError: Someone else was faster: load again.
+            MetadataBadVersionError, MetadataExistsError: Another writer was faster: load again.
             MetadataError, StorageError: It is not stored, or the outcome is unknown.
         """
         path = locator_path(schema_id)
@@ -115,7 +115,8 @@ class SchemaStorage:
                 self._metadata, path, locator.SerializeToString(), expected_version=locator_version
             )
         except (MetadataBadVersionError, MetadataExistsError):
-            # Only now no locator can name it; in doubt it is left to the collector.
+            # The locator was certainly not written, so it can't name this ledger. If the outcome is
+            # unknown, the ledger is left to the collector.
             await self._ledger_store.delete(ledger_id)
             raise
 
@@ -131,7 +132,8 @@ class SchemaStorage:
                 await writer.close()
         except TimeoutError as error:
             raise StoreUnavailableError(
-                f"{schema_id}: its ledger was not written within {WRITE_TIMEOUT_SECONDS:g} s"
+                f"{schema_id}: the ledger of the new version was not written within "
+                f"{WRITE_TIMEOUT_SECONDS:g} s; try again"
             ) from error
         return writer.ledger_id
 
@@ -182,13 +184,13 @@ class _Confirmed:
         self.future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_confirmed(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """The entry is durable."""
+        """Note that the entry is durable."""
         del ledger_id, last_add_confirmed
         if not self.future.done():
             self.future.set_result(None)
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
-        """The entry never will be durable."""
+        """Note that the entry will never be durable."""
         del ledger_id
         if not self.future.done():
             self.future.set_exception(error)

@@ -1,8 +1,8 @@
-"""Checks that a schema definition is well formed, and whether two are equal: pure.
+"""Checks that a schema definition is well formed, and whether two are equal (pure).
 
-Avro, JSON and Protobuf schemas are Avro definitions in JSON; this knows just enough of Avro to
-refuse definitions that no Avro parser takes: types, names, fields, symbols. Values of schemas are
-encoded elsewhere. Primitive types have no definition; clients send nothing or the text `null`.
+Avro, JSON and Protobuf schemas are Avro definitions in JSON; this module knows just enough of Avro
+to refuse definitions that no Avro parser accepts: types, names, fields, symbols. Primitive types
+have no definition; clients send nothing or the text `null`.
 
 Source: SchemaDataValidator in Pulsar's broker; the Avro 1.11 specification.
 """
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 _SIZE = struct.Struct(">i")
 _MAX_DEPTH = 200
 _MAX_VALUES = 50_000
-"""Values in a definition, at most: looking at so many takes some 50 ms, and nothing else runs
+"""The most values in a definition: checking this many takes some 50 ms, and nothing else runs
 meanwhile. A record with a thousand fields has about ten thousand."""
 _NATIVE_KEYS = ("fileDescriptorSet", "rootMessageTypeName", "rootFileDescriptorName")
 
@@ -35,11 +35,13 @@ def check_definition(schema: SchemaDefinition) -> None:
     """Check that the definition is valid for its type.
 
     Raises:
-        IncompatibleSchemaError: It is not; the message says why.
+        IncompatibleSchemaError: It is not valid; the message says why.
     """
     kind = Schema.Type.Name(schema.type)
     if schema.type == Schema.AutoConsume:
-        raise IncompatibleSchemaError(f"schema {kind} is a client-side schema type")
+        raise IncompatibleSchemaError(
+            f"schema type {kind} is for clients only and can't be registered"
+        )
     try:
         if schema.type in AVRO_DEFINED:
             _check_avro(_parse_json(schema.data), set(), 0)
@@ -52,7 +54,7 @@ def check_definition(schema: SchemaDefinition) -> None:
 
 
 def is_same(one: SchemaDefinition, other: SchemaDefinition) -> bool:
-    """Whether two definitions are the same schema: by their bytes, or as parsed where JSON."""
+    """Whether two definitions are equal, as bytes or, for types with JSON, as parsed values."""
     if one.type != other.type:
         return False
     if one.data == other.data:
@@ -87,7 +89,8 @@ def split_key_value(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _parse_json(data: bytes) -> Any:  # Any: JSON
-    # Before each value but the first stands one of these; more of them may stand in texts.
+    # Each value but the first follows one of these characters. Texts may have more of them, so this
+    # may count too many, never too few.
     count = data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
     if count > _MAX_VALUES:
         raise ValueError(f"about {count} values, allowed are {_MAX_VALUES}")
@@ -114,7 +117,7 @@ def _check_avro(definition: Any, names: set[str], depth: int) -> None:  # Any: J
     elif isinstance(definition, dict):
         _check_complex(definition, names, depth)
     else:
-        raise ValueError(f"no schema: {definition!r}")  # noqa: TRY004 - one error for all
+        raise ValueError(f"not a schema: {definition!r}")  # noqa: TRY004 - one error for all
 
 
 def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> None:  # Any: JSON
@@ -150,7 +153,7 @@ def _check_fields(fields: Any, names: set[str], depth: int) -> None:  # Any: JSO
     seen = set()
     for each in fields:
         if not isinstance(each, dict):
-            raise ValueError(f"no field: {each!r}")  # noqa: TRY004 - one error for all bad input
+            raise ValueError(f"not a field: {each!r}")  # noqa: TRY004 - one error for all bad input
         name = _checked_name(each)
         if name in seen:
             raise ValueError(f"two fields are called {name!r}")
@@ -161,5 +164,5 @@ def _check_fields(fields: Any, names: set[str], depth: int) -> None:  # Any: JSO
 def _checked_name(definition: dict[str, Any]) -> str:  # Any: JSON
     name = definition.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"no valid name: {name!r}")
+        raise ValueError(f"not a valid name: {name!r}")
     return name

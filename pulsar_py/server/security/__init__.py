@@ -1,5 +1,5 @@
-"""Authentication and the table of rights: who a client is, and what its requests need.
+"""Authentication of clients, and the table of actions with the right that each needs.
 
-In: credentials and certificates that connections and REST received. Out: a role, and the action
-that a command or route takes. It stands on `metadata` and `common` alone.
+In: credentials and certificates that connections and REST received. Out: a role, and the action of
+a command or route. It imports `metadata` and `common` alone.
 """

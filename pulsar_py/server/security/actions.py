@@ -1,11 +1,12 @@
 """The table of actions that clients ask for, and the right that each needs (pure).
 
 Every command of the binary protocol and every REST route names its `Action`, or says why it needs
-none. An action has a scope, the thing that the right is looked up for, and the right itself. Names
-are those of Apache Pulsar's operations; what it calls a policy operation is reading or writing
-policies here, because no policy has a right of its own there but those that super-users set.
+none. An action has a scope (the topic, namespace, tenant or cluster for which the right is looked
+up) and a right. Names are those of Apache Pulsar's operations. Its policy operations are only
+reading and writing policies here, because no single policy has a right of its own in Pulsar, except
+those that super-users set.
 
-Rights are not checked in this version: everybody may do everything.
+Rights are not checked in this version: every client may do everything.
 
 Source: TopicOperation, NamespaceOperation, TenantOperation, PolicyOperation in Pulsar's common
 policies; PulsarAuthorizationProvider for who may what.
@@ -19,7 +20,7 @@ __all__ = ["Action", "Need", "Right", "Scope", "checked_need"]
 
 
 class Scope(Enum):
-    """The thing that a right is looked up for."""
+    """The kind of object for which a right is looked up."""
 
     CLUSTER = "cluster"
     TENANT = "tenant"
@@ -43,7 +44,7 @@ class Right(Enum):
 
 
 class Action(Enum):
-    """One kind of request. A value begins with a name, so that no two are the same."""
+    """One kind of request. A value begins with a description, so that no two are equal."""
 
     # On messages of a topic.
     PRODUCE = "produce", Scope.TOPIC, Right.PRODUCE
@@ -100,7 +101,7 @@ class Action(Enum):
 
 
 Need = Action | str
-"""The action that a command or route asks for, or in words why it needs none."""
+"""The action of a command or route, or a text with the reason why it needs none."""
 
 
 def checked_need(need: Need, what: str) -> Need:

@@ -1,9 +1,9 @@
 """Authentication of clients: the interface that authentication methods implement.
 
-A connection asks `Authenticators` for the state of the method its CONNECT names, passes it the
-client's data and follows the result: another challenge, or a role. Without a configured provider
-every client is let in without a role. This version has no providers; they will be modules of this
-room.
+A connection asks `Authenticators` for the state of the method that its CONNECT names, passes it the
+client's data, and gets another challenge for the client, or its role. Without a configured provider
+every client is accepted without a role. This version has no providers; they will be modules of this
+package.
 
 Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pulsar's broker.
 """
@@ -18,7 +18,7 @@ from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.server.security.peer import Peer
 
 REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
-"""The challenge to a connected client of a method that has none of its own."""
+"""The challenge with which a connected client is asked for refreshed credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """The client has to answer this first."""
+    """The result that the client has to answer a challenge first."""
 
     auth_data: bytes
 
@@ -63,14 +63,14 @@ class AuthenticationState(Protocol):
 
 
 class AuthenticationProvider(Protocol):
-    """One method."""
+    """One authentication method."""
 
     @property
     def method_name(self) -> str:
-        """As in CONNECT's `auth_method_name`."""
+        """The method's name in CONNECT's `auth_method_name`."""
 
     def new_state(self, credentials: ClientCredentials) -> AuthenticationState:
-        """The state of a new connection."""
+        """The state for a new connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,10 @@ class Authenticators:
         return bool(self.providers)
 
     def state_for(self, credentials: ClientCredentials) -> AuthenticationState | None:
-        """The state for a client's method; None: let the client in with the anonymous role.
+        """The state for a client's method; None: accept the client with the anonymous role.
 
         Raises:
-            AuthenticationError: The method is not taken, and there is no anonymous role.
+            AuthenticationError: There is no provider of the method, and no anonymous role.
         """
         provider = self.providers.get(credentials.method_name)
         if provider is not None:

@@ -1,4 +1,4 @@
-"""Peer: the other end of a socket, with its address and certificate.
+"""`Peer`: the address and certificate of a connection's other end (values).
 
 Source: AuthenticationDataCommand, AuthenticationDataHttps in Pulsar's broker.
 """
@@ -22,8 +22,8 @@ _Names = tuple[tuple[tuple[str, str], ...], ...]
 class PeerCertificate:
     """A client's certificate of a TLS connection.
 
-    `der` are its bytes. `subject` is as `ssl.SSLSocket.getpeercert` has it: empty unless the
-    certificate was verified, so a name in it is one that a trusted authority has signed.
+    `der` is its DER encoding. `subject` is that of `ssl.SSLSocket.getpeercert`: empty unless the
+    certificate was verified, so a trusted authority has signed every name in it.
     """
 
     der: bytes
@@ -31,7 +31,7 @@ class PeerCertificate:
 
     @property
     def common_name(self) -> str | None:
-        """The subject's CN, the role in authentication by certificate; None without one."""
+        """The subject's CN, which is the role if certificates authenticate; None without one."""
         for names in self.subject:
             for key, value in names:
                 if key == _COMMON_NAME:
@@ -48,7 +48,7 @@ class Peer:
 
 
 def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """The peer of a transport that has just been connected."""
+    """The peer of a connected transport."""
     address = transport.get_extra_info("peername")
     remote_address = f"/{address[0]}:{address[1]}" if address else UNKNOWN_ADDRESS
     connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")

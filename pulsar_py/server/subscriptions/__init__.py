@@ -1,4 +1,4 @@
-"""Subscriptions and their consumers: who has seen what of a topic.
+"""Subscriptions of topics and their consumers.
 
 In: subscribe requests, FLOW, acknowledgements, redelivery and seek, as method calls. Out: messages
 to connections, by a dispatcher of `dispatch`, and acknowledged positions to a managed cursor. What

@@ -1,8 +1,8 @@
-"""Consumer: one consumer id of one connection, on one subscription.
+"""`Consumer`: one consumer id of one connection, on one subscription.
 
-It counts permits and unacknowledged messages, builds MESSAGE frames, and turns the client's FLOW,
-ACK and REDELIVER into calls of its subscription. On Shared and Key_Shared subscriptions of
-persistent topics it keeps each entry that it was sent as pending until that is acknowledged.
+It counts permits and unacknowledged messages, builds MESSAGE frames, and calls its subscription for
+the client's FLOW, ACK and REDELIVER. On Shared and Key_Shared subscriptions of persistent topics
+each entry that it was sent is pending until it is acknowledged.
 
 Source: Consumer in Pulsar's broker.
 """
@@ -48,16 +48,16 @@ MAX_FLOW_PERMITS: Final = 2**31 - 1
 _AVERAGE_WEIGHT: Final = 0.9
 
 MAX_ACK_PROPERTIES: Final = 1_000
-"""Of a cumulative ACK; they are written with the position each time."""
+"""The most properties of a cumulative ACK; they are written with the position each time."""
 MAX_ACK_PROPERTIES_BYTES: Final = 128 * 1024
-"""Of their names."""
+"""The most characters of those properties' names together."""
 
 
 def check_ack_set(words: Sequence[int]) -> None:
     """Check the length of a client's ack set.
 
     Raises:
-        NotAllowedError: It is too long.
+        NotAllowedError: It has more than `MAX_WORDS` words.
     """
     if len(words) > MAX_WORDS:
         raise NotAllowedError(f"ack set of {len(words)} words, allowed are {MAX_WORDS}")
@@ -93,7 +93,7 @@ class Consumer:
             )
         )
         self.pending_acks = PendingAcks()
-        # Only Exclusive and Failover stamp messages with an epoch.
+        # Only Exclusive and Failover send messages with the consumer's epoch.
         self._consumer_epoch = request.consumer_epoch if has_single_active else -1
         self.average_messages_per_entry: float = 1.0
         self._encoder = MessageEncoder(request.consumer_id, subscription.partition_index)
@@ -101,7 +101,7 @@ class Consumer:
         self._strips_checksum = not allows(version, Feature.CHECKSUM_IN_MESSAGE)
         self._takes_batches = allows(version, Feature.BATCHES)
         self._was_told_of_end = False  # Since its last FLOW.
-        self._has_warned = False  # Of invalid acknowledgements; once is enough.
+        self._has_warned = False  # An invalid acknowledgement is logged once.
         self.connected_since_millis = self._clock.wall_time_millis()
         self._last_flow_millis = 0
         self._last_acked_millis = 0
@@ -115,7 +115,7 @@ class Consumer:
 
     @property
     def pending_hash_counts(self) -> Mapping[int, int]:
-        """Entries it holds of each sticky hash (Key_Shared)."""
+        """The number of its unacknowledged entries by sticky hash (Key_Shared)."""
         return self.pending_acks.hash_counts
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class Consumer:
             f"consumerName={self.name}, address={self.connection.remote_address}}}"
         )
 
-    # What the client asks.
+    # Commands of the client.
 
     def flow(self, permits_count: int) -> None:
         """Serve FLOW.
@@ -133,7 +133,9 @@ class Consumer:
             RemoteProtocolError: 0, or 2^31 and above (negative in Java): close the connection.
         """
         if not 0 < permits_count <= MAX_FLOW_PERMITS:
-            raise RemoteProtocolError(f"FLOW of {permits_count} permits")
+            raise RemoteProtocolError(
+                f"FLOW of {permits_count} permits, expected 1 to {MAX_FLOW_PERMITS}"
+            )
         self._last_flow_millis = self._clock.wall_time_millis()
         self._was_told_of_end = False
         if self.permits.add(permits_count):
@@ -144,11 +146,10 @@ class Consumer:
 
         The caller then sends ACK_RESPONSE if the command has a request id.
 
-        Returns False when an id made it ignore the rest.
+        Returns False if an invalid id made it ignore the ids after it.
 
         Raises:
-            ServiceError: To be put into the ACK_RESPONSE; never for plain acks. Nothing of the
-                command was taken.
+            ServiceError: For the ACK_RESPONSE. Nothing of the command was acknowledged.
         """
         # Hot path: acknowledge.
         self._last_acked_millis = self._clock.wall_time_millis()
@@ -222,7 +223,7 @@ class Consumer:
     ) -> None:
         """Serve REDELIVER_UNACKNOWLEDGED_MESSAGES; there is no answer.
 
-        `positions` stand for the command's ids where they are given.
+        `positions`, if given, replace the command's ids.
         """
         is_single = self.request.subscription_type.has_single_active_consumer
         if is_single and command.HasField("consumer_epoch"):
@@ -232,7 +233,7 @@ class Consumer:
         self.subscription.redeliver(self, positions or None)
 
     def close(self) -> None:
-        """Leave the subscription: CLOSE_CONSUMER by the client, or the end of its connection.
+        """Leave the subscription, after the client's CLOSE_CONSUMER or the connection's end.
 
         Its unacknowledged entries are redelivered to others. May be called again.
         """
@@ -247,7 +248,7 @@ class Consumer:
             self.connection.consumer_closed_by_broker(self.consumer_id)
             self.subscription.remove_consumer(self)
 
-    # What the dispatcher sends.
+    # Calls of the dispatcher.
 
     def send_messages(
         self,
@@ -296,7 +297,7 @@ class Consumer:
         self.permits.owe(owed)
 
     def _encode_plain(self, entries: Sequence[Entry]) -> tuple[list[Buffer], int, int]:
-        """MESSAGE frames of entries without anything special: buffers, messages, bytes."""
+        """MESSAGE frames without ack sets, counts and epochs: buffers, messages, bytes."""
         if type(entries) is EntryRun and entries.summary is PLAIN:
             buffers, bytes_count = self._encoder.encode_neighbours(
                 entries.ledger_id, entries.first_entry_id, entries.datas
@@ -317,7 +318,7 @@ class Consumer:
         ack_sets: Mapping[PositionKey, Sequence[int]] | None,
         redelivery: RedeliveryController | None,
     ) -> tuple[list[Buffer], int, int]:
-        """The same with ack sets, redelivery counts, epochs, and for old clients."""
+        """MESSAGE frames with ack sets, redelivery counts and epochs, or for old clients."""
         encode = self._encoder.encode
         epoch = self._consumer_epoch if self._consumer_epoch >= 0 else None
         buffers: list[Buffer] = []
@@ -350,13 +351,17 @@ class Consumer:
         return strip_broker_entry_metadata(data)
 
     def _refuse_batches(self, entries: Sequence[Entry], sticky_hashes: Sequence[int] | None) -> int:
-        """The client knows no batches (version below 4): close it, other consumers get them."""
+        """Close a consumer whose client knows no batches (protocol version below 4).
+
+        Other consumers get the entries; returns 0 messages sent.
+        """
         if self._tracks_pending:
             hashes = sticky_hashes or [0] * len(entries)
             for entry, sticky_hash in zip(entries, hashes, strict=True):
                 count = summary_of(entry).messages_count
                 key = (entry.ledger_id, entry.entry_id)
-                self.pending_acks.add(key, count, sticky_hash)  # to be redelivered, and not owed
+                # Pending, so that closing redelivers them; not counted as unacknowledged.
+                self.pending_acks.add(key, count, sticky_hash)
         logger.warning("consumer does not know batches", extra={"consumer": str(self)})
         self.disconnect()
         return 0
@@ -464,7 +469,7 @@ class _Rates:
 
 
 def _position_of(message_id: MessageIdData) -> Position:
-    """The entry's position; ids of the wire's unsigned 64 bits become Java's signed ones."""
+    """The entry's position; unsigned 64-bit ids of the protocol become signed ones."""
     ledger_id = message_id.ledgerId
     entry_id = message_id.entryId
     if ledger_id >> 63:

@@ -1,4 +1,4 @@
-"""NonPersistentSubscription: the consumers of a topic without storage.
+"""`NonPersistentSubscription`: the consumers of a topic without storage.
 
 Acknowledgements and redeliveries have no effect; SEEK succeeds without moving or disconnecting
 anything. A non-durable subscription ends with its last consumer.
@@ -51,7 +51,7 @@ class NonPersistentSubscription(Subscription):
     ) -> None:
         super().__init__(owner, name, clock=clock, is_durable=is_durable)
         self._properties = properties or {}
-        self._dropped_count = 0  # Of former dispatchers.
+        self._dropped_count = 0  # Messages that former dispatchers dropped.
         self._dropped_rolled_count = 0
         self._dropped_rate = 0.0
 
@@ -85,23 +85,23 @@ class NonPersistentSubscription(Subscription):
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
-        """Nothing is pending."""
+        """Do nothing and return True: no message is pending."""
         del consumer, positions, ack_sets
         return True
 
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:
-        """Nothing is pending."""
+        """Do nothing: no message is pending."""
 
     def _check_may_delete(self) -> None:
-        """It always may: no reset or deletion takes time here."""
+        """Return in any case: no reset or deletion takes time here."""
 
     async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
-        """There is nothing to move."""
+        """Do nothing: there is no cursor to move."""
 
     async def reset_to_time(self, timestamp_millis: int) -> None:
-        """There is nothing to move."""
+        """Do nothing: there is no cursor to move."""
 
     async def close(self) -> None:
         """Disconnect all consumers."""

@@ -1,9 +1,9 @@
-"""PersistentSubscription: a subscription with a cursor on a managed ledger.
+"""`PersistentSubscription`: a subscription with a cursor on a managed ledger.
 
-It owns the cursor and the tasks that read for its dispatcher. Acknowledgements go to the cursor
-first, then to the dispatcher, which settles them with their holders. SEEK closes the consumers that
-must go, moves the cursor durably, and lets consumers in again. The part shared with non-persistent
-subscriptions is `Subscription`.
+It owns the cursor and the tasks that read for its dispatcher. Acknowledgements are passed to the
+cursor first, then to the dispatcher, which removes them from the consumers' pending entries. SEEK
+disconnects consumers, moves the cursor durably, and admits consumers again. `Subscription` has the
+part that is shared with non-persistent subscriptions.
 
 Source: PersistentSubscription in Pulsar's broker.
 """
@@ -67,10 +67,10 @@ __all__ = [
 logger = logging.getLogger(__name__)
 
 REPLICATED_PROPERTY = "pulsar.replicated.subscription"
-"""Stored with the position of a replicated subscription, as 1."""
+"""A property that a replicated subscription stores with its position, with the value 1."""
 
 READER_GRACE_SECONDS = 60.0
-"""How long a reader's subscription waits for its consumer to come back after SEEK."""
+"""Seconds that a reader's subscription waits for its consumer to subscribe again after SEEK."""
 
 _STORAGE_ERRORS = (ManagedLedgerError, StorageError, MetadataError)
 
@@ -103,7 +103,7 @@ class PersistentSubscription(Subscription):
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
         self._on_transaction = on_transaction
-        self._grace: asyncio.TimerHandle | None = None  # A reader's consumer is awaited.
+        self._grace: asyncio.TimerHandle | None = None  # Set while a reader's consumer is awaited.
         self._expired_count = 0
         self._expired_rate = 0.0
         self._expired_count_rolled = 0
@@ -112,11 +112,11 @@ class PersistentSubscription(Subscription):
         cursor.on_mark_delete_moved = self._on_mark_delete_moved
         cursor.on_acknowledged_late = self._on_acknowledged_late
 
-    # For the dispatcher.
+    # Used by the dispatcher.
 
     @property
     def entry_source(self) -> EntrySource:
-        """The source of the dispatcher: the cursor itself."""
+        """The source of the dispatcher's entries: the cursor itself."""
         return self.cursor
 
     def entry_filters(self) -> Sequence[EntryFilter]:
@@ -130,7 +130,7 @@ class PersistentSubscription(Subscription):
         return self.ledger.last_confirmed_entry
 
     def is_terminated(self) -> bool:
-        """Nothing will be appended any more."""
+        """Whether the topic was terminated: nothing will be appended any more."""
         return self.ledger.is_terminated
 
     def max_read_position(self) -> Position:
@@ -151,7 +151,7 @@ class PersistentSubscription(Subscription):
         self._check_end_of_topic()
 
     def on_read_finished(self) -> None:
-        """The read of a dispatcher that was replaced has ended."""
+        """Let the current dispatcher read: the read of a former one has ended."""
         if isinstance(self._dispatcher, PersistentDispatcher):
             self._dispatcher.read_more()
 
@@ -180,7 +180,7 @@ class PersistentSubscription(Subscription):
         self.cursor.set_inactive()
 
     def disconnect(self) -> None:
-        """Stop dispatching, then remove all consumers; a reader's may come back for a while."""
+        """Stop dispatching, then remove all consumers; a reader's may soon subscribe again."""
         super().disconnect()
         if self.state is SubscriptionState.OPEN:
             self._await_reader()
@@ -190,7 +190,8 @@ class PersistentSubscription(Subscription):
         self._cancel_grace()
         if self._dispatcher is not None:
             self._dispatcher.close()
-        self.cursor.abandon()  # Nothing has to be written, and the name is free at once.
+        # Not closed: a non-durable cursor writes nothing, and its name is free at once.
+        self.cursor.abandon()
         self.owner.forget_subscription(self)
         self.tasks.spawn(self.tasks.close(), "close")
 
@@ -250,11 +251,11 @@ class PersistentSubscription(Subscription):
             self._dispatcher.tell_end_of_topic()
 
     def on_terminated(self) -> None:
-        """The topic was terminated: consumers that have seen all get REACHED_END_OF_TOPIC."""
+        """Send REACHED_END_OF_TOPIC if all entries of the terminated topic are acknowledged."""
         self._check_end_of_topic()
 
     def _on_acknowledged_late(self, positions: list[Position]) -> None:
-        """Batches turned out to be acknowledged as a whole: no consumer owes them any more."""
+        """Remove batches that turned out to be acknowledged as a whole from the pending entries."""
         if self._dispatcher is not None:
             self._dispatcher.on_acknowledged(None, positions, None)
 
@@ -264,7 +265,7 @@ class PersistentSubscription(Subscription):
     # SEEK.
 
     async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
-        """Close consumers, move the cursor durably, and let consumers in again.
+        """Close consumers, move the cursor durably, and admit consumers again.
 
         Exclusive and Failover close the active consumer only, Shared and Key_Shared all.
         """
@@ -273,7 +274,7 @@ class PersistentSubscription(Subscription):
             await self._reset_cursor(position, ack_set)
 
     async def _until_reset_may_begin(self) -> None:
-        """Return once no other reset is under way: they come one after the other, in order."""
+        """Return once no other reset is under way: resets happen one after the other, in order."""
         try:
             await self._until_reset_ends()
         except SubscriptionFencedError as error:
@@ -283,11 +284,11 @@ class PersistentSubscription(Subscription):
     def _check_may_reset(self) -> None:
         if self.state is not SubscriptionState.OPEN:
             raise SubscriptionUnavailableError(
-                f"Subscription {self.name} is being deleted or is closed"
+                f"Subscription {self.name} can't be reset: it is being deleted or is closed"
             )
 
     async def _reset_cursor(self, position: Position, ack_set: Sequence[int] | None) -> None:
-        self._check_may_reset()  # a search by time may have come before
+        self._check_may_reset()  # again: finding the position by time may have taken a while
         self.state = SubscriptionState.RESETTING
         self._disconnect_for_reset()
         try:
@@ -295,7 +296,7 @@ class PersistentSubscription(Subscription):
         except _STORAGE_ERRORS as error:
             raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
         finally:
-            # Closing may have overtaken the reset.
+            # The subscription may have been closed meanwhile: it must stay closed.
             if self.state is SubscriptionState.RESETTING:
                 self.state = SubscriptionState.OPEN
                 self._await_reader()
@@ -303,7 +304,7 @@ class PersistentSubscription(Subscription):
                     self._dispatcher.on_cursor_reset()
 
     def _disconnect_for_reset(self) -> None:
-        """Stop sending, and close the consumers that must go."""
+        """Stop sending, and close the consumers that a reset has to disconnect."""
         dispatcher = self._dispatcher
         if not isinstance(dispatcher, SingleActiveConsumerDispatcher):
             self.disconnect()
@@ -317,7 +318,7 @@ class PersistentSubscription(Subscription):
     ) -> tuple[Position, Sequence[int] | None]:
         """The target of a reset: at most the first entry that may not be dispatched yet.
 
-        No consumer has seen an entry past the max read position, so no seek skips one.
+        Entries past the max read position were delivered to no consumer, so no seek may skip them.
         """
         limit = self.max_read_position()
         if limit >= self.ledger.last_confirmed_entry:
@@ -326,7 +327,7 @@ class PersistentSubscription(Subscription):
         return (position, ack_set) if position <= first_held_back else (first_held_back, None)
 
     def _await_reader(self) -> None:
-        """A reader that seeks comes back to the same subscription, or it ends after all."""
+        """Keep a reader's subscription for a while, since its consumer subscribes again."""
         if not self.is_durable and not self.consumers and self._grace is None:
             self._grace = self.clock.call_later(READER_GRACE_SECONDS, self._on_grace_over)
 
@@ -338,8 +339,8 @@ class PersistentSubscription(Subscription):
     async def reset_to_time(self, timestamp_millis: int) -> None:
         """Move the cursor to the first entry published at that time or later.
 
-        Only entries that may be dispatched are looked at; if all of those are older, the cursor
-        waits behind them.
+        Only entries that may be dispatched are searched; if all of those are older, the cursor
+        moves behind them.
         """
         await self._until_reset_may_begin()
         with self._reset_under_way():
@@ -362,10 +363,13 @@ class PersistentSubscription(Subscription):
 
     # Skipping and expiring.
 
-    # What may not be dispatched yet is neither skipped nor cleared, and does not expire.
+    # Entries that may not be dispatched yet are neither skipped nor cleared, and don't expire.
 
     async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge that many entries of the backlog, or entries acknowledged ones counted."""
+        """Acknowledge the next entries of the backlog.
+
+        With `counts_acknowledged` the count includes entries that are acknowledged already.
+        """
         await self.cursor.skip(
             entries_count,
             counts_acknowledged=counts_acknowledged,
@@ -374,14 +378,14 @@ class PersistentSubscription(Subscription):
         self._on_cursor_advanced()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge everything that may be dispatched."""
+        """Acknowledge all entries that may be dispatched."""
         await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge all up to and with a position; False if that moved nothing."""
+        """Acknowledge all entries up to `position`; returns whether the cursor moved."""
         position = min(position, self._last_readable_entry())
         if position <= self.cursor.mark_delete_position:
             return False
@@ -397,7 +401,7 @@ class PersistentSubscription(Subscription):
         return True
 
     async def expire_older_than(self, seconds: int) -> bool:
-        """Acknowledge entries published longer ago than that; False if there were none."""
+        """Acknowledge entries published longer ago than `seconds`; returns whether there were."""
         limit_millis = self.clock.wall_time_millis() - seconds * 1000
         position = await self._newest_older_than(
             limit_millis, after=self.cursor.mark_delete_position
@@ -409,10 +413,10 @@ class PersistentSubscription(Subscription):
             self._dispatcher.on_mark_delete_moved(self.cursor.mark_delete_position)
         self._check_end_of_topic()
 
-    # News from the topic.
+    # Calls of the topic.
 
     def on_settings_changed(self) -> None:
-        """The owner's `dispatch_settings` changed."""
+        """Use the owner's changed `dispatch_settings`."""
         if isinstance(self._dispatcher, PersistentDispatcher):
             self._dispatcher.on_settings_changed()
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
@@ -422,7 +426,7 @@ class PersistentSubscription(Subscription):
             self._dispatcher.on_limits_changed()
 
     def on_max_read_position_moved(self) -> None:
-        """More may be dispatched now."""
+        """Read on: later entries may be dispatched now."""
         if isinstance(self._dispatcher, PersistentDispatcher):
             self._dispatcher.read_more()
 
@@ -433,7 +437,7 @@ class PersistentSubscription(Subscription):
             raise SubscriptionBusyError(f"Subscription {self.name} is being reset or deleted")
 
     async def delete(self) -> None:
-        """Disconnect all consumers and delete the cursor."""
+        """Disconnect all consumers and delete the cursor; `Subscription.delete` has the errors."""
         if self.state is SubscriptionState.CLOSED:
             return
         if self.state is SubscriptionState.RESETTING:

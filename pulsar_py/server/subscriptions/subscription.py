@@ -1,12 +1,12 @@
-"""Subscription: a named set of consumers of one topic; what persistent and other ones share.
+"""`Subscription`: a named set of consumers of one topic; the base of both kinds.
 
-A subscription has a dispatcher of the type its first consumer asked for; without consumers another
-type replaces it. Conflicts are settled on joining: an Exclusive subscription that is taken, or hash
-ranges that overlap, may belong to a client that is gone, so its connection is probed first. While
-the cursor is being moved, newcomers wait.
+A subscription has a dispatcher of the type that its first consumer asked for; while it has no
+consumers, one of another type replaces it. If a new consumer conflicts with one that exists (an
+Exclusive subscription is taken, or hash ranges overlap), that one's client may be dead, so its
+connection is probed first. While the cursor is being moved, new consumers wait.
 
-What always holds: the dispatcher's consumers are the subscription's; a fenced subscription takes
-none. The dispatcher is closed before all consumers are, so that nothing is sent in between.
+What always holds: the dispatcher's consumers are the subscription's; a fenced subscription admits
+none. To remove all consumers the dispatcher is closed first, so that nothing is sent in between.
 
 Source: Subscription, AbstractSubscription in Pulsar's broker.
 """
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from pulsar_py.server.subscriptions.consumer import Consumer
 
 MAX_JOIN_ATTEMPTS = 3
-"""How often a newcomer may find the place taken by a consumer that turned out to be gone."""
+"""How often a new consumer may conflict with one that turns out dead, before it is refused."""
 
 RESET_WAIT_SECONDS = 20.0
-"""How long newcomers and further resets wait for one to end; official clients give up after 30."""
+"""Seconds that new consumers and further resets wait for a reset; official clients wait 30."""
 
 CONSUMER_UNITS: Final = 10
 """Units of work that the statistics of a consumer are; of Key_Shared they are more."""
@@ -58,32 +58,32 @@ SLOTS_A_UNIT: Final = 30
 
 
 class SubscriptionOwner(Protocol):
-    """What a subscription needs of its topic (implemented by `Topic`)."""
+    """The part of a topic that a subscription uses (implemented by `Topic`)."""
 
     @property
     def name(self) -> TopicName:
-        """The topic's name; its partition index goes into message ids."""
+        """The topic's name; message ids have its partition index."""
 
     @property
     def dispatch_settings(self) -> DispatchSettings:
-        """The effective settings now; read whenever they matter."""
+        """The effective settings now."""
 
     @property
     def consumers_count(self) -> int:
         """Consumers of all subscriptions of the topic."""
 
     def same_address_consumers_count(self, address: str) -> int:
-        """Consumers of the topic whose connection comes from this host."""
+        """The number of the topic's consumers whose connections come from this host."""
 
     def max_read_position(self) -> Position:
         """The last position that may be dispatched (transactions hold it back)."""
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """The subscription is gone (unsubscribed, or a reader's last consumer left): drop it."""
+        """Drop a subscription that ended: it was deleted, or a reader's last consumer left."""
 
 
 class SubscriptionState(Enum):
-    """Whether consumers may come."""
+    """The states of a subscription, which decide whether consumers are admitted."""
 
     OPEN = auto()
     RESETTING = auto()
@@ -121,7 +121,7 @@ class Subscription(ABC):
         self.partition_index = owner.name.partition_index
         self._dispatcher: Dispatcher | None = None  # None before the first consumer
         self._is_reset_under_way = False
-        self._reset_ended: asyncio.Event | None = None  # What others wait for, while they do.
+        self._reset_ended: asyncio.Event | None = None  # Set when a reset ends, if that is awaited.
         self._messages_out_gone = 0  # Counters of consumers that have left.
         self._bytes_out_gone = 0
 
@@ -136,7 +136,7 @@ class Subscription(ABC):
 
     @property
     def subscription_type(self) -> SubscriptionType | None:
-        """The type that the current dispatcher has; None before the first consumer."""
+        """The type of the current dispatcher; None before the first consumer."""
         return None if self._dispatcher is None else self._dispatcher.subscription_type
 
     @property
@@ -149,20 +149,20 @@ class Subscription(ABC):
         """The connected consumers."""
         if self._dispatcher is None:
             return ()
-        # Only Consumers are ever added, by add_consumer.
+        # The cast is right: only `add_consumer` adds consumers, which are of this class.
         return cast("Sequence[Consumer]", self._dispatcher.consumers)
 
     # Joining and leaving.
 
     async def add_consumer(self, consumer: Consumer) -> None:
-        """Let a consumer in; it receives messages once it has sent FLOW.
+        """Add a consumer; it is sent messages once it has sent FLOW.
 
         Raises:
             ConsumerBusyError: Another type is in use, Exclusive is taken, or a limit is reached.
             ConsumerAssignError: Its hash ranges are taken, or none is left to split.
             NotAllowedError: The type is disabled.
-            SubscriptionFencedError: It is being deleted, or reset for more than
-                `RESET_WAIT_SECONDS`.
+            SubscriptionFencedError: The subscription is being deleted, or a reset of it did not end
+                within `RESET_WAIT_SECONDS`.
             ServiceNotReadyError: The consumer's own connection is gone, or its client closed it.
         """
         attempts_left = MAX_JOIN_ATTEMPTS
@@ -183,7 +183,7 @@ class Subscription(ABC):
             if not attempts_left:
                 raise conflict
             is_alive = await rival.connection.check_liveness()
-            if is_alive and rival in self.consumers:  # It may have left while it was probed.
+            if is_alive and rival in self.consumers:  # else it left while it was probed
                 raise conflict
 
     def _check_may_join(self, consumer: Consumer) -> Dispatcher:
@@ -192,7 +192,7 @@ class Subscription(ABC):
         if self.state is not SubscriptionState.OPEN:
             raise SubscriptionFencedError(f"Subscription {self.name} is fenced")
         if not consumer.connection.is_connected or not request.is_wanted():
-            raise ServiceNotReadyError("the consumer or its connection is gone")
+            raise ServiceNotReadyError("the consumer was closed, or its connection was")
         wanted = request.subscription_type
         if wanted not in self.settings.enabled_subscription_types:
             raise NotAllowedError(
@@ -251,7 +251,7 @@ class Subscription(ABC):
         """A dispatcher of that type."""
 
     def _on_joined(self, consumer: Consumer) -> None:  # noqa: B027 - not all care
-        """A consumer has been taken in."""
+        """Called when a consumer was added."""
 
     def remove_consumer(self, consumer: Consumer) -> None:
         """Remove a consumer and redeliver its entries; called by `Consumer.close`."""
@@ -269,11 +269,11 @@ class Subscription(ABC):
         self._bytes_out_gone += consumer.bytes_out_count
 
     def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
-        """The last consumer has left."""
+        """Called when the last consumer has left."""
 
     @abstractmethod
     def _end_reader(self) -> None:
-        """A subscription that is not durable ends with its last consumer."""
+        """End a subscription that is not durable, when its last consumer has left."""
 
     def disconnect(self) -> None:
         """Stop dispatching, then remove all consumers and send each CLOSE_CONSUMER.
@@ -294,7 +294,7 @@ class Subscription(ABC):
 
     @contextmanager
     def _reset_under_way(self) -> Iterator[None]:
-        """Newcomers and other resets wait while this lasts."""
+        """A context of a reset, during which new consumers and other resets wait."""
         assert not self._is_reset_under_way, "resets wait for each other"
         self._is_reset_under_way = True
         try:
@@ -304,13 +304,13 @@ class Subscription(ABC):
             self._wake_waiting()
 
     def _wake_waiting(self) -> None:
-        """Have those who wait look again: the reset has ended, or the subscription."""
+        """Wake those that wait for a reset: it has ended, or the subscription has."""
         if self._reset_ended is not None:
             self._reset_ended.set()
             self._reset_ended = None
 
     async def _until_reset_ends(self) -> None:
-        """Return once no reset is under way, or there is no use in waiting for it."""
+        """Return once no reset is under way, or the subscription has ended."""
         if not self._is_reset_under_way:
             return
         try:
@@ -322,18 +322,18 @@ class Subscription(ABC):
         except TimeoutError:
             raise SubscriptionFencedError(
                 f"Subscription {self.name} is fenced: it is being reset for more than "
-                f"{RESET_WAIT_SECONDS:.0f} s"
+                f"{RESET_WAIT_SECONDS:.0f} s; try again later"
             ) from None
 
-    # What consumers ask.
+    # Calls of consumers.
 
     def on_flow(self, consumer: Consumer) -> None:
-        """A consumer has permits."""
+        """Called when a consumer has new permits."""
         assert self._dispatcher is not None, "the consumer has joined"
         self._dispatcher.on_flow(consumer)
 
     def redeliver(self, consumer: Consumer, positions: Sequence[Position] | None) -> None:
-        """A consumer wants those entries, or all it holds, again."""
+        """Send a consumer's unacknowledged entries again: those of `positions`, or all for None."""
         assert self._dispatcher is not None, "the consumer has joined"
         self._dispatcher.redeliver(consumer, positions)
 
@@ -344,21 +344,21 @@ class Subscription(ABC):
         positions: list[Position],
         ack_sets: list[Sequence[int] | None] | None,
     ) -> bool:
-        """A consumer acknowledges entries, with an ack set only the indexes clear in it.
+        """Acknowledge entries for a consumer, with an ack set only the indexes clear in it.
 
-        Returns False when one of them made it ignore those after it.
+        Returns False if an invalid position made it ignore those after it.
         """
 
     @abstractmethod
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:
-        """A consumer acknowledges everything up to a position."""
+        """Acknowledge all entries up to a position for a consumer."""
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         """Delete the subscription at the request of one of its consumers.
 
-        With `force` all others get CLOSE_CONSUMER. The asking consumer is removed, too.
+        With `force` all others get CLOSE_CONSUMER. `consumer` is removed, too.
 
         Raises:
             ServiceMetadataError: Others are connected, and `force` is not set.
@@ -368,7 +368,7 @@ class Subscription(ABC):
         if not force and list(self.consumers) != [consumer]:
             raise ServiceMetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._check_may_delete()
-        consumer.is_closed = True  # so it gets the answer, and no CLOSE_CONSUMER
+        consumer.is_closed = True  # so that it gets the answer to its command, no CLOSE_CONSUMER
         self.state = SubscriptionState.DELETING
         self.disconnect()
         await self.delete()
@@ -379,9 +379,9 @@ class Subscription(ABC):
 
     @abstractmethod
     async def reset_to_position(self, position: Position, ack_set: Sequence[int] | None) -> None:
-        """SEEK by id: disconnect the consumers that must go, then move the cursor.
+        """Serve SEEK by id: disconnect consumers, then move the cursor.
 
-        One that comes while another is under way waits for its turn.
+        If another reset is under way, this one waits until it has ended.
 
         Raises:
             UnknownServiceError: Another reset has been under way for `RESET_WAIT_SECONDS`, the
@@ -390,17 +390,21 @@ class Subscription(ABC):
 
     @abstractmethod
     async def reset_to_time(self, timestamp_millis: int) -> None:
-        """SEEK by time: to the first entry published at that time or later; errors as above."""
+        """Serve SEEK by time: move to the first entry published at that time or later.
+
+        Raises:
+            UnknownServiceError: As `reset_to_position`.
+        """
 
     # Life and statistics.
 
     @abstractmethod
     async def close(self) -> None:
-        """Fence, disconnect, stop dispatching, persist and close the cursor (topic unload)."""
+        """Fence it, remove all consumers, write and close the cursor; for unloading the topic."""
 
     @abstractmethod
     async def delete(self) -> None:
-        """Fence, disconnect, and delete the cursor; the topic forgets it.
+        """Fence it, remove all consumers, delete the cursor, and let the topic forget it.
 
         Raises:
             SubscriptionBusyError: It is being reset.

@@ -38,7 +38,7 @@ class ConsumerStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionStats:
-    """One subscription at one moment; what its consumers add up to comes from `consumers`."""
+    """One subscription at one moment; sums over its consumers are computed from `consumers`."""
 
     subscription_type: str | None
     is_durable: bool
@@ -86,7 +86,7 @@ class SubscriptionStats:
 
     @property
     def last_consumed_millis(self) -> int:
-        """When a connected consumer was last sent something; 0 for never."""
+        """When a connected consumer was last sent a message; 0 for never."""
         return max((each.last_consumed_millis for each in self.consumers), default=0)
 
     @property

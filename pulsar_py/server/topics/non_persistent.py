@@ -1,8 +1,8 @@
-"""NonPersistentTopic: publishes to subscriptions in memory, without storage.
+"""`NonPersistentTopic`: publishes to subscriptions in memory, without storage.
 
-Messages that arrive during one turn of the loop are handed to every subscription as one group, and
-get receipts with (0,0). Those beyond the limit in flight of a connection are dropped, and get
-receipts with (-1,-1).
+Messages that arrive during one turn of the loop are passed to every subscription as one group, and
+get receipts with (0,0). Those beyond a connection's limit of messages in flight are dropped, and
+get receipts with (-1,-1).
 
 Source: NonPersistentTopic in Pulsar's broker.
 """
@@ -33,7 +33,7 @@ from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 
 
 class NonPersistentTopic(Topic):
-    """A topic without storage; gone with the broker."""
+    """A topic without storage; it ends with the broker."""
 
     def __init__(self, name: TopicName, settings: TopicSettings, context: TopicContext) -> None:
         super().__init__(name, settings, context)
@@ -47,7 +47,7 @@ class NonPersistentTopic(Topic):
         return self._subscriptions
 
     def append_function(self) -> Append:
-        """The function that adds to this turn's group."""
+        """The function that adds a message to this turn's group."""
         return self._append
 
     def _append(self, data: bytes, context: PublishContext) -> None:
@@ -66,7 +66,7 @@ class NonPersistentTopic(Topic):
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Hand a turn's messages to all subscriptions, then send receipts."""
+        """Pass a turn's messages to all subscriptions, then send receipts."""
         published, self._published = self._published, []
         self._is_flush_due = False
         entries = [Entry(0, 0, data) for data, _ in published]
@@ -112,7 +112,7 @@ class NonPersistentTopic(Topic):
         return LATEST
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """The subscription is gone."""
+        """Drop a subscription that ended."""
         if self._subscriptions.get(subscription.name) is subscription:
             del self._subscriptions[subscription.name]
             stats = subscription.stats()
@@ -131,7 +131,7 @@ class NonPersistentTopic(Topic):
     # --- life --------------------------------------------------------------------------------
 
     async def apply_settings(self, settings: TopicSettings) -> None:
-        """Go on with new settings."""
+        """Use changed settings."""
         self._settings = settings
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
@@ -148,18 +148,18 @@ class NonPersistentTopic(Topic):
         self.state = TopicState.CLOSED
 
     async def delete(self, *, force: bool = False) -> None:
-        """Delete; nothing is stored."""
+        """Delete the topic, of which nothing is stored."""
         self._check_open()
         if not force:
             self.check_deletable()
         await self.close()
 
     async def terminate(self) -> Position:
-        """Refused: there is no last message."""
+        """Raise NotAllowedError: there is no last message."""
         raise NotAllowedError(f"{self.name}: termination of a non-persistent topic is not allowed")
 
     def last_message_position(self) -> Position:
-        """Refused: there is no last message."""
+        """Raise UnknownServiceError: there is no last message."""
         raise UnknownServiceError(f"{self.name}: non-persistent topics have no last message id")
 
     def _stats(

@@ -1,10 +1,10 @@
-"""PartitionedTopics: creates, counts, grows, deletes and lists partitioned topics (edge).
+"""`PartitionedTopics`: creates, counts, grows, deletes and lists partitioned topics (edge).
 
-A partitioned topic is a number in metadata, which `Partitions` keeps; its partitions are topics
-like others, loaded and deleted by the registry. This keeps both in step. Clients know a partition
-by the number alone, so where a topic grows, new partitions and their subscriptions are stored
-before the number is, and the number is deleted last. What was cut short is completed by asking
-again.
+A partitioned topic is a number in metadata, which `Partitions` stores; its partitions are topics
+like others, loaded and deleted by the registry. This class keeps both consistent. Clients know a
+partition by the number alone, so where a topic grows, new partitions and their subscriptions are
+stored before the number is, and the number is deleted last. An operation that failed half-way is
+completed by calling it again.
 
 Invariant: when growing has ended, each partition has the subscriptions that any of the partitions
 that there were before had while it grew.
@@ -36,7 +36,7 @@ MAX_COPIES: Final = 10
 
 
 class SingleTopics(Protocol):
-    """What partitioned topics need of the registry of single topics."""
+    """The part of the `TopicRegistry` that `PartitionedTopics` uses."""
 
     settings: RegistrySettings
 
@@ -53,7 +53,7 @@ class SingleTopics(Protocol):
         """Delete one topic."""
 
     async def forget(self, name: TopicName) -> None:
-        """Remove policies and schemas of a whole topic."""
+        """Remove the policies and schemas of a whole topic, partitions included."""
 
     async def facts(self, name: TopicName) -> NameFacts:
         """The facts about a name."""
@@ -65,7 +65,7 @@ class SingleTopics(Protocol):
 
 
 class PartitionedTopics:
-    """One a broker; owned by its `TopicRegistry`."""
+    """The partitioned topics of a broker; owned by its `TopicRegistry`."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class PartitionedTopics:
         resources: Resources,
         ensure_owned: Callable[[TopicName], Awaitable[None]],
     ) -> None:
-        """`ensure_owned` makes this broker a partition's owner if there is none."""
+        """`ensure_owned` makes this broker the owner of a partition that has none."""
         self._topics = topics
         self._partitions = partitions
         self._resources = resources
@@ -93,11 +93,11 @@ class PartitionedTopics:
         return await self._partitions.count(name)
 
     async def count_or_create(self, name: TopicName, *, auto_create: bool) -> int:
-        """Answer to PARTITIONED_METADATA; may create partitioned metadata by policy.
+        """The number of partitions for PARTITIONED_METADATA; creates the topic if that is allowed.
 
         Raises:
-            TopicNotFoundError: Missing and not creatable, or a missing namespace.
-            NotAllowedError: The policy wants more partitions than a topic may have.
+            TopicNotFoundError: The namespace is missing, or the topic is and may not be created.
+            NotAllowedError: The policy asks for more partitions than a topic may have.
         """
         namespace = await self._resources.namespaces.get(name.namespace_name)
         if namespace is None:
@@ -113,7 +113,7 @@ class PartitionedTopics:
         try:
             await self._partitions.put_count(name, answer.partitions_count)
         except TopicExistsError:
-            return await self._partitions.count(name)  # another request was quicker
+            return await self._partitions.count(name)  # another request was faster
         return answer.partitions_count
 
     async def create(
@@ -127,13 +127,16 @@ class PartitionedTopics:
         """Create metadata and partitions. `is_local_only` matters to replicated namespaces only.
 
         Raises:
-            TopicExistsError: A topic of that name, partitioned or not.
-            NotAllowedError: Too many, or none, or the name is a partition's.
+            TopicExistsError: There is a topic of that name, partitioned or not.
+            NotAllowedError: There are too many partitions, or none, or the name is a partition's.
             TopicNotFoundError: There is no such namespace.
         """
         del is_local_only
         if name.is_partition or partitions_count <= 0:
-            raise NotAllowedError(f"{name} can't have {partitions_count} partitions")
+            raise NotAllowedError(
+                f"{name} can't have {partitions_count} partitions: expected at least 1, and a name "
+                "that is not a partition's"
+            )
         self._check_limit(name, partitions_count)
         namespace = await self._resources.namespaces.get(name.namespace_name)
         if namespace is None:
@@ -154,14 +157,14 @@ class PartitionedTopics:
             )
 
     async def grow(self, name: TopicName, partitions_count: int) -> None:
-        """Grow; existing subscriptions appear on the new partitions at Earliest.
+        """Add partitions; on the new ones existing subscriptions are created at Earliest.
 
         With the number that there is, or after a call that failed, whatever is missing is made:
         partitions, and subscriptions that not all partitions have.
 
         Raises:
             TopicNotFoundError: The topic is not partitioned.
-            NotAllowedError: There are more already, or there may not be so many.
+            NotAllowedError: There are more already, or a topic may not have so many.
             ServiceNotReadyError: Another broker serves a partition that lacks a subscription.
         """
         self._check_limit(name, partitions_count)
@@ -221,7 +224,7 @@ class PartitionedTopics:
 
         Raises:
             TopicNotFoundError: The topic is not partitioned.
-            TopicBusyError: A partition has clients, and it is not forced.
+            TopicBusyError: A partition has clients, and `force` is not set.
         """
         async with self._lock(name):
             partitions_count = await self._partitions.count(name)

@@ -1,7 +1,7 @@
-"""Partitions: metadata of partitioned topics and of stored topics (edge).
+"""`Partitions`: the metadata of partitioned topics and of stored topics (edge).
 
-A partitioned topic is a number in the metadata store; its partitions are topics like others.
-Nothing here loads any of them.
+A partitioned topic is a number in the metadata store; its partitions are topics like others. This
+module loads none of them.
 
 Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 """
@@ -30,11 +30,11 @@ from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME
 
 TOPICS_AT_ONCE: Final = 50
-"""Topics created or deleted at the same time: a few milliseconds of the loop's time."""
+"""Topics that are created or deleted at the same time: a few milliseconds of the loop's time."""
 
 
 class Partitions:
-    """One a broker; owned by its `TopicRegistry`."""
+    """The metadata of a broker's topics; owned by its `TopicRegistry`."""
 
     def __init__(
         self, metadata: MetadataStore, resources: Resources, deletions: CutShortDeletions
@@ -49,16 +49,16 @@ class Partitions:
         return (metadata.partitions_count or 0) if metadata is not None else 0
 
     async def is_stored(self, name: TopicName) -> bool:
-        """Whether a persistent topic exists; one whose deletion was cut short does not."""
+        """Whether a persistent topic exists; one whose deletion was interrupted does not."""
         if not name.is_persistent:
             return False
         found = await self._metadata.get(paths.managed_ledger(name.managed_ledger_name))
         return found is not None and not is_deletion_begun(found.value)
 
     async def stored_topics(self, namespace: NamespaceName) -> list[TopicName]:
-        """The persistent topics of a namespace, sorted, partitions one by one.
+        """The persistent topics of a namespace, sorted; partitions are listed one by one.
 
-        Those whose deletion was cut short are left out.
+        Those whose deletion was interrupted are left out.
         """
         path = paths.managed_ledgers(namespace)
         names = await self._metadata.children(path)
@@ -80,7 +80,7 @@ class Partitions:
         """Make a topic partitioned.
 
         Raises:
-            TopicExistsError: It is already.
+            TopicExistsError: The topic is partitioned already.
         """
         metadata = PartitionedTopicMetadata(partitions_count=partitions_count)
         if properties:
@@ -130,13 +130,13 @@ class Partitions:
         await self._resources.partitioned_topics.update(name, change)
 
     async def forget(self, name: TopicName) -> None:
-        """Remove the number of partitions."""
+        """Remove the stored number of partitions."""
         await self._resources.partitioned_topics.delete(name)
 
     async def create_stored(self, names: Iterable[TopicName]) -> None:
-        """Store persistent topics without ledgers so far; existing ones stay.
+        """Store persistent topics, without ledgers yet; existing ones stay as they are.
 
-        However many there are, the loop serves others meanwhile.
+        However many there are, the loop is not blocked meanwhile.
         """
         await each_result(self._create_stored, names, at_once=TOPICS_AT_ONCE)
 
@@ -147,7 +147,7 @@ class Partitions:
         except MetadataExistsError:
             if await self.is_stored(name):
                 return
-            # A deletion was cut short: it is finished first.
+            # An earlier deletion was interrupted: it is finished first.
             await self._metadata.delete_recursive(path)
             await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
 
@@ -162,4 +162,7 @@ class Partitions:
 
 def _check_grows(name: TopicName, current: int, partitions_count: int) -> None:
     if partitions_count < current:
-        raise NotAllowedError(f"{name} has {current} partitions, and can't have {partitions_count}")
+        raise NotAllowedError(
+            f"{name} can't have {partitions_count} partitions: it has {current} already, "
+            "and partitions can't be removed"
+        )

@@ -1,11 +1,12 @@
-"""PersistentTopic: publishes to and subscribes on a managed ledger.
+"""`PersistentTopic`: a topic with its messages in a managed ledger.
 
-The ledger gives entries their positions and confirms them a group at a time; receipts go out a run
-of one connection at a time. A failed write fences the topic: its producers get CLOSE_PRODUCER, and
-once every entry under way has an outcome, it opens again. When another owner has the ledger, the
-topic is given up without writing anything.
+The ledger gives entries their positions and confirms them in groups; neighbouring receipts of one
+producer are sent with one write. A failed write fences the topic: its producers get
+CLOSE_PRODUCER, and once every pending entry has an outcome, the topic opens again. When another
+owner has the ledger, the topic is closed without writing anything.
 
-Order of unloading: fence, CLOSE_* to all clients, subscriptions (each cursor is written), ledger.
+Unloading fences the topic, sends CLOSE_PRODUCER and CLOSE_CONSUMER to all clients, closes the
+subscriptions (each cursor is written), then the ledger.
 
 Source: PersistentTopic in Pulsar's broker.
 """
@@ -91,7 +92,7 @@ class PersistentTopic(Topic):
         self.deduplication: MessageDeduplication | None = None
         self._subscriptions: dict[str, Subscription] = {}
         self._stamper = EntryStamper(settings.entry_metadata_interceptors)
-        self._failing: list[Producer] = []  # producers with entries under way in a fenced topic
+        self._failing: list[Producer] = []  # producers with pending entries in a fenced topic
         self._lost = False  # another owner has the ledger
         self._max_read_position = LATEST  # later entries are held back from consumers
         ledger.listener = self
@@ -139,7 +140,7 @@ class PersistentTopic(Topic):
         return self._append_checked if looks else self.ledger.append
 
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
-        """Refuse what the topic's settings forbid, then deduplicate, stamp and append."""
+        """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
         producer, sequence_id, highest, size, messages_count, kind = context
         if kind != MARKER and not self.is_system:
             check_message(data, self._settings)
@@ -162,7 +163,7 @@ class PersistentTopic(Topic):
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
     ) -> None:
-        """Entries are stored: receipts, one write for each run of a producer's."""
+        """Send receipts for stored entries, with one write for neighbours of one producer."""
         # Hot path: publish-1k
         encode = self.context.receipts.encode
         entry_id = first_entry_id
@@ -199,7 +200,7 @@ class PersistentTopic(Topic):
         deduplication.on_group_persisted(last)
 
     def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
-        """Entries were not stored: send SEND_ERRORs, and have all producers reconnect."""
+        """Send SEND_ERROR for entries that were not stored, and CLOSE_PRODUCER to all producers."""
         reason = error if isinstance(error, PulsarError) else PersistenceError(str(error))
         for producer, sequence_id, highest, size, _, _ in contexts:
             producer.send_publish_error(sequence_id, highest, reason)
@@ -207,14 +208,14 @@ class PersistentTopic(Topic):
         if self.state is TopicState.OPEN and not self.ledger.is_terminated:
             logger.warning("topic fenced", extra={"topic": str(self.name), "error": str(error)})
             self.state = TopicState.FENCED
-            # Also those whose connection is gone: what they sent may yet be stored.
+            # Producers without a connection count, too: their pending entries may yet be stored.
             pending = (context[0] for context in self.ledger.pending_contexts())
             self._failing = list(dict.fromkeys((*self.producers.values(), *pending)))
             self.disconnect_producers()
         self._maybe_unfence()
 
     def _maybe_unfence(self) -> None:
-        """Open again once every entry from before the failure has an outcome."""
+        """Open again if every entry that was pending at the failure has an outcome."""
         self._failing = [each for each in self._failing if each.pending_count]
         if self._failing or self.state is not TopicState.FENCED or self._lost:
             return
@@ -223,11 +224,11 @@ class PersistentTopic(Topic):
         self.state = TopicState.OPEN
 
     def lose(self) -> None:
-        """Another broker has the topic: fence the ledger, whose `on_fenced` closes everything."""
+        """Fence the ledger, because another broker owns the topic; `on_fenced` closes the rest."""
         self.ledger.fence(ManagedLedgerFencedError(f"{self.name}: another broker owns the bundle"))
 
     def on_fenced(self, error: Exception) -> None:
-        """Another owner has the ledger: give the topic up."""
+        """Close the topic without writing: another owner has the ledger."""
         logger.warning("topic lost", extra={"topic": str(self.name), "error": str(error)})
         self._lost = True
         if self.state is TopicState.OPEN:
@@ -243,25 +244,25 @@ class PersistentTopic(Topic):
         super().check_takes_producers()
 
     def last_sequence_id(self, producer_name: str) -> int:
-        """The highest sequence id known of a producer, -1 without deduplication."""
+        """The highest known sequence id of a producer; -1 without deduplication."""
         if self.deduplication is None:
             return NO_SEQUENCE_ID
         return self.deduplication.state.last_sequence_id(producer_name)
 
     def on_producer_added(self, producer: Producer) -> None:
-        """A producer may publish."""
+        """Tell deduplication that a producer was admitted."""
         if self.deduplication is not None:
             self.deduplication.state.on_producer_added(producer.name)
 
     def on_producer_removed(self, producer: Producer) -> None:
-        """An admitted producer has left."""
+        """Tell deduplication that an admitted producer has left."""
         super().on_producer_removed(producer)
         if self.deduplication is not None:
             now = self.context.clock.monotonic_seconds()
             self.deduplication.state.on_producer_removed(producer.name, now)
 
     async def store_topic_epoch(self, topic_epoch: int) -> None:
-        """Write the epoch down before its producer may publish."""
+        """Store the epoch durably; its producer may publish after that."""
         await self.ledger.set_property(TOPIC_EPOCH_PROPERTY, str(topic_epoch))
 
     async def _check_backlog_quota(self) -> None:
@@ -315,9 +316,9 @@ class PersistentTopic(Topic):
         return subscription
 
     def _new_reader_cursor(self, request: SubscribeRequest) -> ManagedCursor:
-        """A cursor at the start asked for; beyond the end, the initial position decides.
+        """A cursor at the requested start; if that is beyond the end, at the initial position.
 
-        LATEST is beyond the end, too: with initial position Earliest it means the first message.
+        LATEST counts as beyond the end: with initial position Earliest it means the first message.
 
         Source: NonDurableCursorImpl in Pulsar's managed-ledger.
         """
@@ -353,7 +354,7 @@ class PersistentTopic(Topic):
         return self._max_read_position
 
     def move_max_read_position(self, position: Position) -> None:
-        """Let subscriptions read up to and with a position; waiting ones read on."""
+        """Let subscriptions read up to `position`, included; waiting ones read on."""
         before, self._max_read_position = self._max_read_position, position
         if position <= before:
             return
@@ -375,7 +376,7 @@ class PersistentTopic(Topic):
         return last if self.ledger.contains(last) else EARLIEST
 
     def forget_subscription(self, subscription: Subscription) -> None:
-        """The subscription is gone."""
+        """Drop a subscription that ended."""
         if self._subscriptions.get(subscription.name) is subscription:
             del self._subscriptions[subscription.name]
             stats = subscription.stats()
@@ -395,7 +396,7 @@ class PersistentTopic(Topic):
     # --- life --------------------------------------------------------------------------------
 
     async def apply_settings(self, settings: TopicSettings) -> None:
-        """Use new settings; deduplication that is switched on ignores older entries."""
+        """Use changed settings; if that switches on deduplication, older entries don't count."""
         before, self._settings = self._settings, settings
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
@@ -420,7 +421,7 @@ class PersistentTopic(Topic):
             )
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
-        """Unload: fence, tell the clients, write every cursor, close the ledger."""
+        """Unload the topic: fence, disconnect clients, write every cursor, close the ledger."""
         if self.state is TopicState.CLOSED:
             return
         self.state = TopicState.CLOSING
@@ -434,10 +435,10 @@ class PersistentTopic(Topic):
             self.state = TopicState.CLOSED
 
     async def _write_down(self) -> None:
-        """Close the subscriptions, and store what the topic keeps with its ledger.
+        """Close the subscriptions, and store deduplication's snapshot and the message index.
 
         Raises:
-            ManagedLedgerError, StorageError, MetadataError: Something is not stored; the rest is.
+            ManagedLedgerError, StorageError, MetadataError: One is not stored; the others are.
         """
         failures: list[Exception] = []
         for subscription in list(self._subscriptions.values()):
@@ -464,7 +465,7 @@ class PersistentTopic(Topic):
                 await self.ledger.set_property(_INDEX_PROPERTY, index)
 
     async def delete(self, *, force: bool = False) -> None:
-        """Delete subscriptions and ledger for good; a failure leaves the topic as it was."""
+        """Delete subscriptions and ledger for good; after a failure the topic is open again."""
         self._check_open()
         if not force:
             self.check_deletable()
@@ -484,7 +485,10 @@ class PersistentTopic(Topic):
         self.state = TopicState.OPEN
 
     async def terminate(self) -> Position:
-        """End the topic: producers get CLOSE_PRODUCER, consumers the end once they have it all."""
+        """Terminate the topic; its producers get CLOSE_PRODUCER.
+
+        Consumers get REACHED_END_OF_TOPIC once all messages are acknowledged.
+        """
         self._check_open()
         self.disconnect_producers()
         try:
@@ -497,7 +501,7 @@ class PersistentTopic(Topic):
         return position
 
     def last_message_position(self) -> Position:
-        """Position of the last message, `EARLIEST` when there is none (any more)."""
+        """Position of the last message; `EARLIEST` if there is none, or none any more."""
         last = self.ledger.last_confirmed_entry
         if last.entry_id < 0 or not self.ledger.contains(last):
             return EARLIEST
@@ -506,7 +510,7 @@ class PersistentTopic(Topic):
     async def find_by_publish_time(self, timestamp_millis: int) -> Position:
         """The first entry published at that time or later; the next one to come if there is none.
 
-        Binary search: publish times are taken to be in order.
+        It is a binary search, which assumes that publish times are in order.
         """
         before = await self.ledger.find_newest(
             lambda entry: published_millis(entry) < timestamp_millis
@@ -542,7 +546,7 @@ class PersistentTopic(Topic):
         )
 
     def internal_stats(self) -> ManagedLedgerStats:
-        """Ledgers and cursors."""
+        """A snapshot of the managed ledger with its ledgers and cursors."""
         return self.ledger.internal_stats()
 
 
@@ -550,7 +554,7 @@ _INDEX_PROPERTY = "pulsar_py.last-message-index"
 
 
 async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:
-    """The index of the newest message: of the newest stamped entry, or as saved when it closed."""
+    """The index of the newest message, from the newest stamped entry or as saved at the close."""
     saved = int(ledger.properties.get(_INDEX_PROPERTY, "-1"))
     position = ledger.last_confirmed_entry
     if position.entry_id < 0 or not ledger.contains(position):

@@ -1,9 +1,9 @@
-"""TopicRegistry: loads, creates, lists, unloads and deletes the topics of a broker (edge).
+"""`TopicRegistry`: loads, creates, lists, unloads and deletes the topics of a broker (edge).
 
 A topic is in memory from its first use until it is unloaded or deleted. While it is being closed it
 stays in the registry, so that it is never loaded twice; requests for it wait, or get
-`ServiceNotReady`. `auto_creation` decides about names that do not exist; `PartitionedTopics` does
-the same as this for partitioned topics.
+`ServiceNotReady`. `auto_creation` decides about names that do not exist; `PartitionedTopics` has
+the corresponding operations for partitioned topics.
 
 Source: BrokerService in Pulsar's broker.
 """
@@ -57,7 +57,7 @@ MAX_CONCURRENT_CLOSES = 100
 
 
 class TopicListMode(Enum):
-    """The topics of a namespace that a list has."""
+    """The kinds of topics that a list has."""
 
     PERSISTENT = "persistent"
     NON_PERSISTENT = "non-persistent"
@@ -65,27 +65,27 @@ class TopicListMode(Enum):
 
 
 class TopicOwnership(Protocol):
-    """What the registry needs of the namespaces."""
+    """The part of the `NamespaceService` that the registry uses."""
 
     def is_owned(self, name: TopicName) -> bool:
         """Whether the topic's bundle is served here."""
 
     async def ensure_owned(self, name: TopicName) -> None:
-        """Become its owner if there is none."""
+        """Become the owner of the topic's bundle if it has none."""
 
     async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
         """The error for a request for a topic that is not served here."""
 
 
 class SchemaStore(Protocol):
-    """What the registry needs of the schemas."""
+    """The part of the `SchemaRegistry` that the registry uses."""
 
     async def purge(self, schema_id: str) -> None:
-        """Remove all versions: the topic is deleted."""
+        """Remove all versions of a deleted topic's schema."""
 
 
 class TopicRegistry:
-    """The topics this broker has loaded, and those it could load. One a broker."""
+    """The topics that a broker has loaded, and those that it could load."""
 
     def __init__(
         self,
@@ -107,8 +107,8 @@ class TopicRegistry:
         self._context = context
         self._tasks = tasks
         self._topics: dict[str, Topic] = {}
-        self._deleting: set[str] = set()  # not loaded, and must not be now
-        self._unloads: dict[str, asyncio.Event] = {}  # being closed; set when that has ended
+        self._deleting: set[str] = set()  # being deleted without being loaded: must not be loaded
+        self._unloads: dict[str, asyncio.Event] = {}  # topics being closed; set when that ended
         self._loads = TopicLoads(
             tasks,
             timeout_seconds=settings.load_timeout_seconds,
@@ -141,18 +141,19 @@ class TopicRegistry:
         return topic
 
     async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> Topic:
-        """The topic, loaded once however many ask; created if wanted and auto-creation allows.
+        """The topic, loaded once for all callers; created if wanted and auto-creation allows it.
 
-        One that is being unloaded is waited for and loaded anew: the official C++ client does not
-        try again where one partition of several was refused.
+        If it is being unloaded, this waits and loads it again: the official C++ client does not
+        retry if one of several partitions was refused.
 
         Raises:
             ServiceNotReadyError: The namespace is not served here, the topic is being deleted, or
                 loading took too long.
             TopicNotFoundError: It is missing and may not be created, or its partition index is
-                beyond the partitioned topic.
-            NotAllowedError: It is the name of a partitioned topic, or of a partition without one;
-                or the namespace is full, or takes no such topics.
+                beyond the last partition.
+            NotAllowedError: It is the name of a partitioned topic as a whole, or of a partition of
+                a topic that is not partitioned; or the namespace has its most topics; or the
+                broker does not serve topics of this domain.
             PersistenceError: The stored topic can't be read.
         """
         if not self._ownership.is_owned(name):
@@ -175,7 +176,7 @@ class TopicRegistry:
         except TopicNotFoundError:
             if not (joins and create_if_missing):
                 raise
-        # The load this one joined was not allowed to create the topic.
+        # The load that this call joined was not allowed to create the topic, but this one is.
         return await self._loads.load(text, partial(self._load, name, creates=True))
 
     async def _load(self, name: TopicName, *, creates: bool) -> Topic:
@@ -192,7 +193,7 @@ class TopicRegistry:
         return await self._open(name, creates=creates)
 
     async def _open(self, name: TopicName, *, creates: bool) -> Topic:
-        """Open a topic that may be there, or may be created."""
+        """Open a topic that exists or may be created."""
         topic_settings = await self._settings_of(name)
         topic: Topic
         if name.is_persistent:
@@ -293,7 +294,7 @@ class TopicRegistry:
         return effective_settings(self.settings.topic, namespace, own)
 
     async def _topic_policies_of(self, name: TopicName) -> TopicPolicies | None:
-        """The cluster's own policies of the topic over those for all clusters."""
+        """The topic's policies: those for this cluster, before those for all clusters."""
         local = await self._resources.topic_policies.get(name.base)
         shared = await self._resources.global_topic_policies.get(name.base)
         if local is None or shared is None:
@@ -301,7 +302,7 @@ class TopicRegistry:
         return TopicPolicies({**shared.json, **local.json})
 
     def apply_settings(self, settings: RegistrySettings) -> None:
-        """The broker's settings changed: running topics use them from now on."""
+        """Use changed settings of the broker, in running topics, too."""
         self.settings = settings
         self._loads.set_max_concurrent_loads(settings.max_concurrent_loads)
         self._reapply(lambda _: True)
@@ -342,9 +343,10 @@ class TopicRegistry:
         `properties` are kept with the list of its ledgers.
 
         Raises:
-            TopicExistsError: It is there already, or is a partitioned topic's name.
+            TopicExistsError: The topic exists already, or is partitioned.
             TopicNotFoundError: There is no such namespace, or the partition is beyond the last one.
-            NotAllowedError: The namespace is full, or it is a partition without partitioned topic.
+            NotAllowedError: The namespace has its most topics, or it is the name of a partition of
+                a topic that is not partitioned.
             ServiceNotReadyError: Another broker serves the name's bundle.
         """
         await self._own(name)
@@ -370,12 +372,14 @@ class TopicRegistry:
 
         Raises:
             TopicNotFoundError: There is none.
-            TopicBusyError: It has clients, and it is not forced.
-            NotAllowedError: It is a partitioned topic.
+            TopicBusyError: It has clients, and `force` is not set.
+            NotAllowedError: It is the name of a partitioned topic as a whole.
             ServiceNotReadyError: Another broker serves it, or it is closing.
         """
         if await self._partitions.count(name):
-            raise NotAllowedError(f"{name} is a partitioned topic")
+            raise NotAllowedError(
+                f"{name} is a partitioned topic: delete it as such, or a single partition"
+            )
         await self._own(name)
         await self._delete(name, force=force)
         if not name.is_partition:
@@ -406,7 +410,7 @@ class TopicRegistry:
         await self._delete_stored(name)
 
     async def _delete_stored(self, name: TopicName) -> None:
-        """Delete a topic that is not loaded; it can't be loaded meanwhile."""
+        """Delete a topic that is not loaded, and keep it from being loaded meanwhile."""
         if str(name) in self._deleting:
             raise TopicFencedError(f"Topic {name} is being deleted")
         self._deleting.add(str(name))
@@ -419,7 +423,7 @@ class TopicRegistry:
             self._deleting.discard(str(name))
 
     async def forget(self, name: TopicName) -> None:
-        """Remove policies and schemas of a whole topic."""
+        """Remove the policies and schemas of a whole topic, partitions included."""
         await self._resources.topic_policies.delete(name)
         await self._resources.global_topic_policies.delete(name)
         await self._schemas.purge(name.schema_id)
@@ -427,7 +431,7 @@ class TopicRegistry:
     # --- unload ------------------------------------------------------------------------------
 
     async def unload(self, name: TopicName) -> None:
-        """Close one topic; its clients look it up again.
+        """Close one topic; its clients get CLOSE_PRODUCER and CLOSE_CONSUMER and reconnect.
 
         Raises:
             TopicNotFoundError: It is not loaded.
@@ -449,7 +453,7 @@ class TopicRegistry:
         await each_result(self._close_topic, topics, at_once=MAX_CONCURRENT_CLOSES)
 
     def lose_topics(self, namespace: NamespaceName, concerns: Callable[[TopicName], bool]) -> None:
-        """Give up the topics for which `concerns` holds: another broker has them.
+        """Close topics that another broker owns, those for which `concerns` holds, soon.
 
         Clients get CLOSE_PRODUCER and CLOSE_CONSUMER; nothing is written.
         """
@@ -458,7 +462,7 @@ class TopicRegistry:
                 topic.lose()
 
     async def _close_topic(self, topic: Topic) -> None:
-        """Close a topic; it leaves memory even if that fails, so that it can be loaded anew."""
+        """Close a topic; it leaves memory even if that fails, so that it can be loaded again."""
         ended = self._unloads.setdefault(str(topic.name), asyncio.Event())
         try:
             await topic.close()
@@ -473,7 +477,7 @@ class TopicRegistry:
         logger.info("topic unloaded", extra={"topic": str(topic.name)})
 
     def on_topic_lost(self, topic: Topic) -> None:
-        """Another owner has the topic: close it here."""
+        """Close a topic in the background: another owner has it."""
         if self._topics.get(str(topic.name)) is topic and not self._is_closed:
             self._tasks.spawn(self._close_topic(topic), f"give up {topic.name}")
 
@@ -490,7 +494,10 @@ class TopicRegistry:
         *,
         includes_system: bool = False,
     ) -> list[str]:
-        """Full names, sorted; partitions one by one; system topics left out by default."""
+        """Full names of topics, sorted; partitions are listed one by one.
+
+        System topics are left out unless `includes_system`.
+        """
         names: list[TopicName] = []
         if mode is not TopicListMode.NON_PERSISTENT:
             names += await self._partitions.stored_topics(namespace)
@@ -506,7 +513,7 @@ class TopicRegistry:
         return sorted(shown)
 
     def watch(self, namespace: NamespaceName, callback: OnTopicsChanged) -> Callable[[], None]:
-        """Call back with created and deleted topics (full names); returns what ends that."""
+        """Call `callback` with full names of created and deleted topics; returns what ends that."""
         return self._watch.watch(namespace, callback)
 
     async def close(self) -> None:

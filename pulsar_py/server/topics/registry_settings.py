@@ -1,4 +1,4 @@
-"""RegistrySettings: the broker's settings for all topics together."""
+"""`RegistrySettings`: the broker's settings for all topics together, and for a topic's defaults."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.server.policies.topic_settings import TopicSettings
 
 MAX_PARTITIONS: Final = 10_000
-"""Most partitions of a topic where `maxNumPartitionsPerPartitionedTopic` is 0. Each is a key in the
-metadata store from the start, and a topic to list, to delete and to measure."""
+"""The most partitions of a topic if `maxNumPartitionsPerPartitionedTopic` is 0. Each is a key in
+the metadata store from the start, and a topic to list, to delete and to measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySettings:
-    """Limits of 0 mean none. Comments give the names in broker.conf."""
+    """One immutable value for a broker. Limits of 0 are off; comments name those of broker.conf."""
 
     topic: TopicSettings = field(default_factory=TopicSettings)
     auto_creation: AutoTopicCreation = field(

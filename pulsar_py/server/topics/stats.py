@@ -1,7 +1,7 @@
 """Snapshots of topics, for REST and metrics.
 
-Plain values with Python's names; `admin` alone knows how REST spells them. Rates are per second
-over the last window (60 s), counts since the topic was loaded, times in milliseconds since 1970.
+They have Python's names; `admin` translates them to those of REST. Rates are per second over the
+last window (60 s), counts since the topic was loaded, times in milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """One topic at one moment. -1 is unknown or no limit, None absent."""
+    """One topic at one moment. -1 means unknown or no limit, None absent."""
 
     message_in_rate: float
     bytes_in_rate: float

@@ -1,12 +1,12 @@
-"""Topic: the base of persistent and non-persistent topics.
+"""`Topic`: the base class of persistent and non-persistent topics.
 
-It has the limits of subscriptions, fencing and unloading, and statistics; `TopicProducers` has the
-producers.
+It checks the limits of subscriptions, keeps the topic's state, and collects statistics;
+`TopicProducers` has the producers.
 
     OPEN ──write failed──> FENCED ──all answered──> OPEN
       └──close, delete, lost──> CLOSING ──> CLOSED          (a failed delete goes back to OPEN)
 
-The managed ledger knows whether a topic is terminated.
+Whether a topic is terminated is a state of its managed ledger.
 
 Source: AbstractTopic in Pulsar's broker.
 """
@@ -54,10 +54,10 @@ PRODUCER_UNITS: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicContext(ProducerContext):
-    """What the topics of one broker share.
+    """The parts that the topics of one broker share.
 
     Attributes:
-        on_topic_lost: Another owner has the topic: forget it, without writing anything.
+        on_topic_lost: Called when another owner has a topic; closes it without writing anything.
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
         refused: Says which topics are not served; None where there was never another broker.
     """
@@ -77,9 +77,9 @@ class TopicState(Enum):
 
 
 class Topic(ABC):
-    """A topic that is loaded; made and owned by the `TopicRegistry`.
+    """A loaded topic; made and owned by the `TopicRegistry`.
 
-    Implements `SubscriptionOwner` for its subscriptions.
+    It implements `SubscriptionOwner` for its subscriptions.
     """
 
     subscription_kind: ClassVar[str]
@@ -100,10 +100,10 @@ class Topic(ABC):
         self.last_active_seconds = context.clock.monotonic_seconds()
         self._settings = settings
         self._producers = TopicProducers(self, topic_epoch=topic_epoch)
-        self._messages_out_gone = 0  # of deleted subscriptions
+        self._messages_out_gone = 0  # messages that deleted subscriptions have sent
         self._bytes_out_gone = 0
 
-    # --- what others ask -------------------------------------------------------------------
+    # --- properties ------------------------------------------------------------------------
 
     @property
     def settings(self) -> TopicSettings:
@@ -112,7 +112,7 @@ class Topic(ABC):
 
     @property
     def dispatch_settings(self) -> DispatchSettings:
-        """Settings of its subscriptions."""
+        """The effective settings of its subscriptions now."""
         return self._settings.dispatch
 
     @property
@@ -142,11 +142,11 @@ class Topic(ABC):
 
     @property
     def is_system(self) -> bool:
-        """Exempt from limits and encryption."""
+        """Whether it is a system topic, which has no limits and needs no encryption."""
         return self.name.is_system
 
     def same_address_consumers_count(self, address: str) -> int:
-        """Consumers whose connection comes from this host."""
+        """The number of consumers whose connections come from this host."""
         return sum(
             1
             for subscription in self.subscriptions.values()
@@ -157,11 +157,11 @@ class Topic(ABC):
     # --- producers -------------------------------------------------------------------------
 
     async def check_producer_allowed(self, request: ProducerRequest) -> None:
-        """Backlog quota, then encryption: what PRODUCER checks before the schema.
+        """Check the backlog quota, then encryption, before a producer's schema is checked.
 
         Raises:
-            ProducerBlockedQuotaExceededError: Policy `producer_request_hold`.
-            ProducerBlockedQuotaExceededExceptionError: Policy `producer_exception`.
+            ProducerBlockedQuotaExceededError: A quota with `producer_request_hold` is exceeded.
+            ProducerBlockedQuotaExceededExceptionError: One with `producer_exception` is.
             ServiceMetadataError: The topic requires encryption and the producer does not encrypt.
         """
         await self._check_backlog_quota()
@@ -170,12 +170,13 @@ class Topic(ABC):
             raise ServiceMetadataError(f"Encryption is required in {self.name}")
 
     async def add_producer(self, request: ProducerRequest) -> ProducerGrant:
-        """Create the initial subscription if one is asked for, then admit the producer.
+        """Create the initial subscription if the request has one, then admit the producer.
 
         Raises:
             ProducerBusyError: The name is taken, an exclusive producer is there, or too many are.
             ProducerFencedError: Exclusive access is refused.
-            TopicTerminatedError, TopicFencedError, NotAllowedError
+            TopicTerminatedError, TopicFencedError: The topic takes no producers.
+            NotAllowedError: The initial subscription may not be created.
         """
         self.check_takes_producers()
         if request.initial_subscription_name:
@@ -183,11 +184,11 @@ class Topic(ABC):
         return await self._producers.add(request)
 
     def remove_producer(self, producer: Producer) -> None:
-        """The producer left; called by itself."""
+        """Remove a producer, which calls this when it leaves."""
         self._producers.remove(producer)
 
     def disconnect_producers(self) -> None:
-        """CLOSE_PRODUCER to all, those that wait for exclusive access included."""
+        """Send CLOSE_PRODUCER to all producers, those that wait for exclusive access included."""
         self._producers.disconnect_all()
 
     def takes_producers(self) -> bool:
@@ -213,9 +214,11 @@ class Topic(ABC):
         """Add a consumer, with its subscription if that is new and may be created.
 
         Raises:
-            SubscriptionNotFoundError: Missing, durable, and must not be created.
-            ConsumerBusyError: Another type, Exclusive taken, or too many consumers.
-            NotAllowedError: A disabled type, too many subscriptions, durable against not.
+            SubscriptionNotFoundError: A durable one is missing and must not be created.
+            ConsumerBusyError: The subscription has another type, Exclusive is taken, or there are
+                too many consumers.
+            NotAllowedError: The type is disabled, there are too many subscriptions, or the
+                subscription is durable and the request is not, or the other way round.
             NamingError: The subscription's name is empty or reserved.
             TopicFencedError: The topic is closing.
             ConsumerAssignError: Its hash ranges are taken, or none is left to split.
@@ -292,34 +295,34 @@ class Topic(ABC):
         await self.create_subscription(name, starts_at_earliest=True)
 
     async def _on_consumer_refused(self, subscription: Subscription) -> None:
-        """A consumer was refused: a reader's new subscription is removed again."""
+        """Remove a reader's new subscription again, after its consumer was refused."""
         if not subscription.is_durable and not subscription.consumers:
             await subscription.delete()
 
-    # --- for the kinds ---------------------------------------------------------------------
+    # --- implemented by the kinds of topics ------------------------------------------------
 
     def append_function(self) -> Append:
-        """The function that producers hand entries to; replaced when settings change."""
+        """The function with which producers append entries; replaced when settings change."""
         raise NotImplementedError
 
     def last_sequence_id(self, producer_name: str) -> int:
-        """The highest sequence id known of a producer, -1 if none is kept."""
+        """The highest known sequence id of a producer; -1 if none is known."""
         del producer_name
         return NO_SEQUENCE_ID
 
     def on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
-        """A producer may publish."""
+        """Called when a producer is admitted."""
 
     def on_producer_removed(self, producer: Producer) -> None:
-        """An admitted producer has left."""
+        """Called when an admitted producer has left."""
         del producer
         self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
-        """Raise if the backlog refuses producers."""
+        """Raise if an exceeded backlog quota refuses producers."""
 
     async def store_topic_epoch(self, topic_epoch: int) -> None:  # noqa: B027 - nothing to do
-        """Store the epoch before its producer may publish."""
+        """Store the epoch durably; its producer may publish after that."""
 
     @abstractmethod
     async def _create_subscription(self, request: SubscribeRequest) -> Subscription:
@@ -337,7 +340,7 @@ class Topic(ABC):
 
     @abstractmethod
     def forget_subscription(self, subscription: Subscription) -> None:
-        """The subscription is gone."""
+        """Drop a subscription that ended."""
 
     @abstractmethod
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -345,44 +348,44 @@ class Topic(ABC):
 
         Raises:
             SubscriptionNotFoundError: There is none.
-            SubscriptionBusyError: It has consumers, and it is not forced.
+            SubscriptionBusyError: It has consumers, and `force` is not set.
         """
 
     @abstractmethod
     async def apply_settings(self, settings: TopicSettings) -> None:
-        """Go on with new effective settings."""
+        """Use changed effective settings."""
 
     def lose(self) -> None:
-        """Another broker has the topic: have it closed soon, and write nothing."""
+        """Let the topic be closed soon, without writing anything: another broker owns it."""
         self.context.on_topic_lost(self)
 
     @abstractmethod
     async def close(self, *, disconnect_clients: bool = True) -> None:
-        """Unload: fence, close clients, write everything. May be called again."""
+        """Unload: fence, disconnect clients, write cursors and ledger. May be called again."""
 
     @abstractmethod
     async def delete(self, *, force: bool = False) -> None:
         """Delete for good.
 
         Raises:
-            TopicBusyError: Clients are connected and it is not forced.
+            TopicBusyError: Clients are connected, and `force` is not set.
             TopicFencedError: It is closing already.
         """
 
     @abstractmethod
     async def terminate(self) -> Position:
-        """End the topic; returns the last position.
+        """Terminate the topic; returns the position of its last entry.
 
         Raises:
-            NotAllowedError: A non-persistent topic.
+            NotAllowedError: The topic is non-persistent.
         """
 
     @abstractmethod
     def last_message_position(self) -> Position:
-        """Position of the last message, `EARLIEST` when there is none.
+        """Position of the last message; `EARLIEST` if there is none.
 
         Raises:
-            UnknownServiceError: A non-persistent topic.
+            UnknownServiceError: The topic is non-persistent.
         """
 
     def stats(self) -> TopicStats:
@@ -421,7 +424,7 @@ class Topic(ABC):
         """Check that no client is connected.
 
         Raises:
-            TopicBusyError: A client is.
+            TopicBusyError: A client is connected.
         """
         producers, consumers = len(self.producers), self.consumers_count
         if producers or consumers:

@@ -1,4 +1,4 @@
-"""TopicLoads: loads each topic once, however many ask, a bounded number at a time (edge).
+"""`TopicLoads`: loads each topic once for all callers, a bounded number at a time (edge).
 
 A load runs as a task of its own: a caller that gives up waiting does not stop it for the others.
 
@@ -25,13 +25,13 @@ from pulsar_py.server.topics.topic import Topic
 logger = logging.getLogger(__name__)
 
 _CLIENTS_OWN_ERRORS = (NotAllowedError, ServiceNotReadyError, TopicNotFoundError)
-"""Errors of single requests; they mean no fault of the broker."""
+"""Errors of single requests, which are not logged: they mean no fault of the broker."""
 
 Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
 
 
 class TopicLoads:
-    """Owned by the `TopicRegistry`."""
+    """The loads of a broker's topics; owned by the `TopicRegistry`."""
 
     def __init__(
         self, tasks: TaskOwner, *, timeout_seconds: float, max_concurrent_loads: int
@@ -48,7 +48,7 @@ class TopicLoads:
         return name in self._loads
 
     async def load(self, name: str, load: Load) -> Topic:
-        """The topic that `load` returns, or that a load under way does.
+        """The topic that `load` returns, or a load of it that is under way already.
 
         Raises:
             ServiceNotReadyError: It took too long; it may still succeed later.
@@ -72,7 +72,7 @@ class TopicLoads:
         return outcome
 
     async def _run(self, name: str, load: Load) -> Topic | Exception:
-        """Failures are results, which each waiting caller raises; there may be none left."""
+        """Load a topic in a task. Errors are returned, since no caller may wait any more."""
         try:
             await self._take_slot()
             try:
@@ -93,7 +93,7 @@ class TopicLoads:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            await turn  # The load that ends this wait has counted this one.
+            await turn  # The load that ended, and so woke this one, has counted it as running.
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self._running_count -= 1
@@ -119,7 +119,7 @@ class TopicLoads:
 
 
 def _log_failure(name: str, error: Exception) -> None:
-    """One line for an operator, at ERROR if what is stored is damaged."""
+    """Log a failed load with one line, at ERROR if stored data is damaged."""
     if isinstance(error, _CLIENTS_OWN_ERRORS):
         return
     is_damage = isinstance(error, CorruptDataError) or isinstance(error.__cause__, CorruptDataError)

@@ -1,8 +1,8 @@
-"""TopicWatch: tells listeners which topics of a namespace were created or deleted.
+"""`TopicWatch`: reports created and deleted topics of a namespace to listeners.
 
 Persistent topics are watched in the metadata store, which also has those of other brokers; the
-registry reports non-persistent ones. System topics are left out. After the store may have missed
-changes, each watched namespace is listed, and compared with the reported topics.
+registry reports non-persistent ones. System topics are left out. If the watch may have missed
+changes, each watched namespace is listed and compared with the topics reported so far.
 
 Source: TopicResources in Pulsar's broker.
 """
@@ -27,24 +27,24 @@ from pulsar_py.metadata.store import MetadataStore, Notification, NotificationTy
 logger = logging.getLogger(__name__)
 
 OnTopicsChanged = Callable[[Sequence[str], Sequence[str]], None]
-"""Takes full names of created topics and of deleted ones."""
+"""Called with the full names of created topics and of deleted ones."""
 
 RETRY_SECONDS: Final = 0.5
-"""How long to wait where the topics can't be listed."""
+"""Seconds between two attempts to list topics, while that fails."""
 
 _TOPIC_DEPTH = 5  # slashes in /managed-ledgers/tenant/namespace/persistent/topic
 
 
 class TopicWatch:
-    """One a broker; owned by its `TopicRegistry`."""
+    """The watches of a broker; owned by its `TopicRegistry`."""
 
     def __init__(self, metadata: MetadataStore) -> None:
         self._metadata = metadata
         self._callbacks: dict[NamespaceName, list[OnTopicsChanged]] = {}
-        self._known: dict[NamespaceName, set[str]] = {}  # persistent ones that were told or there
-        # What was told since a list was asked for, while one is: it is newer than the list.
+        self._known: dict[NamespaceName, set[str]] = {}  # persistent topics, reported or listed
+        # Topics reported while a list is being read: those changes are newer than the list.
         self._told_meanwhile: set[str] | None = None
-        self._compares_count = 0  # wanted and not begun
+        self._compares_count = 0  # comparisons that are needed and not begun
         self._tasks = TaskOwner("topic watch")
         self._cancel = metadata.watch(paths.MANAGED_LEDGERS, self._on_notification)
 
@@ -93,7 +93,7 @@ class TopicWatch:
             self._tasks.spawn(self._compare_all(), "compare")
 
     async def _compare_all(self) -> None:
-        """Report what was missed, as soon as it is known; again if more was missed meanwhile."""
+        """List and compare all watched namespaces; again if more changes were missed meanwhile."""
         try:
             while self._compares_count:
                 self._compares_count = 1
@@ -107,7 +107,7 @@ class TopicWatch:
             self._compares_count = 0
 
     async def _compare(self, namespace: NamespaceName) -> bool:
-        """False: it has to be tried again."""
+        """Report the missed changes of a namespace; False if that has to be tried again."""
         meanwhile = self._told_meanwhile = set()
         try:
             stored = await self._stored(namespace)
@@ -119,7 +119,7 @@ class TopicWatch:
             return True
         finally:
             self._told_meanwhile = None
-        known = self._known.get(namespace, stored)  # nobody may watch it any more
+        known = self._known.get(namespace, stored)  # not there if nobody watches it any more
         for name in sorted(stored - known - meanwhile):
             self.on_created(TopicName.parse(name))
         for name in sorted(known - stored - meanwhile):
@@ -127,13 +127,13 @@ class TopicWatch:
         return True
 
     def on_created(self, name: TopicName) -> None:
-        """A topic was created."""
+        """Report a created topic."""
         if name.is_persistent and name.namespace_name in self._known:
             self._known[name.namespace_name].add(str(name))
         self._tell(name, [str(name)], [])
 
     def on_deleted(self, name: TopicName) -> None:
-        """A topic was deleted."""
+        """Report a deleted topic."""
         if name.namespace_name in self._known:
             self._known[name.namespace_name].discard(str(name))
         self._tell(name, [], [str(name)])
@@ -147,7 +147,7 @@ class TopicWatch:
             callback(created, deleted)
 
     def _on_notification(self, notification: Notification) -> None:
-        """Pass on changes of topics; cursors, which lie below them, change all the time."""
+        """Report changes of topics; those of cursors, whose keys are below, are ignored."""
         if notification.type is NotificationType.MODIFIED or not self._callbacks:
             return
         if notification.type is NotificationType.ANYTHING:

@@ -1,6 +1,6 @@
-"""Decides when messages, subscriptions and topics are too old.
+"""Decides when messages, subscriptions and topics have expired (pure).
 
-Pure: callers pass in the time, counts and ages, and carry out the decision.
+Callers pass in the time, counts and ages, and carry out the decision.
 
 Source: PersistentMessageExpiryMonitor, PersistentTopic.checkGC and .checkInactiveSubscriptions.
 """
@@ -14,7 +14,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.stats import LedgerStats
 
 CAUGHT_UP_BACKLOG = 1000
-"""With consumers connected and less backlog than this, TTL looks at the oldest message first."""
+"""With consumers connected and a backlog below this, expiry reads the oldest message first."""
 
 COMPACTION_CURSOR = "__compaction"
 
@@ -22,9 +22,9 @@ COMPACTION_CURSOR = "__compaction"
 def expired_ledgers_end(
     ledgers: list[LedgerStats], *, ttl_seconds: int, now_millis: int
 ) -> Position | None:
-    """The last entry of the closed ledgers that were closed longer than the TTL ago.
+    """The last entry of the ledgers that were closed longer than the TTL ago; None without one.
 
-    By metadata alone, so that producers' clocks don't matter.
+    It uses the ledgers' metadata alone, so that producers' clocks don't matter.
     """
     end = None
     for ledger in ledgers:
@@ -49,7 +49,7 @@ def is_subscription_expired(
     expiration_minutes: int,
     now_millis: int,
 ) -> bool:
-    """Whether a subscription was unused for so long that it is to be deleted."""
+    """Whether a subscription was unused for so long that it has to be deleted."""
     if expiration_minutes <= 0 or consumers_count or is_replicated or name == COMPACTION_CURSOR:
         return False
     return now_millis - last_active_millis > expiration_minutes * 60_000
@@ -57,7 +57,7 @@ def is_subscription_expired(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicUse:
-    """The use of a topic."""
+    """The facts that decide whether a topic is in use."""
 
     clients_count: int
     subscriptions_count: int
@@ -76,7 +76,7 @@ def is_topic_active(use: TopicUse, mode: InactiveTopicDeleteMode) -> bool:
 def is_topic_inactive_for_long(
     *, idle_seconds: float, policy: InactiveTopicPolicy, retention_seconds: float
 ) -> bool:
-    """Whether an inactive topic was so for long enough; retention (-1 for ever) counts."""
+    """Whether a topic was inactive for as long as policy and retention (-1: for ever) demand."""
     if not policy.is_deletion_enabled or retention_seconds < 0:
         return False
     return idle_seconds > policy.max_inactive_seconds and idle_seconds >= retention_seconds

@@ -1,4 +1,4 @@
-"""Maintenance: runs all periodic work on a broker's topics, in one task (edge).
+"""`Maintenance`: runs all periodic work on a broker's topics, in one task (edge).
 
 Each `Chore` has an interval; the task sleeps until the next one is due and runs it over all topics
 loaded then, a bounded number at a time, so that ten thousand topics whose chore waits for a network
@@ -22,12 +22,12 @@ from pulsar_py.server.topics.topic import Topic, TopicState
 logger = logging.getLogger(__name__)
 
 CHORES_AT_ONCE = 32
-"""Topics whose chore waits for something at the same time, or is done in one turn of the loop."""
+"""Topics for which a chore runs at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """Periodic work on every topic; an interval of 0 is never."""
+    """Periodic work on every topic; with an interval of 0 it never runs."""
 
     name: str
     interval_seconds: float
@@ -58,7 +58,7 @@ class Maintenance:
         return {chore.name: chore.interval_seconds for _, chore in self._due}
 
     def replace_chores(self, chores: Sequence[Chore]) -> None:
-        """Use other intervals; those that changed begin now."""
+        """Use other intervals; an interval that changed begins now."""
         now = self._clock.monotonic_seconds()
         due = {(chore.name, chore.interval_seconds): time for time, chore in self._due}
         self._due = [

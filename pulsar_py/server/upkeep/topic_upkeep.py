@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def persistent_subscriptions(topic: PersistentTopic) -> list[PersistentSubscription]:
-    """The topic's subscriptions, typed."""
+    """The topic's subscriptions, with their type known to the type checker."""
     return [
         each for each in topic.subscriptions.values() if isinstance(each, PersistentSubscription)
     ]
@@ -53,9 +53,9 @@ async def expire_messages(topic: PersistentTopic) -> None:
 async def expire_subscription(
     topic: PersistentTopic, subscription: PersistentSubscription, ttl_seconds: int
 ) -> bool:
-    """Acknowledge older messages on one subscription; False if there were none.
+    """Acknowledge messages older than the TTL on one subscription; False if there were none.
 
-    Whole ledgers closed before that are expired without reading their messages' own times.
+    Ledgers that were closed longer ago are expired without reading the times of their messages.
     """
     cursor = subscription.cursor
     backlog = cursor.backlog_count()
@@ -87,7 +87,7 @@ async def _published(topic: PersistentTopic, position: Position) -> int | None:
 
 
 async def enforce_backlog_quota(topic: PersistentTopic) -> None:
-    """One tick of the monitor: disconnect producers, or evict, while a quota is exceeded."""
+    """Disconnect producers, or evict backlog, if a quota is exceeded; called periodically."""
     settings = topic.settings
     if not settings.is_backlog_quota_checked or not settings.backlog_quotas or topic.is_system:
         return
@@ -130,13 +130,13 @@ async def _evict_by_size(topic: PersistentTopic, limit_bytes: int) -> None:
             entries_count=topic.ledger.count_entries_between(slowest.mark_delete_position, last),
         )
         if count <= 0 or slowest in skipped:
-            return  # what is held back, or not written yet, can't be helped
+            return  # entries held back, and acks not written yet, can't be evicted now
         skipped.append(slowest)
         await _skip(topic, slowest, count)
 
 
 async def _skip(topic: PersistentTopic, cursor: ManagedCursor, count: int) -> None:
-    """Skip entries of a cursor; if a subscription has it, its consumers owe them no more."""
+    """Skip entries of a cursor; those of a subscription leave its consumers' pending ones."""
     for subscription in persistent_subscriptions(topic):
         if subscription.cursor is cursor:
             await subscription.skip_messages(count, counts_acknowledged=True)
@@ -158,7 +158,7 @@ async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None
 
 
 async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
-    """Delete the subscriptions that were unused for as long as the policy says."""
+    """Delete the subscriptions that were unused for longer than the policy allows."""
     now_millis = topic.context.clock.wall_time_millis()
     for subscription in persistent_subscriptions(topic):
         stats = subscription.stats()
@@ -178,9 +178,9 @@ async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
 
 
 def is_inactive(topic: Topic) -> bool:
-    """Whether the topic was unused for so long that it is to be deleted.
+    """Whether the topic was unused for so long that it has to be deleted.
 
-    The idle time of a topic that is active now starts anew.
+    If it is active now, its idle time starts again.
     """
     if topic.state is not TopicState.OPEN or topic.is_system:
         return False

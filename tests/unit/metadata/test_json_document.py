@@ -68,7 +68,7 @@ def test_a_document_does_not_change() -> None:
 
 @pytest.mark.parametrize("data", [b"{", b"[]", b"3", b"\xff"])
 def test_what_is_no_object_is_an_error(data: bytes) -> None:
-    with pytest.raises(MetadataError, match="Example"):
+    with pytest.raises(MetadataError, match="stored document is not"):
         Example.from_bytes(data)
 
 

@@ -83,7 +83,7 @@ def test_a_text_is_parsed(name: str, text: str, value: Value) -> None:
         ("aShare", "x", "aShare=x: expected a number"),
         ("aFlag", "yes", "aFlag=yes: expected true or false"),
         ("aColour", "blue", "aColour=blue: expected one of red, dark-blue"),
-        ("aSet", "a,c", "aSet: 'c' is none of a, b"),
+        ("aSet", "a,c", "aSet: 'c' is not allowed, expected any of a, b"),
     ],
 )
 def test_a_wrong_text_is_refused_with_name_value_and_bound(

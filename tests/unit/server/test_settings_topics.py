@@ -27,5 +27,7 @@ def test_subscription_types_are_the_four() -> None:
     assert BrokerTopicSettings(
         subscriptionTypesEnabled=frozenset({"Shared"})
     ).subscriptionTypesEnabled == {"Shared"}
-    with pytest.raises(ConfigurationError, match="'shared' is none of Exclusive, Shared"):
+    with pytest.raises(
+        ConfigurationError, match="'shared' is not allowed, expected any of Exclusive, Shared"
+    ):
         BrokerTopicSettings(subscriptionTypesEnabled=frozenset({"shared"}))

@@ -43,7 +43,7 @@ def test_a_broker_is_not_ready_while_its_session_is_in_doubt_and_lives() -> None
             await asyncio.sleep(60)
             response = await admin.call("GET", BROKERS + "/ready")
             assert response.status == 503
-            assert b"the session with the metadata store is in doubt" in response.body
+            assert b"session with the metadata store is in doubt" in response.body
             assert await admin.status("GET", BROKERS + "/version") == 200
             await asyncio.sleep(1000)
             assert await admin.status("GET", BROKERS + "/ready") == 200

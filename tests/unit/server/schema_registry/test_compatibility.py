@@ -72,7 +72,7 @@ def test_consumers_must_read_the_latest(strategy: Strategy, fitting: list[int]) 
 def test_another_type_never_fits_unless_everything_does() -> None:
     text = SchemaDefinition(Schema.String, b"")
     check_new_schema(text, HISTORY, Strategy.ALWAYS_COMPATIBLE, {})
-    with pytest.raises(IncompatibleSchemaError, match="has type Avro, not String"):
+    with pytest.raises(IncompatibleSchemaError, match=r"has type String, expected .* Avro"):
         check_new_schema(text, HISTORY, Strategy.BACKWARD, {})
     with pytest.raises(IncompatibleSchemaError):
         check_consumer_schema(text, HISTORY, Strategy.BACKWARD, {})

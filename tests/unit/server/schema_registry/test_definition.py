@@ -21,7 +21,7 @@ def test_versions_travel_as_eight_bytes_big_endian() -> None:
 
 
 def test_version_of_another_length_is_refused() -> None:
-    with pytest.raises(IncompatibleSchemaError, match="8 bytes, not 1"):
+    with pytest.raises(IncompatibleSchemaError, match="schema version of 1 bytes, expected 8"):
         decode_version(b"\x00")
 
 

@@ -91,7 +91,7 @@ def test_definition_nested_without_end_is_refused() -> None:
 
 
 def test_client_side_types_are_refused() -> None:
-    with pytest.raises(IncompatibleSchemaError, match="client-side"):
+    with pytest.raises(IncompatibleSchemaError, match="for clients only"):
         check_definition(SchemaDefinition(Schema.AutoConsume, b""))
 
 
