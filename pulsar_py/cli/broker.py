@@ -39,7 +39,7 @@ _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerOptions:
+class ClusterBrokerOptions:
     """The options of the command line; None means the broker's setting."""
 
     config_file: Path | None = None
@@ -55,13 +55,13 @@ class SessionEndedError(PulsarError):
     """The session with ZooKeeper has ended, and the settings say that the broker ends with it."""
 
 
-def run(options: BrokerOptions) -> int:
+def run(options: ClusterBrokerOptions) -> int:
     """Run a broker until it is stopped; returns the exit code."""
     set_up_logging(log_format=options.log_format, level=options.log_level)
     return run_to_the_end(lambda: serve(options))
 
 
-async def serve(options: BrokerOptions) -> None:
+async def serve(options: ClusterBrokerOptions) -> None:
     """Start a broker, print its addresses, and stop it after a signal.
 
     Raises:
@@ -112,7 +112,7 @@ async def watch_session(
     session.listen(on_event)
 
 
-def broker_of(options: BrokerOptions, config: BrokerConfig, stores: ClusterStores) -> Broker:
+def broker_of(options: ClusterBrokerOptions, config: BrokerConfig, stores: ClusterStores) -> Broker:
     """A broker that is not started; options of the command line override settings."""
     host = options.host or config.bindAddress
     if not config.advertisedAddress and host in _WILDCARD_HOSTS:

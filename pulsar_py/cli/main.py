@@ -140,9 +140,9 @@ def broker(
     A setting in an environment variable PULSAR_PREFIX_NAME overrides the one in --config, and
     --set overrides both.
     """
-    from pulsar_py.cli.broker import BrokerOptions, run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.broker import ClusterBrokerOptions, run  # noqa: PLC0415 - for --help
 
-    options = BrokerOptions(
+    options = ClusterBrokerOptions(
         config_file=config_file,
         overrides=overrides,
         host=host,

@@ -396,11 +396,18 @@ class PersistentTopic(Topic):
     # --- life --------------------------------------------------------------------------------
 
     async def apply_settings(self, settings: TopicSettings) -> None:
-        """Use changed settings; if that switches on deduplication, older entries don't count."""
+        """Use changed settings; if that switches on deduplication, older entries don't count.
+
+        Where it can't be switched now, the settings stay as they were.
+        """
         before, self._settings = self._settings, settings
+        try:
+            await self._switch_deduplication()
+        except BaseException:
+            self._settings = before
+            raise
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
-        await self._switch_deduplication()
         self._producers.set_append(self.append_function())
         if settings.dispatch != before.dispatch:
             for subscription in self._subscriptions.values():

@@ -24,7 +24,6 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     NotAllowedError,
     PersistenceError,
-    PulsarError,
     ServiceNotReadyError,
     StorageError,
     TopicExistsError,
@@ -47,6 +46,7 @@ from pulsar_py.server.topics.partitioned_topics import PartitionedTopics
 from pulsar_py.server.topics.partitions import Partitions
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry_settings import RegistrySettings
+from pulsar_py.server.topics.settings_refresh import SettingsRefresh
 from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
@@ -118,6 +118,7 @@ class TopicRegistry:
         self.partitioned = PartitionedTopics(
             self, self._partitions, resources, ownership.ensure_owned
         )
+        self._refresh = SettingsRefresh(self._settings_of, tasks)
         self._watch = TopicWatch(resources.local)
         self._watch_cancels = [
             resources.namespaces.watch(self._on_namespace_changed),
@@ -208,9 +209,7 @@ class TopicRegistry:
         if not name.is_persistent:
             self._watch.on_created(name)
         logger.info("topic loaded", extra={"topic": str(name)})
-        newer = await self._settings_of(name)
-        if newer != topic_settings:  # changed while it was loading
-            await topic.apply_settings(newer)
+        self._refresh.mark((topic,))  # settings may have changed while it was loading
         return topic
 
     async def _open_persistent(
@@ -314,20 +313,8 @@ class TopicRegistry:
         self._reapply(lambda name: name.base == changed)
 
     def _reapply(self, concerns: Callable[[TopicName], bool]) -> None:
-        topics = [topic for topic in self._topics.values() if concerns(topic.name)]
-        if topics and not self._is_closed:
-            self._tasks.spawn(self._reapply_to(topics), "apply settings")
-
-    async def _reapply_to(self, topics: list[Topic]) -> None:
-        for topic in topics:
-            try:
-                settings = await self._settings_of(topic.name)
-                if topic.state is TopicState.OPEN and settings != topic.settings:
-                    await topic.apply_settings(settings)
-            except PulsarError as error:
-                logger.warning(
-                    "settings not applied", extra={"topic": str(topic.name), "error": str(error)}
-                )
+        if not self._is_closed:
+            self._refresh.mark(topic for topic in self._topics.values() if concerns(topic.name))
 
     # --- create and delete -------------------------------------------------------------------
 
