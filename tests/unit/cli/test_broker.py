@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.broker import BrokerOptions, broker_of, run, store_settings
+from pulsar_py.cli.broker import ClusterBrokerOptions, broker_of, run, store_settings
 from pulsar_py.cluster_stores import ClusterStores
 from pulsar_py.server.config import BrokerConfig
 
@@ -51,7 +51,7 @@ def test_what_keeps_it_from_starting_is_one_line_and_exit_code_1(
 ) -> None:
     file = tmp_path / "broker.conf"
     file.write_text(settings)
-    assert run(BrokerOptions(config_file=file, log_level="ERROR")) == 1
+    assert run(ClusterBrokerOptions(config_file=file, log_level="ERROR")) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
@@ -67,7 +67,7 @@ def test_a_zookeeper_that_is_not_there_is_named(capsys: pytest.CaptureFixture[st
         f"metadataStoreUrl=127.0.0.1:{port}",
         "metadataStoreOperationTimeoutSeconds=1",
     )
-    assert run(BrokerOptions(overrides=overrides, log_level="ERROR")) == 1
+    assert run(ClusterBrokerOptions(overrides=overrides, log_level="ERROR")) == 1
     line = capsys.readouterr().err
     assert line.startswith(f"pulsar-py: zk:127.0.0.1:{port}: no connection for 1 s")
 
@@ -85,5 +85,5 @@ def test_clients_are_told_the_machines_name_where_nothing_else_is_said(
 ) -> None:
     settings = BrokerConfig(metadataStoreUrl="h", clusterName="c", **config)
     stores = ClusterStores(store_settings(settings))
-    broker = broker_of(BrokerOptions(host=host), settings, stores)
+    broker = broker_of(ClusterBrokerOptions(host=host), settings, stores)
     assert broker._config.advertisedAddress == advertised
