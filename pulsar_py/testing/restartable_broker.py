@@ -5,8 +5,8 @@
         await broker.restart()      # the same ports, what was confirmed is there
 
 Without a `data_dir` the data stay in memory between the runs: the engine runs on a `MemoryDisk`
-that this object keeps, and journals to it as it does to a real one, so that a restart replays what
-a restart replays.
+that this object keeps, and writes its journal there as on a real one, so that a restart replays the
+journal.
 
 Third-party packages it may import: none.
 """
@@ -25,7 +25,7 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.embedded_ledgers import LedgerStoreFactory
 from pulsar_py.ledgers.ids import LedgerIds
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.embedded import MetadataStoreFactory, MetadataStores
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MetadataStore
@@ -54,6 +54,8 @@ class BrokerOptions(TypedDict, total=False):
     metadata_store_factory: MetadataStoreFactory | None
     ledger_store_factory: LedgerStoreFactory | None
     authenticators: Authenticators | None
+    ledger_options: LedgerOptions | None
+    is_of_cluster: bool
 
 
 def check_option_names(names: Iterable[str], taker: str) -> None:

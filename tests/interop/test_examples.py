@@ -32,7 +32,7 @@ def test_the_embedded_broker_serves_a_client_in_a_thread() -> None:
 def test_the_fixtures_serve_tests_of_a_user() -> None:
     path = str(EXAMPLES / "test_with_a_broker.py")
     output = run("-m", "pytest", "-q", "-p", "no:cacheprovider", path)
-    assert "2 passed" in output
+    assert "3 passed" in output
 
 
 def test_each_example_is_run_by_a_test() -> None:

@@ -403,7 +403,7 @@ class PersistentTopic(Topic):
         before, self._settings = self._settings, settings
         try:
             await self._switch_deduplication()
-        except BaseException:
+        except PulsarError:
             self._settings = before
             raise
         if settings.managed_ledger != before.managed_ledger:
