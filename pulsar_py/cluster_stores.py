@@ -18,6 +18,8 @@ from random import Random
 from typing import Final
 
 from pulsar_py.bookkeeper.connection import ConnectionLimits
+from pulsar_py.bookkeeper.health import QuarantineSettings
+from pulsar_py.bookkeeper.placement import PlacementSettings
 from pulsar_py.bookkeeper.service_uri import BookKeeperMetadataAddress, check_is_zookeeper
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.clock import Clock
@@ -115,6 +117,10 @@ class ClusterStoreSettings:
     addresses: ClusterAddresses
     zookeeper: ZooKeeperSettings = field(default_factory=ZooKeeperSettings)
     bookkeeper_timeout_seconds: float = 30.0
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    quarantine: QuarantineSettings = field(default_factory=QuarantineSettings)
+    speculative_read_timeout_seconds: float = 0.0
+    has_sticky_reads: bool = True
     max_message_bytes: int = 5 * 1024 * 1024
     largest: LargestQuorums = field(default_factory=LargestQuorums)
 
@@ -125,6 +131,10 @@ class ClusterStoreSettings:
         return BookKeeperSettings(
             root=self.addresses.ledgers_root,
             answer_timeout_seconds=seconds,
+            placement=self.placement,
+            quarantine=self.quarantine,
+            speculative_read_timeout_seconds=self.speculative_read_timeout_seconds,
+            has_sticky_reads=self.has_sticky_reads,
             connection=ConnectionLimits(
                 connect_timeout_seconds=seconds / 8,
                 request_timeout_seconds=seconds / 4,

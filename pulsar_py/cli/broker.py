@@ -12,6 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pulsar_py.bookkeeper.health import QuarantineSettings
+from pulsar_py.bookkeeper.isolation import IsolationGroups
+from pulsar_py.bookkeeper.placement import PlacementSettings
 from pulsar_py.cli.standalone import (
     load_settings,
     port_of,
@@ -188,6 +191,19 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
             operation_timeout_seconds=float(config.metadataStoreOperationTimeoutSeconds),
         ),
         bookkeeper_timeout_seconds=float(config.bookkeeperClientTimeoutInSeconds),
+        placement=placement_settings(config),
+        quarantine=QuarantineSettings(
+            is_enabled=config.bookkeeperClientHealthCheckEnabled,
+            interval_seconds=config.bookkeeperClientHealthCheckIntervalSeconds,
+            error_threshold_per_interval=(
+                config.bookkeeperClientHealthCheckErrorThresholdPerInterval
+            ),
+            quarantine_seconds=config.bookkeeperClientHealthCheckQuarantineTimeInSeconds,
+        ),
+        speculative_read_timeout_seconds=(
+            config.bookkeeperClientSpeculativeReadTimeoutInMillis / 1000
+        ),
+        has_sticky_reads=config.bookkeeperEnableStickyReads,
         max_message_bytes=config.maxMessageSize,
         largest=LargestQuorums(
             ensemble_size=config.managedLedgerMaxEnsembleSize,
@@ -195,3 +211,23 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
             ack_quorum_size=config.managedLedgerMaxAckQuorum,
         ),
     )
+
+
+def placement_settings(config: BrokerConfig) -> PlacementSettings:
+    """How bookies are chosen for ledgers, and which of them is asked first for an entry."""
+    return PlacementSettings(
+        is_rack_aware=config.bookkeeperClientRackawarePolicyEnabled,
+        is_region_aware=config.bookkeeperClientRegionawarePolicyEnabled,
+        min_racks_per_write_quorum=config.bookkeeperClientMinNumRacksPerWriteQuorum,
+        enforces_min_racks=config.bookkeeperClientEnforceMinNumRacksPerWriteQuorum,
+        isolation=IsolationGroups(
+            primary=_names(config.bookkeeperClientIsolationGroups),
+            secondary=_names(config.bookkeeperClientSecondaryIsolationGroups),
+        ),
+        reorders_reads=config.bookkeeperClientReorderReadSequenceEnabled,
+        local_host=config.advertisedAddress or "",
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (each.strip() for each in text.split(","))))

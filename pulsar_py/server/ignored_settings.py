@@ -148,7 +148,7 @@ transactionPendingAckStoreProviderClassName=org.apache.pulsar.broker.transaction
 *configurationMetadataSyncEventTopic=
 *metadataSyncEventTopic=
 
-#! ZooKeeper is spoken to without TLS and SASL, which these files would set up.
+#! TLS and SASL to ZooKeeper can't be set up by these files yet.
 configurationStoreConfigPath=
 metadataStoreConfigPath=
 
@@ -173,23 +173,11 @@ metadataStoreSerDesThreads=1
 #! There is one connection to a bookie, over which all requests go.
 bookkeeperNumberOfChannelsPerBookie=16
 
-#! Bookies are chosen without regard to racks and regions.
-bookkeeperClientEnforceMinNumRacksPerWriteQuorum=false
-bookkeeperClientMinNumRacksPerWriteQuorum=2
-bookkeeperClientRackawarePolicyEnabled=true
-bookkeeperClientRegionawarePolicyEnabled=false
-
-#! Bookies are not divided into isolation groups.
-bookkeeperClientIsolationGroups=
+#! A ledger that finds too few bookies in its groups takes others, rather than none.
 bookkeeperClientMinAvailableBookiesInIsolationGroups=
-bookkeeperClientSecondaryIsolationGroups=
 strictBookieAffinityEnabled=false
 
-#! A bookie that failed is avoided until it answers again, and not put into quarantine.
-bookkeeperClientHealthCheckEnabled=true
-bookkeeperClientHealthCheckErrorThresholdPerInterval=5
-bookkeeperClientHealthCheckIntervalSeconds=60
-bookkeeperClientHealthCheckQuarantineTimeInSeconds=1800
+#! Every bookie that failed often is put into quarantine, by each broker.
 bookkeeperClientQuarantineRatio=1.0
 
 #! Bookies are not asked for their free space, which only protocol 3 can tell.
@@ -204,11 +192,6 @@ bookkeeperExplicitLacIntervalInMills=0
 #! Who owns what is kept as ModularLoadManagerImpl keeps it; another load manager would not see it.
 *loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl
 
-#! Which replica is asked first, and when the next one is, can't be set.
-bookkeeperClientReorderReadSequenceEnabled=true
-bookkeeperClientSpeculativeReadTimeoutInMillis=0
-bookkeeperEnableStickyReads=true
-
 #! What is under way to bookies is bounded in bytes, not in requests.
 bookkeeperClientThrottleValue=0
 
@@ -216,7 +199,7 @@ bookkeeperClientThrottleValue=0
 bookkeeperClientExposeStatsToPrometheus=false
 bookkeeperClientLimitStatsLogging=true
 
-#! Bookies are spoken to without TLS.
+#! TLS to bookies can't be set up by these files yet.
 bookkeeperTLSCertificateFilePath=
 bookkeeperTLSClientAuthentication=false
 bookkeeperTLSKeyFilePath=

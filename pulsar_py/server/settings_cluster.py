@@ -132,3 +132,75 @@ class ClusterSettings(Settings):
         doc="Password of ledgers of topics and cursors. It stands in clear in ZooKeeper; topics "
         "whose ledgers have another one are not opened.",
     )
+    bookkeeperClientRackawarePolicyEnabled: bool = setting(
+        default=True,
+        category=BOOKKEEPER,
+        doc="Spread the copies of an entry over racks, as `/bookies` in ZooKeeper names them.",
+    )
+    bookkeeperClientRegionawarePolicyEnabled: bool = setting(
+        default=False,
+        category=BOOKKEEPER,
+        doc="Spread them over regions first: a rack is then named `/region/rack`.",
+    )
+    bookkeeperClientMinNumRacksPerWriteQuorum: int = setting(
+        default=2,
+        minimum=1,
+        category=BOOKKEEPER,
+        doc="Racks that a write quorum should lie on.",
+    )
+    bookkeeperClientEnforceMinNumRacksPerWriteQuorum: bool = setting(
+        default=False,
+        category=BOOKKEEPER,
+        doc="Create no ledger where its write quorums would lie on fewer racks.",
+    )
+    bookkeeperClientIsolationGroups: str = setting(
+        default="",
+        category=BOOKKEEPER,
+        doc="Groups of bookies that ledgers are kept on, separated by commas; empty means all.",
+    )
+    bookkeeperClientSecondaryIsolationGroups: str = setting(
+        default="",
+        category=BOOKKEEPER,
+        doc="Groups whose bookies are taken where the first ones have too few.",
+    )
+    bookkeeperClientHealthCheckEnabled: bool = setting(
+        default=True,
+        category=BOOKKEEPER,
+        doc="Avoid bookies that failed often, where there are others.",
+    )
+    bookkeeperClientHealthCheckIntervalSeconds: int = setting(
+        default=60,
+        minimum=1,
+        category=BOOKKEEPER,
+        doc="Seconds within which failures of a bookie are counted together.",
+    )
+    bookkeeperClientHealthCheckErrorThresholdPerInterval: int = setting(
+        default=5,
+        minimum=1,
+        category=BOOKKEEPER,
+        doc="Failures of a bookie in that time after which it is avoided.",
+    )
+    bookkeeperClientHealthCheckQuarantineTimeInSeconds: int = setting(
+        default=1800,
+        minimum=0,
+        category=BOOKKEEPER,
+        doc="Seconds for which it is avoided.",
+    )
+    bookkeeperClientReorderReadSequenceEnabled: bool = setting(
+        default=True,
+        category=BOOKKEEPER,
+        doc="Ask a bookie in the broker's own rack first for an entry, and one that fails last.",
+    )
+    bookkeeperClientSpeculativeReadTimeoutInMillis: int = setting(
+        default=0,
+        minimum=0,
+        category=BOOKKEEPER,
+        doc="Milliseconds after which the next bookie is asked for an entry, too; 0 means that it "
+        "is asked only if the first one fails.",
+    )
+    bookkeeperEnableStickyReads: bool = setting(
+        default=True,
+        category=BOOKKEEPER,
+        doc="Read a ledger from one of its bookies as long as that one answers, where each of them "
+        "has all entries.",
+    )

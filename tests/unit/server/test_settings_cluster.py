@@ -76,6 +76,8 @@ def test_a_standalone_broker_takes_each(name: str, caplog: pytest.LogCaptureFixt
     text = "7"
     if declared is not None and isinstance(declared.default, LedgerDigest):
         text = "MAC"
+    elif declared is not None and isinstance(declared.default, bool):
+        text = str(not declared.default).lower()
     elif name == "zookeeperSessionExpiredPolicy":
         text = "shutdown"
     BrokerConfig.load(overrides=[f"{name}={text}"])

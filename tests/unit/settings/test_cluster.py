@@ -7,6 +7,9 @@ import random
 
 import pytest
 
+from pulsar_py.bookkeeper.health import QuarantineSettings
+from pulsar_py.bookkeeper.isolation import IsolationGroups
+from pulsar_py.bookkeeper.placement import PlacementSettings
 from pulsar_py.cli.broker import (
     check_cluster_settings,
     ledger_options,
@@ -75,6 +78,77 @@ def test_new_ledgers_are_as_the_settings_say() -> None:
     sizes = (options.ensemble_size, options.write_quorum_size, options.ack_quorum_size)
     assert sizes == (5, 4, 3)
     assert (options.digest_type, options.password) == (DigestType.HMAC, b"secret")
+
+
+@pytest.mark.setting(
+    "bookkeeperClientRackawarePolicyEnabled",
+    "bookkeeperClientRegionawarePolicyEnabled",
+    "bookkeeperClientMinNumRacksPerWriteQuorum",
+    "bookkeeperClientEnforceMinNumRacksPerWriteQuorum",
+    "bookkeeperClientIsolationGroups",
+    "bookkeeperClientSecondaryIsolationGroups",
+    "bookkeeperClientReorderReadSequenceEnabled",
+)
+def test_bookies_are_chosen_as_the_settings_say() -> None:
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            bookkeeperClientRackawarePolicyEnabled=False,
+            bookkeeperClientRegionawarePolicyEnabled=True,
+            bookkeeperClientMinNumRacksPerWriteQuorum=3,
+            bookkeeperClientEnforceMinNumRacksPerWriteQuorum=True,
+            bookkeeperClientIsolationGroups="fast, near",
+            bookkeeperClientSecondaryIsolationGroups="slow",
+            bookkeeperClientReorderReadSequenceEnabled=False,
+        )
+    )
+    assert settings.bookkeeper.placement == PlacementSettings(
+        is_rack_aware=False,
+        is_region_aware=True,
+        min_racks_per_write_quorum=3,
+        enforces_min_racks=True,
+        isolation=IsolationGroups(primary=("fast", "near"), secondary=("slow",)),
+        reorders_reads=False,
+    )
+
+
+@pytest.mark.setting(
+    "bookkeeperClientHealthCheckEnabled",
+    "bookkeeperClientHealthCheckIntervalSeconds",
+    "bookkeeperClientHealthCheckErrorThresholdPerInterval",
+    "bookkeeperClientHealthCheckQuarantineTimeInSeconds",
+)
+def test_bookies_are_avoided_as_the_settings_say() -> None:
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            bookkeeperClientHealthCheckEnabled=False,
+            bookkeeperClientHealthCheckIntervalSeconds=7,
+            bookkeeperClientHealthCheckErrorThresholdPerInterval=8,
+            bookkeeperClientHealthCheckQuarantineTimeInSeconds=9,
+        )
+    )
+    assert settings.bookkeeper.quarantine == QuarantineSettings(
+        is_enabled=False,
+        interval_seconds=7,
+        error_threshold_per_interval=8,
+        quarantine_seconds=9,
+    )
+
+
+@pytest.mark.setting(
+    "bookkeeperClientSpeculativeReadTimeoutInMillis", "bookkeeperEnableStickyReads"
+)
+def test_entries_are_read_as_the_settings_say() -> None:
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            bookkeeperClientSpeculativeReadTimeoutInMillis=2500,
+            bookkeeperEnableStickyReads=False,
+        )
+    ).bookkeeper
+    assert settings.speculative_read_timeout_seconds == 2.5
+    assert not settings.has_sticky_reads
 
 
 @pytest.mark.setting(
