@@ -260,6 +260,8 @@ class Run:
             if "unknown" in missing:
                 self.world.lose_answers()
                 self._change_policies(chance)
+            else:
+                self.world.storm()
             await asyncio.sleep(2)
         self.model.require(model.MINIMA, holds=not missing, detail=missing)
 

@@ -189,7 +189,7 @@ class World:
         self.ledgers.faults = LedgerFaults.storm()
 
     def lose_answers(self) -> None:
-        """Let half of all changes of the metadata have no answer, until it is calm."""
+        """Let half of all changes of the metadata have no answer, until the next `storm`."""
         self.metadata.service.settings = replace(self._storm, unknown_share=0.5)
 
     def calm(self) -> None:
