@@ -15,6 +15,22 @@ from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.storage import storage
 
+HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
+PORT = click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
+)
+WEB_PORT = click.option(
+    "--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one."
+)
+CONFIG = click.option(
+    "--config",
+    "config_file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of settings in the form of broker.conf, one NAME=VALUE a line.",
+)
+OVERRIDES = click.option(
+    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
+)
 LOG_FORMAT = click.option(
     "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -45,20 +61,11 @@ def main() -> None:
     is_flag=True,
     help="Store nothing on disk; all data is lost when the broker ends.",
 )
-@click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
-)
-@click.option("--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one.")
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of settings in the form of broker.conf, one NAME=VALUE a line.",
-)
-@click.option(
-    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
-)
+@HOST
+@PORT
+@WEB_PORT
+@CONFIG
+@OVERRIDES
 @LOG_FORMAT
 @LOG_LEVEL
 @click.option(
@@ -108,20 +115,11 @@ def standalone(
 
 
 @main.command()
-@click.option(
-    "--config",
-    "config_file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File of settings in the form of broker.conf, one NAME=VALUE a line.",
-)
-@click.option(
-    "--set", "overrides", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated."
-)
-@click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
-)
-@click.option("--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one.")
+@CONFIG
+@OVERRIDES
+@HOST
+@PORT
+@WEB_PORT
 @LOG_FORMAT
 @LOG_LEVEL
 def broker(
