@@ -135,31 +135,13 @@ class Metrics:
         for name, kind, value in values:
             lines.append(f"# TYPE {name} {kind}")
             lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
-        lines += self._bookie_lines(cluster)
-        lines += self._metadata_lines(cluster)
+        bookies = self._broker.ledger_store.labelled_figures()
+        lines += _labelled_lines(cluster, bookies, BOOKIE_METRICS)
+        metadata = self._broker.metadata.labelled_figures()
+        lines += _labelled_lines(cluster, metadata, ZOOKEEPER_METRICS)
         lines += await self._cursor_lines(cluster, turns)
         lines += self._refused_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
-
-    def _metadata_lines(self, cluster: str) -> list[str]:
-        lines: dict[str, list[str]] = {}
-        for figure, labels, value in self._broker.metadata.labelled_figures():
-            end = next((each for each in _OF_HISTOGRAMS if figure.endswith(each)), "")
-            name, kind = ZOOKEEPER_METRICS[figure.removesuffix(end)]
-            text = _labels_text({"cluster": cluster} | dict(labels))
-            part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
-            part.append(f"{name}{end}{{{text}}} {value:.15g}")
-        return [line for part in lines.values() for line in part]
-
-    def _bookie_lines(self, cluster: str) -> list[str]:
-        lines: dict[str, list[str]] = {}
-        for figure, labels, value in self._broker.ledger_store.labelled_figures():
-            name, kind = BOOKIE_METRICS[figure]
-            text = _labels_text({"cluster": cluster} | dict(labels))
-            lines.setdefault(name, [f"# TYPE {name} {kind}"]).append(
-                f"{name}{{{text}}} {value:.15g}"
-            )
-        return [line for part in lines.values() for line in part]
 
     def _refused_lines(self, cluster: str) -> list[str]:
         """Refusals by reason, of a broker of a cluster."""
@@ -191,6 +173,24 @@ def _labels_of(ledger_name: str, cursor_name: str) -> dict[str, str]:
         "topic": str(topic),
         "subscription": cursor_name,
     }
+
+
+def _labelled_lines(
+    cluster: str,
+    figures: Iterable[tuple[str, Mapping[str, str], float]],
+    metrics: Mapping[str, tuple[str, str]],
+) -> list[str]:
+    """Lines of labelled figures by metric; those of a histogram have its name and an end."""
+    lines: dict[str, list[str]] = {}
+    for figure, labels, value in figures:
+        end = ""
+        if figure not in metrics:
+            end = next((each for each in _OF_HISTOGRAMS if figure.endswith(each)), "")
+        name, kind = metrics[figure.removesuffix(end)]
+        text = _labels_text({"cluster": cluster} | dict(labels))
+        part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
+        part.append(f"{name}{end}{{{text}}} {value:.15g}")
+    return [line for part in lines.values() for line in part]
 
 
 def _labels_text(labels: Mapping[str, str]) -> str:
