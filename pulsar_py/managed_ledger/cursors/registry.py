@@ -340,8 +340,10 @@ class CursorRegistry:
         return [result for result in results if isinstance(result, Exception)]
 
     def abandon(self) -> list[int]:
-        """Stop all cursors without writing; returns the ids of their cursor ledgers."""
+        """Stop all cursors without writing; returns the ids of the ledgers that end with them."""
         cursors = list(self.cursors.values())
+        owned = [ledger_id for cursor in cursors for ledger_id in cursor.owned_ledger_ids()]
         for cursor in cursors:
             cursor.abandon()
-        return [cursor.cursor_ledger_id for cursor in cursors if cursor.cursor_ledger_id >= 0]
+        own = [cursor.cursor_ledger_id for cursor in cursors if cursor.cursor_ledger_id >= 0]
+        return own + owned

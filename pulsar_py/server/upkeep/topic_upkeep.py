@@ -177,6 +177,21 @@ async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
             await subscription.delete()
 
 
+async def compact_if_due(topic: PersistentTopic) -> None:
+    """Start a compaction if more than the threshold is not compacted; system topics have none.
+
+    Source: PersistentTopic.checkCompaction in Pulsar's broker.
+    """
+    threshold_bytes = topic.settings.compaction_threshold_bytes
+    compaction = topic.compaction
+    if compaction is None or compaction.is_running or not (threshold_bytes > 0 or topic.is_system):
+        return
+    cursor = topic.ledger.cursors.get(COMPACTION_CURSOR)
+    waiting = topic.ledger.size_bytes if cursor is None else cursor.backlog_bytes()
+    if waiting > threshold_bytes:
+        compaction.begin()
+
+
 def is_inactive(topic: Topic) -> bool:
     """Whether the topic was unused for so long that it has to be deleted.
 
