@@ -508,7 +508,7 @@ class BrokerTopicSettings(Settings):
         minimum=1,
         dynamic=True,
         category=COMPACTION,
-        doc="Megabytes of memory for the keys of one compaction; beyond it they go to sorted files. "
+        doc="Megabytes of memory for the keys of one compaction; the others go to sorted files. "
         "Pulsar has no such setting.",
     )
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(

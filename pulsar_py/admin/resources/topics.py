@@ -47,9 +47,9 @@ from pulsar_py.admin.resources.topic_stats_json import (
 )
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction

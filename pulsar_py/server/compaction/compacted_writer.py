@@ -13,8 +13,8 @@ from collections import deque
 from dataclasses import replace
 from typing import Final
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import StorageError, StoreBusyError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import DigestType, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.managed_ledger.log.appender import create_ledger

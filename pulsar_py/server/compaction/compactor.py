@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.compaction.chunked_messages import ChunkedMessages

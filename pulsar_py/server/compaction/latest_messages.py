@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.server.compaction.sorted_runs import PARTS_COUNT, SortedRuns
 from pulsar_py.server.compaction.survivors import Survivors
 

@@ -21,7 +21,7 @@ from contextlib import AsyncExitStack
 from struct import Struct
 from typing import Final
 
-from pulsar_py.common.disk import AppendFile, Disk, ReadFile, read_fully
+from pulsar_py.common.disks.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.common.errors import CorruptDataError
 
 PARTS_COUNT: Final = 256

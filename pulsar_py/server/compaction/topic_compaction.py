@@ -27,8 +27,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
     ManagedLedgerError,
@@ -37,9 +36,10 @@ from pulsar_py.common.errors import (
     PulsarError,
     StorageError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.format import (
     COMPACTED_LEDGER_PROPERTY,
