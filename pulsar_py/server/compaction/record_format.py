@@ -1,7 +1,7 @@
 """The entries of a compacted ledger: a message with the position it had in the topic (pure).
 
     size       i32  of the id
-    id         MessageIdData: ledger, entry, partition (-1 without partitions), batch_size 0
+    id         MessageIdData: ledger, entry, partition (-1 without partitions)
     size       i32  of the message
     message    as the broker sends it to consumers: checksum, metadata, payload; before them broker
                entry metadata, where consumers get that
@@ -47,6 +47,7 @@ def encode_record(position: Position, partition_index: int, message: EntryBytes)
 def encode_compacted_to(position: Position, partition_index: int) -> bytes:
     """The label `pulsar/compactedTo`; it has a partition only where the topic is one."""
     own = _message_id(position)
+    own.batch_size = 0
     if partition_index >= 0:
         own.partition = partition_index
     return own.SerializeToString()
@@ -56,7 +57,6 @@ def _message_id(position: Position) -> MessageIdData:
     return MessageIdData(
         ledgerId=to_unsigned(position.ledger_id),
         entryId=to_unsigned(position.entry_id),
-        batch_size=0,
     )
 
 
