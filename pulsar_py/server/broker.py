@@ -20,8 +20,6 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from pulsar_py.common.disks.disk import Disk
-from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -40,6 +38,7 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.compaction.compaction_status import CompactionTotals
 from pulsar_py.server.compaction.compactor import CompactionRules
+from pulsar_py.server.compaction.spill_directory import SpillDirectory
 from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.connections import Connections
@@ -95,7 +94,6 @@ class BrokerService:
         ledger_options: LedgerOptions | None = None,
         is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
-        scratch: Disk | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one that clusters share.
 
@@ -106,7 +104,7 @@ class BrokerService:
         self.config = config
         self.clock = clock
         self.compaction_totals = CompactionTotals()
-        self._scratch = scratch or MemoryDisk()
+        self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
@@ -176,7 +174,7 @@ class BrokerService:
             refused=self.refused_topics,
             compaction=CompactionParts(
                 ledger_store=self.ledger_store,
-                disk=self._scratch,
+                disk=self._spill.disk,
                 clock=self.clock,
                 rules=lambda: compaction_rules(self.config),
                 memory_bytes=lambda: self.config.topicCompactionMaxMemoryMB * MEBIBYTE,
@@ -272,6 +270,7 @@ class BrokerService:
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
+        await self._spill.remove()
         await self.schemas.close()
         await self.resources.close()
 

@@ -511,6 +511,12 @@ class BrokerTopicSettings(Settings):
         doc="Megabytes of memory for the keys of one compaction; the others go to sorted files. "
         "Pulsar has no such setting.",
     )
+    topicCompactionSpillDirectory: str = setting(
+        default="",
+        category=COMPACTION,
+        doc="The directory for the sorted files of compactions; empty: that of the system for "
+        "temporary files. Pulsar has no such setting.",
+    )
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
         default=SchemaCompatibilityStrategy.FULL,
         category=SCHEMAS,

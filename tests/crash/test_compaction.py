@@ -16,12 +16,12 @@ from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.server.compaction.compacted_source import CompactedSource
 from pulsar_py.server.compaction.compaction_status import CompactionState
 from pulsar_py.server.compaction.topic_compaction import (
-    COMPACTION_CURSOR,
     CompactionParts,
     TopicCompaction,
 )
@@ -39,7 +39,7 @@ class Topic:
     def __init__(self, world: World, ledger) -> None:
         self.name = NAME
         self.ledger = ledger
-        parts = CompactionParts(ledger_store=world.store, disk=MemoryDisk(), clock=world.clock)
+        parts = CompactionParts(ledger_store=world.store, disk=MemoryDisk, clock=world.clock)
         self.compaction = TopicCompaction(self, parts)
 
     def last_readable_entry(self):

@@ -49,6 +49,9 @@ INTERNAL_PREFIX = "#pulsar.internal."
 
 NO_LEDGER = -1
 
+COMPACTION_CURSOR = "__compaction"
+"""The cursor that holds a topic's entries until they are compacted."""
+
 COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 """The property of a compaction's cursor whose value is the id of the topic's compacted ledger."""
 

@@ -10,6 +10,7 @@ Source: AbstractTwoPhaseCompactor in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,15 +68,15 @@ class Compactor:
         self,
         source: CompactionInput,
         rules: CompactionRules,
-        disk: Disk,
-        directory: str,
+        new_disk: Callable[[], Disk],
+        name: str,
         *,
         memory_bytes: int,
     ) -> None:
-        """Beyond `memory_bytes` keys go to sorted runs in `directory` of `disk`."""
+        """Beyond `memory_bytes` keys go to sorted runs in files of this `name`."""
         self._source = source
         self._rules = rules
-        self._latest = LatestMessages(disk, directory, memory_bytes=memory_bytes)
+        self._latest = LatestMessages(new_disk, name, memory_bytes=memory_bytes)
         self._chunked = ChunkedMessages()
         self._survivors = Survivors()
         self.counts = Counts()

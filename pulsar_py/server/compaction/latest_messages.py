@@ -14,7 +14,7 @@ Source: PublishingOrderCompactor, EventTimeOrderCompactor in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -32,11 +32,11 @@ _KEYS_A_TURN: Final = 2_000
 class LatestMessages:
     """The newest message of each key so far; owned by one compaction."""
 
-    def __init__(self, disk: Disk, directory: str, *, memory_bytes: int) -> None:
-        """At most `memory_bytes` are held; beyond it runs are written in `directory`."""
+    def __init__(self, new_disk: Callable[[], Disk], name: str, *, memory_bytes: int) -> None:
+        """At most `memory_bytes` are held; beyond it runs are written to files of this `name`."""
         # A third is left for the merge and for a run that is being encoded.
         self._max_bytes = memory_bytes * 2 // 3
-        self._runs = SortedRuns(disk, directory, merge_bytes=memory_bytes // 3)
+        self._runs = SortedRuns(new_disk, name, merge_bytes=memory_bytes // 3)
         self._parts: list[dict[bytes, bytes]] = [{} for _ in range(PARTS_COUNT)]
         self._held_bytes = 0
 

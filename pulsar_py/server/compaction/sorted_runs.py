@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from struct import Struct
 from typing import Final
@@ -44,10 +44,14 @@ class _Run:
 class SortedRuns:
     """The runs of one compaction, oldest first."""
 
-    def __init__(self, disk: Disk, directory: str, *, merge_bytes: int) -> None:
-        """`merge_bytes` bounds what a merge reads ahead of all runs together."""
-        self._disk = disk
-        self._directory = directory
+    def __init__(self, new_disk: Callable[[], Disk], name: str, *, merge_bytes: int) -> None:
+        """`name` begins the names of its files; the disk is asked for with the first one.
+
+        `merge_bytes` bounds what a merge reads ahead of all runs together.
+        """
+        self._new_disk = new_disk
+        self._disk: Disk | None = None
+        self._name = name
         self._merge_bytes = merge_bytes
         self._runs: list[_Run] = []
 
@@ -60,9 +64,10 @@ class SortedRuns:
         Raises:
             DiskFullError, StorageError: It is not written.
         """
-        if not self._runs:
-            await self._disk.make_directory(self._directory)
-        path = f"{self._directory}/{len(self._runs)}.run"
+        if self._disk is None:
+            self._disk = self._new_disk()
+            await self._disk.make_directory("")
+        path = f"{self._name}-{len(self._runs)}.run"
         await self._disk.remove(path)
         file = await self._disk.create(path)
         try:
@@ -82,6 +87,7 @@ class SortedRuns:
         async with AsyncExitStack() as stack:
             files = []
             for run in self._runs:
+                assert self._disk is not None, "there are runs"
                 file = await self._disk.open_read(run.path)
                 stack.push_async_callback(file.close)
                 files.append(file)
@@ -97,6 +103,7 @@ class SortedRuns:
         """Remove the files; the runs can't be read any more."""
         runs, self._runs = self._runs, []
         for run in runs:
+            assert self._disk is not None, "there were runs"
             await self._disk.remove(run.path)
 
 

@@ -26,6 +26,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
+from uuid import uuid4
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import (
@@ -44,6 +45,7 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.format import (
     COMPACTED_LEDGER_PROPERTY,
     COMPACTING_LEDGER_PROPERTY,
+    COMPACTION_CURSOR,
     INTERNAL_PREFIX,
 )
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
@@ -61,9 +63,6 @@ from pulsar_py.server.compaction.record_format import encode_compacted_to
 
 logger = logging.getLogger(__name__)
 
-COMPACTION_CURSOR: Final = "__compaction"
-"""The subscription that holds a topic's entries until they are compacted."""
-
 DEFAULT_MEMORY_BYTES: Final = 64 * 1024 * 1024
 DEFAULT_READ_TIMEOUT_SECONDS: Final = 30.0
 
@@ -76,15 +75,15 @@ class CompactionParts:
 
     Attributes:
         ledger_store: Where compacted ledgers are.
-        disk: Where keys go that do not fit in memory.
+        disk: Where keys go that do not fit in memory; asked for with the first file.
         memory_bytes: What one compaction may hold, roughly.
         read_timeout_seconds: How long it waits for one read.
-        rules: What stays; asked at the start of each compaction.
+        rules: What stays; asked for with the first file.
         totals: Their figures.
     """
 
     ledger_store: LedgerStore
-    disk: Disk
+    disk: Callable[[], Disk]
     clock: Clock
     rules: Callable[[], CompactionRules] = CompactionRules
     memory_bytes: Callable[[], int] = lambda: DEFAULT_MEMORY_BYTES
@@ -221,14 +220,14 @@ class TopicCompaction:
         last = self._owner.last_readable_entry()
         if last.entry_id < 0 or last <= cursor.mark_delete_position:
             return None
-        parts, name = self._parts, str(self._owner.name)
+        parts = self._parts
         compactor = Compactor(
             CompactionInput(
                 former, cursor, last, read_timeout_seconds=parts.read_timeout_seconds()
             ),
             parts.rules(),
             parts.disk,
-            f"compaction-{name.replace('/', '%2F')}",
+            uuid4().hex,
             memory_bytes=parts.memory_bytes(),
         )
         try:

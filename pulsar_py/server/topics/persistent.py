@@ -35,12 +35,13 @@ from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.stats import ManagedLedgerStats
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
 from pulsar_py.server.compaction.compaction_status import CompactionStats
-from pulsar_py.server.compaction.topic_compaction import COMPACTION_CURSOR, TopicCompaction
+from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.limits.backlog import measure_backlog
 from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal

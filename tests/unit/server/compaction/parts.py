@@ -46,7 +46,7 @@ async def compacted(
     compactor = Compactor(
         GivenInput(entries),
         rules or CompactionRules(),
-        disk or MemoryDisk(),
+        lambda: disk or MemoryDisk(),
         "runs",
         memory_bytes=memory_bytes,
     )

@@ -20,7 +20,7 @@ async def survivors_of(
     messages: list[tuple[bytes, int, bool]], memory_bytes: int
 ) -> tuple[Survivors, int, MemoryDisk]:
     disk = MemoryDisk()
-    latest = LatestMessages(disk, "runs", memory_bytes=memory_bytes)
+    latest = LatestMessages(lambda: disk, "runs", memory_bytes=memory_bytes)
     for entry_id, (key, order, is_tombstone) in enumerate(messages):
         latest.note(key, order, pack_place(Position(1, entry_id), -1), is_tombstone=is_tombstone)
         if latest.is_full:
@@ -52,7 +52,7 @@ async def test_the_newest_of_each_key_stays(memory_bytes: int, *, by_event_time:
     expected = {entry_id for _, entry_id in newest.values() if not messages[entry_id][2]}
     assert kept(survivors, len(messages)) == expected
     assert (runs_count > 1) == (memory_bytes < 1 << 30)
-    assert await disk.list_directory("runs") == []
+    assert await disk.list_directory("") == []
 
 
 async def test_keys_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ async def test_keys_longer_than_a_block_go_through_the_runs() -> None:
 
 
 async def test_what_is_held_is_bounded() -> None:
-    latest = LatestMessages(MemoryDisk(), "runs", memory_bytes=300 * KEY_COST_BYTES)
+    latest = LatestMessages(MemoryDisk, "runs", memory_bytes=300 * KEY_COST_BYTES)
     most = held = 0
     for number in range(3000):
         place = pack_place(Position(1, number), -1)
