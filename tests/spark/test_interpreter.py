@@ -26,6 +26,7 @@ def test_workers_run_the_programs_interpreter_whatever_python3_of_the_path_is(
     run_program([sys.executable], environ)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing_for_spark() is not None, reason="Spark can't run")
 def test_spark_submit_runs_a_program_with_the_interpreter_that_is_named() -> None:
     submit = Path(sys.executable).with_name("spark-submit")
@@ -47,7 +48,7 @@ def run_program(command: list[str], environ: dict[str, str]) -> None:
             env=environ,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=400,
             check=False,
         )
     assert "100 messages" in done.stdout, done.stderr[-2000:]
