@@ -25,6 +25,7 @@ from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.server.schema_registry.comparers import COMPARERS
 from pulsar_py.server.schema_registry.compatibility import (
     Comparers,
     check_consumer_schema,
@@ -36,7 +37,12 @@ from pulsar_py.server.schema_registry.definition import (
     decode_version,
     encode_version,
 )
-from pulsar_py.server.schema_registry.storage import SCHEMAS_PATH, SchemaStorage, locator_path
+from pulsar_py.server.schema_registry.storage import (
+    SCHEMAS_PATH,
+    SchemaPlace,
+    SchemaStorage,
+    locator_path,
+)
 from pulsar_py.server.schema_registry.validation import check_definition, is_same
 
 CACHED_HISTORIES = 10_000
@@ -83,7 +89,7 @@ class SchemaRegistry:
         """
         self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
-        self._comparers = comparers or {}
+        self._comparers = COMPARERS if comparers is None else comparers
         self._cache: OrderedDict[str, _History] = OrderedDict()
         self._ids_by_path: dict[str, str] = {}  # of what is cached
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -152,6 +158,23 @@ class SchemaRegistry:
                 if version is not None:
                     return version
 
+    async def check_new(
+        self, schema_id: str, schema: SchemaDefinition, *, strategy: SchemaCompatibilityStrategy
+    ) -> None:
+        """Check that a schema could be the next version; it is not stored.
+
+        Raises:
+            IncompatibleSchemaError: It is invalid or not compatible.
+        """
+        check_definition(schema)
+        live = (await self._history(schema_id)).live
+        if live and _find(live, schema) is None:
+            check_new_schema(schema, [each.definition for each in live], strategy, self._comparers)
+
+    async def index(self, schema_id: str) -> list[SchemaPlace]:
+        """Where all versions are stored, deletions too, oldest first."""
+        return await self._storage.places(schema_id)
+
     async def check_consumer(
         self,
         schema_id: str,
@@ -171,11 +194,14 @@ class SchemaRegistry:
         check_consumer_schema(schema, definitions, strategy, self._comparers)
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
-        """Append a tombstone; returns its version bytes, None if there was no schema."""
+        """Append a tombstone; returns its version bytes, None if there never was a schema.
+
+        As in Pulsar, a deleted schema gets another one.
+        """
         async with self._lock_of(schema_id):
             while True:
                 history = await self._history(schema_id)
-                if not history.live:
+                if not history.versions:
                     return None
                 version = await self._append(schema_id, history, None, user)
                 if version is not None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -29,6 +30,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import url_form_encode
+from pulsar_py.common.position import Position
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata.settling import delete_settled, put_settled
@@ -58,6 +60,13 @@ def locator_path(schema_id: str) -> str:
     return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
 
 
+class SchemaPlace(NamedTuple):
+    """Where one version is stored."""
+
+    version: int
+    position: Position
+
+
 class SchemaStorage:
     """Reads and appends versions; owned by the `SchemaRegistry`."""
 
@@ -81,6 +90,16 @@ class SchemaStorage:
             return [], MUST_NOT_EXIST
         locator = SchemaLocator.FromString(found.value)
         return [await self._read(schema_id, each) for each in locator.index], found.version
+
+    async def places(self, schema_id: str) -> list[SchemaPlace]:
+        """Where all versions are stored, oldest first."""
+        found = await self._metadata.get(locator_path(schema_id))
+        if found is None:
+            return []
+        return [
+            SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
+            for each in SchemaLocator.FromString(found.value).index
+        ]
 
     async def _read(self, schema_id: str, index: IndexEntry) -> StoredSchema:
         reader = await self._ledger_store.open(index.position.ledgerId)

@@ -19,7 +19,7 @@ V0, V1, V2, V3 = map(encode_version, range(4))
 
 
 def text(letter: str) -> SchemaDefinition:
-    return SchemaDefinition(Schema.String, letter.encode())
+    return SchemaDefinition(Schema.External, letter.encode())
 
 
 @pytest.fixture
@@ -64,10 +64,16 @@ async def test_without_auto_update_even_the_first_is_refused(registry: SchemaReg
 
 
 async def test_strategy_refuses(registry: SchemaRegistry) -> None:
-    await put(registry, text("a"))
+    one, other = (SchemaDefinition(Schema.Avro, b'"%s"' % name) for name in (b"int", b"string"))
+    await put(registry, one)
+    with pytest.raises(IncompatibleSchemaError, match="ALWAYS_INCOMPATIBLE"):
+        await put(registry, other, strategy=Strategy.ALWAYS_INCOMPATIBLE)
+    with pytest.raises(IncompatibleSchemaError, match="is read as"):
+        await put(registry, other, strategy=Strategy.FULL)
+    await registry.check_new(ID, one, strategy=Strategy.ALWAYS_INCOMPATIBLE)
     with pytest.raises(IncompatibleSchemaError):
-        await put(registry, text("b"), strategy=Strategy.ALWAYS_INCOMPATIBLE)
-    assert await put(registry, text("a"), strategy=Strategy.ALWAYS_INCOMPATIBLE) == V0
+        await registry.check_new(ID, other, strategy=Strategy.BACKWARD)
+    assert len(await registry.history(ID)) == len(await registry.index(ID)) == 1
 
 
 async def test_invalid_definition_is_refused(registry: SchemaRegistry) -> None:
