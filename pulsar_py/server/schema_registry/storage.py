@@ -5,7 +5,8 @@
         index  the IndexEntries of all versions, oldest first
     ledger, entry 0                                      SchemaEntry
         schema_data  a serialized SchemaInfo
-        index        the IndexEntries before it
+        index        empty: the locator has all. Apache Pulsar repeats in each entry those before
+                     it, and reads them only where the locator lacks a version, which it never does
 
 A version exists once the locator names it: a crash between both steps leaves a ledger that no
 metadata names.
@@ -16,6 +17,7 @@ Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -60,6 +62,11 @@ def locator_path(schema_id: str) -> str:
     return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
 
 
+def hash_of(stored: StoredSchema) -> bytes:
+    """What the index has for a version: the SHA-256 of its definition, nothing of a deletion."""
+    return b"" if stored.is_deleted else stored.definition.sha256
+
+
 class SchemaPlace(NamedTuple):
     """Where one version is stored."""
 
@@ -83,13 +90,32 @@ class SchemaStorage:
         self._cluster = cluster
         self._ledger_options = ledger_options or LedgerOptions()
 
-    async def load(self, schema_id: str) -> tuple[list[StoredSchema], int]:
-        """All versions, deletions too, oldest first; and the locator's version for `append`."""
+    async def load(
+        self,
+        schema_id: str,
+        known: Sequence[StoredSchema] = (),
+        known_version: int = MUST_NOT_EXIST,
+    ) -> tuple[Sequence[StoredSchema], int]:
+        """All versions, deletions too, oldest first; and the locator's version for `append`.
+
+        Only those are read that are not `known` from an earlier call, when the locator had
+        `known_version`; if it has it still, `known` itself is returned.
+        """
         found = await self._metadata.get(locator_path(schema_id))
         if found is None:
             return [], MUST_NOT_EXIST
-        locator = SchemaLocator.FromString(found.value)
-        return [await self._read(schema_id, each) for each in locator.index], found.version
+        if found.version == known_version:
+            return known, known_version
+        index = SchemaLocator.FromString(found.value).index
+        same = 0
+        for each, stored in zip(index, known, strict=False):
+            if (each.version, each.hash) != (stored.version, hash_of(stored)):
+                break
+            same += 1
+        read = await each_result(
+            lambda each: self._read(schema_id, each), index[same:], at_once=NAMES_AT_ONCE
+        )
+        return [*known[:same], *read], found.version
 
     async def places(self, schema_id: str) -> list[SchemaPlace]:
         """Where all versions are stored, oldest first."""
@@ -124,9 +150,9 @@ class SchemaStorage:
             found = await self._metadata.get(path)
             if found is not None:
                 locator.MergeFromString(found.value)
-        entry = SchemaEntry(schema_data=encode_stored(schema_id, stored), index=locator.index)
+        entry = SchemaEntry(schema_data=encode_stored(schema_id, stored))
         ledger_id = await self._write_ledger(schema_id, entry.SerializeToString())
-        new = locator.index.add(version=stored.version, hash=stored.definition.sha256)
+        new = locator.index.add(version=stored.version, hash=hash_of(stored))
         new.position.ledgerId, new.position.entryId = ledger_id, 0
         locator.info.CopyFrom(new)
         try:

@@ -9,6 +9,7 @@ Source: SchemaDataValidator in Pulsar's broker; the Avro 1.11 specification.
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from typing import Any, Final
@@ -92,6 +93,17 @@ def is_same(one: SchemaDefinition, other: SchemaDefinition) -> bool:
         return bool(_parse_json(one.data) == _parse_json(other.data))
     except ValueError:
         return False
+
+
+def comparable(schema: SchemaDefinition) -> tuple[int, bytes]:
+    """A value that two definitions share if `is_same` holds for them."""
+    if schema.type in AVRO_DEFINED:
+        try:
+            value = _parse_json(schema.data)
+            return schema.type, json.dumps(value, sort_keys=True).encode()
+        except ValueError:
+            pass
+    return schema.type, schema.data
 
 
 def split_key_value(data: bytes) -> tuple[bytes, bytes]:
