@@ -28,7 +28,7 @@ PATH = Path("docs/client/API.md")
 LINE_LENGTH = 120
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Client": ("Client", "ClientOptions", "ClientConfig", "ConnectionListener"),
+    "Clients": ("Client", "ClientOptions", "ClientConfig", "ConnectionListener"),
     "Producing": (
         "Producer", "PartitionedProducer", "ProducerOptions", "ProducerConfig", "SendResult",
         "ProducerInterceptor", "ProducerStatistics",

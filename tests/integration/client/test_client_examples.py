@@ -49,15 +49,18 @@ async def broker() -> AsyncIterator[Broker]:
 async def test_a_program_does_what_it_says(
     broker: Broker, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    await run_example(name, broker.service_url)
+    assert re.search(SAYS[name], capsys.readouterr().out)
+
+
+async def run_example(name: str, service_url: str) -> None:
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
-    await module.main(broker.service_url)
-
-    assert re.search(SAYS[name], capsys.readouterr().out)
+    await module.main(service_url)
 
 
 def test_each_program_is_run_and_has_its_line_in_the_guide() -> None:
