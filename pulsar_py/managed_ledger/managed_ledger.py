@@ -67,7 +67,7 @@ C = TypeVar("C")
 CURSOR_UNITS: Final = 20
 """Units of work that the statistics of a cursor are."""
 
-_MARK_BITS = 64  # no two owners of a topic draw the same
+MARK_BITS = 64  # no two owners of a topic draw the same
 
 
 class SharedParts(Protocol):
@@ -125,7 +125,7 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
-            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
             check_owner=self.check_owner,
