@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, java
+from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import free_port
 
 START_SECONDS: Final = 180.0
@@ -153,7 +154,7 @@ class ApacheBroker:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, POM, java
+from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
@@ -177,7 +178,7 @@ class BookieProcess:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None

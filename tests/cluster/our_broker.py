@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tests.cluster.apache_broker import ask
 from tests.cluster.replicated_ledgers import Quorums, ReplicatedLedgers
+from tests.cluster.waiting import freeze
 from tests.interop.broker_process import BrokerProcess
 
 SESSION_MILLIS: Final = 4_000
@@ -64,7 +65,7 @@ class OurBroker(BrokerProcess):
 
     def freeze(self) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        freeze(self.process)
 
     def thaw(self) -> None:
         assert self.process is not None
