@@ -51,6 +51,7 @@ test-all: setup
 
 test-cluster: setup
 	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
+	$(BIN)/pytest -q --timeout $(TIMEOUT) --on-bookkeeper tests/interop
 
 format: setup
 	$(BIN)/ruff format .

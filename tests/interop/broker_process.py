@@ -34,6 +34,7 @@ class BrokerProcess:
         self.port, self.web_port = free_port(), free_port()
         self._arguments = arguments
         self._log = log
+        self.cwd = _ROOT
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -66,7 +67,7 @@ class BrokerProcess:
         with contextlib.ExitStack() as stack:
             log = None if self._log is None else stack.enter_context(self._log.open("ab"))
             self.process = subprocess.Popen(
-                command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+                command, cwd=self.cwd, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_seconds
