@@ -113,6 +113,7 @@ class BookieProcess:
 
     def _shell(self, pom: Path, options: Sequence[str], words: Sequence[str]) -> str:
         main = "org.apache.bookkeeper.bookie.BookieShell"
+        options = (*self._java_options, *options)
         command = java(main, "-conf", self.configure(), *words, options=options, pom=pom)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -231,8 +232,9 @@ class BookKeeperCluster:
         *,
         zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
         settings: Mapping[str, object] | None = None,
+        java_options: tuple[str, ...] = (),
     ) -> None:
-        """`settings` are more lines of each bookie's configuration.
+        """`settings` are more lines of each bookie's configuration, `java_options` of its JVM.
 
         `zookeeper` None: one of its own.
         """
@@ -242,6 +244,7 @@ class BookKeeperCluster:
                 directory / f"bookie-{number}",
                 self.zookeeper,
                 settings=settings,
+                java_options=java_options,
             )
             for number in range(1, bookies_count + 1)
         ]
