@@ -236,6 +236,7 @@ class ClusterStores:
             ledger_ids,
             chance=self._chance,
             settings=self._settings.bookkeeper,
+            racks_metadata=await self.zookeeper(self._settings.addresses.local, clock),
         )
         assert isinstance(store, BoundedLedgers)
         store.largest = self._settings.largest
