@@ -9,7 +9,7 @@ WORKERS ?= 2
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test test-all test-cluster check format bench bench-storage bench-client bench-spark proto docs clean
+.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -18,7 +18,7 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
-	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
+	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
 	@echo "make proto docs   write again what is generated"
 
 setup: $(STAMP)
@@ -66,6 +66,9 @@ bench-storage: setup
 
 bench-client: setup
 	$(BIN)/python -m benchmarks.client
+
+bench-cluster: setup
+	$(BIN)/python -m benchmarks.cluster
 
 bench-spark: setup
 	$(BIN)/python -m benchmarks.spark

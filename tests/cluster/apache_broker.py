@@ -78,6 +78,12 @@ class ApacheBroker:
     def web_service_url(self) -> str:
         return f"http://127.0.0.1:{self._web_port}"
 
+    @property
+    def pid(self) -> int:
+        """Process id while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def initialize_cluster(self) -> None:
         """Write down what a new cluster has, as Apache Pulsar's own tool does; again is harmless."""
         command = java(
