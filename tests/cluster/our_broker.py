@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -118,6 +120,28 @@ class OurBroker(BrokerProcess):
             OSError: Nobody answers, or with an error.
         """
         return ask(self.web_service_url, method, path, body)
+
+    def metrics(self, name: str) -> dict[str, float]:
+        """The values of a metric by its labels, as they are written.
+
+        Raises:
+            OSError: Nobody answers.
+        """
+        with urllib.request.urlopen(f"{self.web_service_url}/metrics/", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        words = (
+            line.rpartition(" ") for line in lines if line.startswith((f"{name} ", f"{name}{{"))
+        )
+        return {labelled.removeprefix(name): float(value) for labelled, _, value in words}
+
+    def ready(self) -> int:
+        """The status that probes get."""
+        url = f"{self.web_service_url}/admin/v2/brokers/ready"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
 
     def freeze(self) -> None:
         assert self.process is not None

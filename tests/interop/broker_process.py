@@ -35,6 +35,7 @@ class BrokerProcess:
         self._arguments = arguments
         self._log = log
         self.cwd = _ROOT
+        self.ready_line = ""
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -76,6 +77,7 @@ class BrokerProcess:
             if ready:
                 line = self.process.stdout.readline()
                 if "ready" in line:
+                    self.ready_line = line
                     return
                 if not line:
                     break
