@@ -66,7 +66,11 @@ VALUES: Final[Mapping[str, str]] = {
 
 PARTS: Final[Mapping[str, str]] = {
     "persistence: bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum": (
-        "the embedded store keeps one copy of each ledger; its mark-delete rate counts"
+        "the embedded store keeps one copy of each ledger; its mark-delete rate counts. They count "
+        "with `pulsar-py broker`"
+    ),
+    "persistence/bookieAffinity": (
+        "a standalone broker has no bookies to choose from; it counts with `pulsar-py broker`"
     ),
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }

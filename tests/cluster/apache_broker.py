@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, java
+from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import free_port
 
 START_SECONDS: Final = 180.0
@@ -89,6 +90,12 @@ class ApacheBroker:
     @property
     def web_service_url(self) -> str:
         return f"http://127.0.0.1:{self._web_port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id while it runs."""
+        assert self._process is not None
+        return self._process.pid
 
     def initialize_cluster(self) -> None:
         """Write down what a new cluster has, as Apache Pulsar's own tool does; again is harmless."""
@@ -166,7 +173,7 @@ class ApacheBroker:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None

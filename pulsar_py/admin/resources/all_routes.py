@@ -11,6 +11,7 @@ from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.metrics import Metrics
 from pulsar_py.admin.resources.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
 from pulsar_py.admin.resources.topic_policies import TopicPolicyResource
@@ -27,6 +28,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Tenants(broker),
         Namespaces(broker),
         NamespacePolicyResource(broker),
+        Persistence(broker),
         Topics(broker),
         TopicPolicyResource(broker),
         Subscriptions(broker),
