@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
 from pulsar_py.admin.policies import policy_values as values
-from pulsar_py.admin.policies import rate_values as rates
 from pulsar_py.admin.policies import storage_values as storage
+from pulsar_py.admin.policies.rate_values import dispatch_rate, publish_rate, subscribe_rate
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.json_document import Key
 from pulsar_py.server.security.actions import Action
@@ -107,29 +107,29 @@ POLICIES: Final = (
         unset_answer=[],
     ),
     Policy("retention", NamespacePolicies.retention, storage.retention),
-    Policy("publishRate", NamespacePolicies.publish_rates, rates.publish_rate, is_per_cluster=True),
+    Policy("publishRate", NamespacePolicies.publish_rates, publish_rate, is_per_cluster=True),
     Policy(
         "dispatchRate",
         NamespacePolicies.topic_dispatch_rates,
-        rates.dispatch_rate,
+        dispatch_rate,
         is_per_cluster=True,
     ),
     Policy(
         "subscriptionDispatchRate",
         NamespacePolicies.subscription_dispatch_rates,
-        rates.dispatch_rate,
+        dispatch_rate,
         is_per_cluster=True,
     ),
     Policy(
         "replicatorDispatchRate",
         NamespacePolicies.replicator_dispatch_rates,
-        rates.dispatch_rate,
+        dispatch_rate,
         is_per_cluster=True,
     ),
     Policy(
         "subscribeRate",
         NamespacePolicies.subscribe_rates,
-        rates.subscribe_rate,
+        subscribe_rate,
         is_per_cluster=True,
     ),
     Policy(

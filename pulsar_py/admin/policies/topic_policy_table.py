@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from pulsar_py.admin.http_messages import EMPTY, NO_CONTENT, Response, json_response
 from pulsar_py.admin.policies import policy_values as values
-from pulsar_py.admin.policies import rate_values as rates
 from pulsar_py.admin.policies import storage_values as storage
 from pulsar_py.admin.policies.policy_places import (
     DelayedDelivery,
@@ -23,6 +22,7 @@ from pulsar_py.admin.policies.policy_places import (
     OneKey,
     Place,
 )
+from pulsar_py.admin.policies.rate_values import dispatch_rate, publish_rate, subscribe_rate
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.server.broker import BrokerService
 
@@ -202,13 +202,13 @@ POLICIES: Final = (
     Policy(
         word="publishRate",
         place=OneKey(TopicPolicies.publish_rate),
-        read=rates.publish_rate,
+        read=publish_rate,
         unset=NO_CONTENT,
     ),
     Policy(
         word="dispatchRate",
         place=OneKey(TopicPolicies.dispatch_rate),
-        read=rates.dispatch_rate,
+        read=dispatch_rate,
         default=_dispatch_rate_of_broker,
         inherits=OneKey(NamespacePolicies.topic_dispatch_rates),
         is_per_cluster=True,
@@ -216,7 +216,7 @@ POLICIES: Final = (
     Policy(
         word="subscriptionDispatchRate",
         place=OneKey(TopicPolicies.subscription_dispatch_rate),
-        read=rates.dispatch_rate,
+        read=dispatch_rate,
         default=_dispatch_rate_of_broker,
         inherits=OneKey(NamespacePolicies.subscription_dispatch_rates),
         is_per_cluster=True,
@@ -224,7 +224,7 @@ POLICIES: Final = (
     Policy(
         word="replicatorDispatchRate",
         place=OneKey(TopicPolicies.replicator_dispatch_rate),
-        read=rates.dispatch_rate,
+        read=dispatch_rate,
         default=_dispatch_rate_of_broker,
         inherits=OneKey(NamespacePolicies.replicator_dispatch_rates),
         is_per_cluster=True,
@@ -232,7 +232,7 @@ POLICIES: Final = (
     Policy(
         word="subscribeRate",
         place=OneKey(TopicPolicies.subscribe_rate),
-        read=rates.subscribe_rate,
+        read=subscribe_rate,
         default=_subscribe_rate_of_broker,
         inherits=OneKey(NamespacePolicies.subscribe_rates),
         is_per_cluster=True,
