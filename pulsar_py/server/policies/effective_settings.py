@@ -81,7 +81,9 @@ def effective_settings(
             own.message_ttl_seconds, ns.message_ttl_seconds, broker.message_ttl_seconds
         ),
         subscription_expiration_minutes=_first(
-            ns.subscription_expiration_minutes, broker.subscription_expiration_minutes
+            own.subscription_expiration_minutes,
+            ns.subscription_expiration_minutes,
+            broker.subscription_expiration_minutes,
         ),
         backlog_quotas={
             **broker.backlog_quotas,

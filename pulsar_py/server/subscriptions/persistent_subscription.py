@@ -29,6 +29,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
@@ -500,7 +501,17 @@ class PersistentSubscription(Subscription):
 
     def properties(self) -> Mapping[str, str]:
         """The users' properties of the subscription."""
-        return self.cursor.cursor_properties if self.is_durable else self._initial_properties
+        if not self.is_durable:
+            return self._initial_properties
+        stored = self.cursor.cursor_properties
+        return {name: text for name, text in stored.items() if not name.startswith(INTERNAL_PREFIX)}
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable."""
+        if self.is_durable:
+            await self.cursor.set_cursor_properties(properties)
+        else:
+            self._initial_properties = dict(properties)
 
     def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher

@@ -355,6 +355,18 @@ class Subscription(ABC):
     ) -> None:
         """Acknowledge all entries up to a position for a consumer."""
 
+    @abstractmethod
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+
+    @abstractmethod
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable.
+
+        Raises:
+            ValueError: A name belongs to the broker.
+        """
+
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         """Delete the subscription at the request of one of its consumers.
 

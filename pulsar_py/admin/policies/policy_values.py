@@ -12,9 +12,15 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
-from pulsar_py.admin.http_messages import HttpError, Request, UnreadableBodyError
+from pulsar_py.admin.http_messages import (
+    HttpError,
+    PathValueError,
+    Request,
+    UnreadableBodyError,
+)
 from pulsar_py.admin.resources.requests import (
     LONG_BITS,
+    number_field,
     read_bool,
     read_int,
     read_object,
@@ -23,11 +29,29 @@ from pulsar_py.admin.resources.requests import (
     required_bool,
     required_int,
 )
-from pulsar_py.common.policies import BacklogQuotaAction, SchemaCompatibilityStrategy
+from pulsar_py.common.policies import (
+    BacklogQuotaAction,
+    InactiveTopicDeleteMode,
+    SchemaCompatibilityStrategy,
+)
 
 Reader = Callable[[Request], Any]  # Any: JSON of many shapes
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+AUTO_UPDATE_STRATEGIES: Final = frozenset(
+    {
+        "AutoUpdateDisabled",
+        "Backward",
+        "Forward",
+        "Full",
+        "AlwaysCompatible",
+        "BackwardTransitive",
+        "ForwardTransitive",
+        "FullTransitive",
+    }
+)
+"""The old names of schema compatibility strategies (`SchemaAutoUpdateCompatibilityStrategy`)."""
 
 
 def boolean(request: Request) -> bool:
@@ -45,6 +69,103 @@ def not_negative(request: Request) -> int:
     if value < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
     return value
+
+
+def not_negative_or_null(request: Request) -> int | None:
+    """The body as a whole number from 0; None for `null` or no body, which unsets the policy.
+
+    Raises:
+        HttpError: 412 for a negative number.
+    """
+    return None if request.json() is None else not_negative(request)
+
+
+def not_negative_long(request: Request) -> int:
+    """The body as a whole number of up to 64 bits, from 0.
+
+    Raises:
+        HttpError: 412 for a negative number.
+    """
+    value = read_int(request.json(), bits=LONG_BITS)
+    if value is None:
+        raise UnreadableBodyError("a whole number is required")
+    if value < 0:
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
+    return value
+
+
+def true(request: Request) -> bool:  # noqa: ARG001 - this call has no body
+    """True: the call itself is the value."""
+    return True
+
+
+def number_in_query(name: str) -> Reader:
+    """A reader of the query parameter `name`, a whole number from 0."""
+
+    def read(request: Request) -> int:
+        text = request.query.get(name)
+        try:
+            value = read_int(text, name)
+        except UnreadableBodyError:
+            raise PathValueError from None
+        if value is None or value < 0:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, f"Invalid value for {name}: {text}, expected from 0"
+            )
+        return value
+
+    return read
+
+
+def inactive_topics(request: Request) -> Any:  # Any: JSON
+    """The body as InactiveTopicPolicies.
+
+    Raises:
+        UnreadableBodyError: The mode is unknown.
+    """
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    mode = read_text(fields.get("inactiveTopicDeleteMode"), "inactiveTopicDeleteMode")
+    modes = [each.value for each in InactiveTopicDeleteMode]
+    if mode is not None and mode not in modes:
+        raise UnreadableBodyError(f"{mode} is not a mode, expected {' or '.join(modes)}")
+    return {
+        "inactiveTopicDeleteMode": mode,
+        "maxInactiveDurationSeconds": number_field(fields, "maxInactiveDurationSeconds"),
+        "deleteWhileInactive": bool(read_bool(fields.get("deleteWhileInactive"))),
+    }
+
+
+def filter_names(request: Request) -> Any:  # Any: JSON
+    """The body as EntryFilters, of which there are none in this version: only `null` is taken.
+
+    Raises:
+        HttpError: 400 if it names none, or one that is not there.
+    """
+    fields = read_object(request.json())
+    if fields is None:
+        return None
+    names = read_text(fields.get("entryFilterNames"), "entryFilterNames")
+    if not names or not names.strip():
+        raise HttpError(
+            HTTPStatus.BAD_REQUEST,
+            "entryFilterNames can't be empty. To remove entry filters use the remove method.",
+        )
+    # No filter can be installed yet, so the first name is none of them.
+    first = names.split(",")[0].strip()
+    raise HttpError(HTTPStatus.BAD_REQUEST, f"Entry filter '{first}' not found")
+
+
+def schema_auto_update(request: Request) -> str | None:
+    """The body as an old name of a strategy; an unknown one unsets the policy."""
+    name = read_text(request.json())
+    return name if name in AUTO_UPDATE_STRATEGIES else None
+
+
+def texts(request: Request) -> list[str] | None:
+    """The body as a list of texts."""
+    return read_texts(request.json())
 
 
 def auto_topic_creation(request: Request) -> Any:  # Any: JSON

@@ -8,7 +8,7 @@ from http import HTTPStatus
 
 import pytest
 
-from pulsar_py.admin.resources.all_routes import all_routes
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.router import Match, Route, Router
 from pulsar_py.server.security.actions import Scope
 from tests.unit.admin.resources.conftest import Admin

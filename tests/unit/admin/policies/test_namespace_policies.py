@@ -6,19 +6,42 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.admin.resources.namespace_policies import POLICIES, Policy
+from pulsar_py.admin.policies.namespace_policy_table import POLICIES, Policy
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
 from tests.unit.admin.resources.conftest import Admin
 
 N = "/admin/v2/namespaces/public/default"
+RATE = {
+    "dispatchThrottlingRateInMsg": 1,
+    "dispatchThrottlingRateInByte": 2**40,
+    "relativeToPublishRate": True,
+    "ratePeriodInSecond": 3,
+}
 EXAMPLES: dict[str, Any] = {
+    "allowedTopicPropertyKeysForMetrics": ["a", "b"],
     "autoTopicCreation": {"allowAutoTopicCreation": False, "topicType": "non-partitioned"},
     "autoSubscriptionCreation": {"allowAutoSubscriptionCreation": False},
+    "compactionThreshold": 2**40,
+    "deduplicationSnapshotInterval": 7,
     "delayedDelivery": {"tickTime": 5, "active": True, "maxDeliveryDelayInMillis": 7},
+    "dispatchRate": RATE,
+    "subscriptionDispatchRate": RATE,
+    "replicatorDispatchRate": RATE,
+    "publishRate": {"publishThrottlingRateInMsg": 1, "publishThrottlingRateInByte": 2},
+    "subscribeRate": {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 2},
+    "inactiveTopicPolicies": {
+        "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+        "maxInactiveDurationSeconds": 5,
+        "deleteWhileInactive": True,
+    },
+    "retention": {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1},
+    "schemaAutoUpdateCompatibilityStrategy": "Forward",
     "schemaCompatibilityStrategy": "BACKWARD",
+    "subscriptionExpirationTime": 9,
     "subscriptionTypesEnabled": ["Failover", "Shared"],
 }
+STORABLE = [each for each in POLICIES if each.word != "entryFilters"]
 
 
 def example(policy: Policy) -> Any:
@@ -27,13 +50,14 @@ def example(policy: Policy) -> Any:
     return 5 if "max" in policy.word.lower() or policy.word == "messageTTL" else True
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.word)
+@pytest.mark.parametrize("policy", STORABLE, ids=lambda policy: policy.word)
 async def test_a_policy_is_set_shown_and_unset(admin: Admin, policy: Policy) -> None:
     path = f"{N}/{policy.word}"
     unset = await admin.call("GET", path)
     assert await admin.status(policy.set_method, path, example(policy)) == 204
     assert await admin.get(path) == example(policy)
-    assert (await admin.get(N))[policy.key.json_name] == example(policy)
+    stored = (await admin.get(N))[policy.key.json_name]
+    assert (stored["standalone"] if policy.is_per_cluster else stored) == example(policy)
     removed = await admin.status("DELETE", path)
     if policy.can_be_deleted:
         assert removed == 204
@@ -52,11 +76,40 @@ def test_the_broker_understands_the_key(policy: Policy) -> None:
     assert policy.key.json_name in names
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.word)
+@pytest.mark.parametrize("policy", STORABLE, ids=lambda policy: policy.word)
 async def test_a_policy_needs_its_namespace(admin: Admin, policy: Policy) -> None:
     path = f"/admin/v2/namespaces/public/nowhere/{policy.word}"
     assert await admin.status("GET", path) == 404
     assert await admin.status(policy.set_method, path, example(policy)) == 404
+
+
+async def test_a_filter_that_is_not_there_is_refused(admin: Admin) -> None:
+    path = N + "/entryFilters"
+    assert await admin.status("POST", path, {"entryFilterNames": "f"}) == 400
+    assert await admin.status("POST", path, None) == 204
+
+
+async def test_rates_of_other_clusters_stay(admin: Admin) -> None:
+    other = {"publishRate": {"publishThrottlingRateInMsg": 3, "publishThrottlingRateInByte": -1}}
+    await admin.call("PUT", N[:-7] + "two", {"publishMaxMessageRate": {"far": other}})
+    path = N[:-7] + "two/publishRate"
+    assert (await admin.call("GET", path)).body == b""
+    await admin.call("POST", path, {"publishThrottlingRateInMsg": 5})
+    await admin.call("DELETE", path)
+    assert (await admin.get(N[:-7] + "two"))["publishMaxMessageRate"].keys() == {"far"}
+
+
+async def test_retention_is_above_the_size_quota(admin: Admin) -> None:
+    quota = {"limitSize": 10 * 1024 * 1024, "policy": "producer_exception"}
+    path = N + "/retention"
+    assert await admin.status("POST", N + "/backlogQuota", quota) == 204
+    for size, status in ((10, 412), (11, 204), (-1, 204)):
+        body = {"retentionTimeInMinutes": 5, "retentionSizeInMB": size}
+        assert await admin.status("POST", path, body) == status
+    small = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 11}
+    assert await admin.status("POST", path, small) == 204
+    larger = {**quota, "limitSize": 11 * 1024 * 1024}
+    assert await admin.status("POST", N + "/backlogQuota", larger) == 412
 
 
 async def test_changing_one_policy_leaves_the_others(admin: Admin) -> None:

@@ -1,9 +1,4 @@
-"""REST resource of namespaces' policies: a table with the path, the stored key and reader of each.
-
-A key in `metadata.documents`, a line in `POLICIES` and, for a new kind of value, a reader in
-`policy_values` let REST read and write a policy as JSON, and no more. To have an effect it also
-needs a field of `server.policies.TopicSettings`, a line in `effective_settings`, and code that uses
-the field. The broker learns of a change by watching the metadata store.
+"""REST resource of namespaces' policies; `namespace_policy_table` has them one by one.
 
 Source: Namespaces and NamespacesBase in Pulsar's broker.
 """
@@ -11,11 +6,11 @@ Source: Namespaces and NamespacesBase in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
 from pulsar_py.admin.http_messages import (
+    JSON,
     NO_CONTENT,
     HttpError,
     PathValueError,
@@ -25,7 +20,10 @@ from pulsar_py.admin.http_messages import (
     json_response,
     optional_json_response,
 )
-from pulsar_py.admin.resources import policy_values as values
+from pulsar_py.admin.policies import policy_values as values
+from pulsar_py.admin.policies.namespace_policy_table import POLICIES, Policy
+from pulsar_py.admin.policies.policy_places import changed
+from pulsar_py.admin.policies.storage_values import retention_is_above_quota
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.router import Route, delete, get, post, put
@@ -41,96 +39,13 @@ DEFAULT_QUOTA_TYPE: Final = "destination_storage"
 _QUOTAS: Final = NamespacePolicies.backlog_quotas
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """One policy: its word in the path, its key in the stored document, the reader of a body.
-
-    `unset_answer` is GET's answer while the policy is not set; None is an empty body.
-    """
-
-    word: str
-    key: Key[Any]  # Any: the table has keys of many types
-    read: values.Reader
-    unset_answer: object = None
-    set_method: str = "POST"
-    can_be_deleted: bool = True
-    write_needs: Action = Action.WRITE_POLICY
-
-
-POLICIES: Final = (
-    Policy("deduplication", NamespacePolicies.is_deduplication_enabled, values.boolean),
-    Policy("autoTopicCreation", NamespacePolicies.auto_topic_creation, values.auto_topic_creation),
-    Policy(
-        "autoSubscriptionCreation",
-        NamespacePolicies.is_auto_subscription_creation_allowed,
-        values.auto_subscription_creation,
-    ),
-    Policy(
-        "delayedDelivery",
-        NamespacePolicies.delayed_delivery,
-        values.delayed_delivery,
-        write_needs=Action.WRITE_POLICY_OF_BROKERS,
-    ),
-    Policy(
-        "encryptionRequired",
-        NamespacePolicies.is_encryption_required,
-        values.boolean,
-        unset_answer=False,
-        can_be_deleted=False,
-    ),
-    Policy(
-        "schemaValidationEnforced",
-        NamespacePolicies.is_schema_validation_enforced,
-        values.boolean,
-        unset_answer=False,
-        can_be_deleted=False,
-    ),
-    Policy(
-        "schemaCompatibilityStrategy",
-        NamespacePolicies.schema_compatibility_strategy,
-        values.schema_compatibility,
-        unset_answer="UNDEFINED",
-        set_method="PUT",
-        can_be_deleted=False,
-    ),
-    Policy("maxProducersPerTopic", NamespacePolicies.max_producers_per_topic, values.not_negative),
-    Policy("maxConsumersPerTopic", NamespacePolicies.max_consumers_per_topic, values.not_negative),
-    Policy(
-        "maxConsumersPerSubscription",
-        NamespacePolicies.max_consumers_per_subscription,
-        values.not_negative,
-    ),
-    Policy(
-        "maxSubscriptionsPerTopic",
-        NamespacePolicies.max_subscriptions_per_topic,
-        values.not_negative,
-    ),
-    Policy(
-        "maxUnackedMessagesPerConsumer",
-        NamespacePolicies.max_unacked_messages_per_consumer,
-        values.not_negative,
-    ),
-    Policy(
-        "maxUnackedMessagesPerSubscription",
-        NamespacePolicies.max_unacked_messages_per_subscription,
-        values.not_negative,
-    ),
-    Policy("messageTTL", NamespacePolicies.message_ttl_seconds, values.not_negative),
-    Policy(
-        "subscriptionTypesEnabled",
-        NamespacePolicies.subscription_types,
-        values.subscription_types,
-        unset_answer=[],
-    ),
-)
-
-
 class NamespacePolicyResource:
     """Reads, sets and removes single policies of namespaces."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
         self._namespaces = broker.resources.namespaces
+        self._cluster = broker.config.clusterName
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
@@ -138,7 +53,8 @@ class NamespacePolicyResource:
             template = f"{NAMESPACE}/{policy.word}"
             verb = put if policy.set_method == "PUT" else post
             yield get(template, self._getter(policy), Action.READ_POLICY)
-            yield verb(template, self._setter(policy), policy.write_needs)
+            consumes = () if policy.read is values.true else (JSON,)
+            yield verb(template, self._setter(policy), policy.write_needs, consumes=consumes)
             if policy.can_be_deleted:
                 yield delete(template, self._remover(policy), Action.WRITE_POLICY)
         yield get(
@@ -155,6 +71,10 @@ class NamespacePolicyResource:
     def _getter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def show(request: Request) -> Response:
             value = (await self._policies(request)).json.get(policy.key.json_name)
+            if policy.is_per_cluster and value is not None:
+                value = value.get(self._cluster)
+            if value is None and isinstance(policy.unset_answer, Response):
+                return policy.unset_answer
             return optional_json_response(policy.unset_answer if value is None else value)
 
         return show
@@ -164,10 +84,27 @@ class NamespacePolicyResource:
             value = policy.read(request)
             if policy.key is NamespacePolicies.auto_topic_creation and value is not None:
                 self._check_partitions_limit(value)
-            await self._store(request, policy.key, value)
+            if policy.key is NamespacePolicies.retention:
+                known = (await self._policies(request)).json.get(_QUOTAS.json_name) or {}
+                _check_retention(
+                    value, known.get(DEFAULT_QUOTA_TYPE), "Retention Quota must exceed"
+                )
+            await self._store_policy(request, policy, value)
             return NO_CONTENT
 
         return store
+
+    async def _store_policy(
+        self, request: Request, policy: Policy, value: Any
+    ) -> None:  # Any: JSON
+        """Store a value, or None, where the policy has it."""
+        if not policy.is_per_cluster:
+            await self._store(request, policy.key, value)
+            return
+        cluster = self._cluster
+        await self._change(
+            request, policy.key, lambda known: changed(known or {}, {cluster: value}) or None
+        )
 
     def _check_partitions_limit(self, creation: dict[str, Any]) -> None:  # Any: JSON
         limit = self._broker.topics.settings.max_partitions
@@ -179,7 +116,7 @@ class NamespacePolicyResource:
 
     def _remover(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def remove(request: Request) -> Response:
-            await self._store(request, policy.key, None)
+            await self._store_policy(request, policy, None)
             return NO_CONTENT
 
         return remove
@@ -218,11 +155,11 @@ class NamespacePolicyResource:
         kind = request.query.get("backlogQuotaType", DEFAULT_QUOTA_TYPE)
         if kind not in {member.value for member in BacklogQuotaType}:
             raise PathValueError
-        quotas = dict((await self._policies(request)).json.get(_QUOTAS.json_name) or {})
-        quotas.pop(kind, None)
-        if quota is not None:
-            quotas[kind] = quota
-        await self._store(request, _QUOTAS, quotas)
+        if kind == DEFAULT_QUOTA_TYPE:
+            known = (await self._policies(request)).json
+            retention = known.get(NamespacePolicies.retention.json_name)
+            _check_retention(retention, quota, "Backlog Quota exceeds")
+        await self._change(request, _QUOTAS, lambda known: changed(known or {}, {kind: quota}))
 
     async def replication(self, request: Request) -> Response:
         """Return the clusters to which a namespace is replicated."""
@@ -237,16 +174,30 @@ class NamespacePolicyResource:
 
     async def _store(self, request: Request, key: Key[Any], value: Any) -> None:  # Any: JSON
         """Change one key of the namespace's policies; None removes it."""
+        await self._change(request, key, lambda _: value)
+
+    async def _change(
+        self,
+        request: Request,
+        key: Key[Any],  # Any: the table has keys of many types
+        change: Callable[[Any], Any],  # Any: JSON
+    ) -> None:
         namespace = namespace_of(request)
         await self._policies(request)
 
-        def change(policies: NamespacePolicies) -> NamespacePolicies:
-            document = {name: each for name, each in policies.json.items() if name != key.json_name}
-            if value is not None:
-                document[key.json_name] = value
-            return NamespacePolicies(document)
+        def change_policies(policies: NamespacePolicies) -> NamespacePolicies:
+            value = change(policies.json.get(key.json_name))
+            return NamespacePolicies(changed(policies.json, {key.json_name: value}))
 
-        await self._namespaces.update(namespace, change)
+        await self._namespaces.update(namespace, change_policies)
+
+
+def _check_retention(retention: Any, quota: Any, problem: str) -> None:  # Any: JSON
+    if not retention_is_above_quota(retention, quota):
+        other = "backlog" if problem.startswith("Retention") else "retention"
+        raise HttpError(
+            HTTPStatus.PRECONDITION_FAILED, f"{problem} configured {other} quota for namespace."
+        )
 
 
 def _not_there(namespace: NamespaceName) -> HttpError:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.admin.http_messages import HttpError, Request, UnreadableBodyError
-from pulsar_py.admin.resources import policy_values as values
+from pulsar_py.admin.policies import policy_values as values
 
 
 def request(body: Any = ...) -> Request:
