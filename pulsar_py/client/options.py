@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
     from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
     from pulsar_py.client.messages.message import Message
     from pulsar_py.client.producing.producer_config import MessageRouterFunction
@@ -137,7 +137,7 @@ class ConsumerOptions(TypedDict, Generic[T], total=False):
     key_shared_policy: ConsumerKeySharedPolicy | None
     batch_index_ack_enabled: bool
     regex_subscription_mode: RegexSubscriptionMode
-    dead_letter_policy: DeadLetterPolicy | None
+    dead_letter_policy: ConsumerDeadLetterPolicy | None
     crypto_failure_action: ConsumerCryptoFailureAction
     retry_enable: bool
     listener_concurrency: int

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Record,
         String,
     )
-    from pulsar_py.schema.schema import Schema
+    from pulsar_py.schema.schema import Decoder, Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
     from pulsar_py.schema.time_schemas import (
         DateSchema,
@@ -77,6 +77,7 @@ __all__ = [
     "BytesSchema",
     "CustomEnum",
     "DateSchema",
+    "Decoder",
     "Double",
     "DoubleSchema",
     "Field",

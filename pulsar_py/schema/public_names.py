@@ -19,6 +19,7 @@ MODULES: Final[Mapping[str, str]] = {
     "BytesSchema": "primitive_schemas",
     "CustomEnum": "records",
     "DateSchema": "time_schemas",
+    "Decoder": "schema",
     "Double": "records",
     "DoubleSchema": "primitive_schemas",
     "Field": "records",

@@ -39,7 +39,6 @@ from pulsar_py.schema.record_types import (
     UnionType,
 )
 from pulsar_py.schema.value_types import (
-    AvroJson,
     BooleanType,
     BytesType,
     FloatingType,
@@ -343,9 +342,10 @@ class Record(Field):
         return f"{type(self).__name__}({values})"
 
     @classmethod
-    def schema(cls) -> AvroJson:
+    def schema(cls) -> dict[str, Any]:  # Any: what JSON can hold
         """The Avro definition."""
-        return record_type(cls).definition(Names())
+        definition: dict[str, Any] = record_type(cls).definition(Names())
+        return definition
 
     def _value_type(self) -> ValueType:
         """See `Field`."""
