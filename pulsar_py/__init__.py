@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     )
     from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.subscribe import AnyConsumer
-    from pulsar_py.common.clock import Clock
     from pulsar_py.common.errors import (
         AlreadyClosedError,
         AuthenticationDataError,
@@ -134,6 +133,7 @@ if TYPE_CHECKING:
         UnknownServiceError,
         UnsupportedVersionError,
     )
+    from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
     from pulsar_py.schema.schema import Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
@@ -284,7 +284,7 @@ _HOMES = {
     "ClientError": "pulsar_py.common.errors",
     "ClientOptions": "pulsar_py.client.options",
     "ClientTimeoutError": "pulsar_py.common.errors",
-    "Clock": "pulsar_py.common.clock",
+    "Clock": "pulsar_py.common.loops.clock",
     "CompressionType": "pulsar_py.client.shared.enums",
     "ConfigurationError": "pulsar_py.common.errors",
     "ConnectError": "pulsar_py.common.errors",

@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     )
     from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
     from pulsar_py.client.subscribe import AnyConsumer
-    from pulsar_py.common.clock import Clock
     from pulsar_py.common.errors import (
         AlreadyClosedError,
         AuthenticationDataError,
@@ -138,6 +137,7 @@ if TYPE_CHECKING:
         UnknownServiceError,
         UnsupportedVersionError,
     )
+    from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
     from pulsar_py.schema.schema import Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType

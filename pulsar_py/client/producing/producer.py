@@ -23,10 +23,10 @@ from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ProducerStatistics
 from pulsar_py.client.shared.type_variables import T_contra
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.schema.schema import Schema
