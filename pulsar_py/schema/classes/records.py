@@ -30,15 +30,15 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.named_types import EnumType
-from pulsar_py.schema.record_types import (
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.named_types import EnumType
+from pulsar_py.schema.values.record_types import (
     NO_DEFAULT,
     RecordField,
     RecordType,
     UnionType,
 )
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     BooleanType,
     BytesType,
     FloatingType,
