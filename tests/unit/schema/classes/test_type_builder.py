@@ -23,7 +23,7 @@ from pulsar_py.schema import (
     TimestampMillis,
     decimal_of,
 )
-from pulsar_py.schema.classes.dataclass_types import record_of
+from pulsar_py.schema.classes.type_builder import record_of
 from pulsar_py.schema.values.value_types import Names
 
 
