@@ -22,7 +22,6 @@ REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _RATES: Final = "rates are not limited in this version"
-_COMPACTION: Final = "topics are not compacted in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
@@ -34,11 +33,7 @@ _ACKS: Final = (
 )
 _TRANSACTIONS: Final = "there are no transactions in this version"
 
-CALLS: Final[Mapping[str, str]] = {
-    "PUT /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/compaction": (
-        _COMPACTION
-    ),
-}
+CALLS: Final[Mapping[str, str]] = {}
 """Calls that are answered with 501: the reason, by method and template."""
 
 VALUES: Final[Mapping[str, str]] = {
@@ -57,7 +52,6 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.replicatorDispatchRate": _RATES,
     "NamespacePolicies.clusterSubscribeRate": _RATES,
     "NamespacePolicies.publishMaxMessageRate": _RATES,
-    "NamespacePolicies.compaction_threshold": _COMPACTION,
     "NamespacePolicies.resource_group_name": _GROUPS,
     "NamespacePolicies.schema_auto_update_compatibility_strategy": (
         "the old form of schema_compatibility_strategy, which counts"
@@ -78,7 +72,6 @@ VALUES: Final[Mapping[str, str]] = {
     "TopicPolicies.replicatorDispatchRate": _RATES,
     "TopicPolicies.publishRate": _RATES,
     "TopicPolicies.subscribeRate": _RATES,
-    "TopicPolicies.compactionThreshold": _COMPACTION,
     "TopicPolicies.subscriptionPolicies": _RATES,
     "TopicPolicies.entryFilters": _FILTERS,
     "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
@@ -99,9 +92,6 @@ PARTS: Final[Mapping[str, str]] = {
 """Parts of values, and parameters of calls, without effect, although the others have one."""
 
 FIELDS: Final[Mapping[str, str]] = {
-    "CommandSubscribe.read_compacted": (
-        f"{_COMPACTION}: a topic that never was reads the same either way"
-    ),
     "CommandSubscribe.replicate_subscription_state": (
         f"{_REPLICATION}; kept with the subscription and shown"
     ),

@@ -100,6 +100,11 @@ def effective_settings(
             ns.deduplication_snapshot_seconds,
             broker.deduplication_snapshot_seconds,
         ),
+        compaction_threshold_bytes=_first(
+            own.compaction_threshold_bytes,
+            ns.compaction_threshold_bytes,
+            broker.compaction_threshold_bytes,
+        ),
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
         schema=_schema(broker.schema, ns, own),
         dispatch=_dispatch(broker.dispatch, ns, own),
