@@ -40,6 +40,7 @@ class OutgoingMessage:
         "content",
         "deliver_at_time",
         "event_time",
+        "is_encoded",
         "key",
         "null_value",
         "ordering",
@@ -79,6 +80,8 @@ class OutgoingMessage:
         self.content = content
         # The encoded value; the producer sets it before routers and interceptors get the message.
         self.payload: bytes = b""
+        # Whether the payload is final: a thread encoded it before it handed the message over.
+        self.is_encoded = False
         self.null_value = content is None
         # A copy: it may be encoded later, after the application has changed its own.
         self.property_map = dict(properties) if properties else None

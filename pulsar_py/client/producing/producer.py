@@ -196,9 +196,13 @@ class Producer(ABC):
         """`send` of a message that has nothing but a value."""
         return await self._send_and_wait(OutgoingMessage(content))
 
-    @abstractmethod
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
         """`send` of any message."""
+        return await (await self.submit_waiting(message))
+
+    @abstractmethod
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """Accept a message once there is room, if it blocks when full; raises as `send`."""
 
     @abstractmethod
     async def flush(self) -> None:
@@ -288,6 +292,36 @@ class Producer(ABC):
     @abstractmethod
     def statistics(self) -> ProducerStatistics:
         """Statistics of the current interval and since the producer was made."""
+
+    # --- for the blocking client, whose threads hand messages over ------------------------------
+
+    @abstractmethod
+    def pending_count(self) -> int:
+        """The number of messages without receipt; may be asked by any thread."""
+
+    @abstractmethod
+    def pending_limit(self) -> int:
+        """The most messages without receipt that the options allow; 0 for no limit."""
+
+    @abstractmethod
+    def blocks_if_full(self) -> bool:
+        """The option `block_if_queue_full`."""
+
+    @abstractmethod
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
+
+    @abstractmethod
+    def flush_soon(self) -> None:
+        """Send open batches at the end of this step of the loop."""
+
+    @abstractmethod
+    def encode_ahead(self, message: OutgoingMessage) -> bool:
+        """Encode the value now, in any thread; False where interceptors have to see it first.
+
+        Raises:
+            SchemaSerializationError: The value doesn't fit the schema.
+        """
 
     async def __aenter__(self) -> Self:
         return self

@@ -60,6 +60,11 @@ class Reader:
             )
             self._listener.start()
 
+    @property
+    def consumer(self) -> Consumer | MultiTopicsConsumer:
+        """What the reader reads with, for other parts of the library."""
+        return self._consumer
+
     def topic(self) -> str:
         """The topic's full name."""
         return self._consumer.topic()

@@ -167,6 +167,10 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         """The number of keys."""
         return len(self._values)
 
+    def copy(self) -> dict[str, Any]:  # Any: as above
+        """What it holds now, as a dictionary; may be asked by any thread."""
+        return self._values.copy()
+
     def for_each(self, callback: TableViewListener) -> None:
         """Call `callback` with each key and its value."""
         for key, value in list(self._values.items()):
