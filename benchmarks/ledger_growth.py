@@ -16,9 +16,9 @@ from pathlib import Path
 import uvloop
 
 from pulsar_py.cli.standalone import spare_the_loop
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import StorageError
-from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.testing.ledger_ids import CountedLedgerIds

@@ -20,10 +20,10 @@ from collections.abc import Coroutine, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
-from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerListener
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor

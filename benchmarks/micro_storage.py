@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 import uvloop
 
-from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import StorageError
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds

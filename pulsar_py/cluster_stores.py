@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from pulsar_py.bookkeeper.connection import ConnectionLimits
-from pulsar_py.bookkeeper.health import QuarantineSettings
-from pulsar_py.bookkeeper.placement import PlacementSettings
+from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
+from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
+from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.bookkeeper.service_uri import BookKeeperMetadataAddress, check_is_zookeeper
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError, StorageError
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata import paths

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final, Protocol
 from uuid import uuid4
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import (
     CorruptDataError,
     FormatVersionError,
@@ -24,15 +25,14 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.failures import OnFailureAwait
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.instance_id import check_instance_id
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.disk_reserve import DiskReserve
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.shared.settings import BookieSettings
 
 DIRECTORY: Final = "ledgers"
 

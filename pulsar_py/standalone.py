@@ -30,13 +30,13 @@ from typing import Any, Self
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.admin.resources.all_routes import all_routes
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
 from pulsar_py.common.failures import OnFailureAwait
-from pulsar_py.common.loop_watch import LoopWatch
-from pulsar_py.common.serving_loops import serves, serves_no_more
+from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.loops.loop_watch import LoopWatch
+from pulsar_py.common.loops.serving_loops import serves, serves_no_more
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
@@ -51,7 +51,7 @@ from pulsar_py.server.namespaces.lookup import (
     parse_advertised_listeners,
 )
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.storage.settings import MIB, BookieSettings
+from pulsar_py.storage.shared.settings import MIB, BookieSettings
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.ledgers.store import LedgerStore
@@ -35,7 +35,7 @@ from pulsar_py.server.subscriptions.persistent_subscription import (
     Subscription,
 )
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.framing import FrameDecoder

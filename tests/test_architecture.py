@@ -163,6 +163,25 @@ SERVER_ASIDE_MAY_IMPORT = {
 MANAGED_LEDGER_ORDER = ("log", "cursors")
 """The rooms of `managed_ledger`, in the same way."""
 
+COMMON_ROOMS = {"loops", "disks", "network"}
+"""The rooms of `common` know nothing of each other; all may use the modules of `common` itself."""
+
+STORAGE_ORDER = ("shared", "journal", "index", "entry_logs", "inspection")
+STORAGE_APART = {"index": {"journal"}}
+"""The rooms of `storage`, in the same way."""
+
+BOOKKEEPER_ORDER = (
+    "protocol",
+    "metadata",
+    "placement",
+    "bookies",
+    "cluster",
+    "reading",
+    "writing",
+)
+BOOKKEEPER_APART = {"metadata": {"protocol"}, "placement": {"protocol"}}
+"""The rooms of `bookkeeper`, in the same way."""
+
 MAX_MODULES = 25
 """Of one room; its `__init__` is not counted."""
 
@@ -263,6 +282,8 @@ def _may_use(part: str, target: str) -> bool:
 
 NONE_APART: dict[str, set[str]] = {}
 ROOMS = {
+    "bookkeeper": (BOOKKEEPER_ORDER, BOOKKEEPER_APART),
+    "storage": (STORAGE_ORDER, STORAGE_APART),
     "client": (CLIENT_ORDER, CLIENT_APART),
     "managed_ledger": (MANAGED_LEDGER_ORDER, NONE_APART),
     "pipeline": (PIPELINE_ORDER, PIPELINE_APART),
@@ -310,21 +331,28 @@ def rooms_of(package: str) -> set[str]:
 
 
 def test_no_room_has_many_modules() -> None:
-    counts = Counter(
-        module.name.rpartition(".")[0]
-        for module in MODULES
-        if not module.is_package and package_of(module.name) in WITH_ROOMS
-    )
+    counts = Counter(module.name.rpartition(".")[0] for module in MODULES if not module.is_package)
     crowded = {name: count for name, count in counts.items() if count > MAX_MODULES}
     assert not crowded
-
-
-WITH_ROOMS = {*ROOMS, "server"}
 
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_rooms_are_those_of_the_table(package: str) -> None:
     assert rooms_of(package) == set(ROOMS[package][0])
+
+
+def test_the_rooms_of_common_do_without_each_other() -> None:
+    assert rooms_of("common") == COMMON_ROOMS
+    wrong = []
+    for module in MODULES:
+        parts = module.name.split(".")
+        if parts[:2] != ["pulsar_py", "common"] or len(parts) < 4:
+            continue
+        for each in ours(module):
+            target = each.target.split(".")
+            if target[2] in COMMON_ROOMS - {parts[2]}:
+                wrong.append(str(each))
+    assert not wrong, "\n".join(wrong)
 
 
 # --- circles -----------------------------------------------------------------------------------
@@ -434,7 +462,7 @@ def test_third_party_packages_are_named_where_they_may_be_used() -> None:
 # --- banned names ------------------------------------------------------------------------------
 
 FILES = {
-    "pulsar_py.common.local_disk": "the real Disk",
+    "pulsar_py.common.disks.local_disk": "the real Disk",
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",
     "pulsar_py.cli.standalone": "the settings file",
@@ -444,7 +472,7 @@ FOREIGN_JSON = {
     "pulsar_py.common.foreign_json": "reads what others wrote, within limits",
     "pulsar_py.schema.json_schema": "payloads, in which Python's clients write NaN; all is caught",
     "pulsar_py.spark.values.payload_codecs": "the same, by the batch",
-    "pulsar_py.storage.manifest": "its own file, behind a checksum",
+    "pulsar_py.storage.shared.manifest": "its own file, behind a checksum",
     "pulsar_py.pipeline.resuming.checkpoints": "files that Spark and it wrote",
     "pulsar_py.pipeline.tables.delta": "Delta's description of a table",
     "pulsar_py.pipeline.resuming.first_run": "its own file",
@@ -452,11 +480,11 @@ FOREIGN_JSON = {
     "pulsar_py.pipeline.lake": "its own files",
     "pulsar_py.pipeline.tables.manifest": "its own files",
 }
-TASKS = {"pulsar_py.common.tasks": "the one way to start a task"}
-CLOCKS = {"pulsar_py.common.clock": "the real clock"}
-TLS_CONTEXTS = {"pulsar_py.common.tls": "makes all TLS contexts"}
+TASKS = {"pulsar_py.common.loops.tasks": "the one way to start a task"}
+CLOCKS = {"pulsar_py.common.loops.clock": "the real clock"}
+TLS_CONTEXTS = {"pulsar_py.common.network.tls": "makes all TLS contexts"}
 HTTP = {
-    "pulsar_py.common.http_client": "the one HTTP client",
+    "pulsar_py.common.network.http_client": "the one HTTP client",
     "pulsar_py.admin.http_server": "the one HTTP server",
 }
 HTTP_MODULES = re.compile(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import CommandProducer, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.wire.large_commands import count_fields

@@ -11,7 +11,7 @@ UNIT = ROOT / "tests" / "unit"
 COVERED_ELSEWHERE = {
     "__main__.py": "tests/unit/cli/test_main.py runs it",
     "common/buffer.py": "the name of a type",
-    "common/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
+    "common/loops/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "ledgers/ids.py": "an interface",
     "metadata/store.py": "an interface; tests/contracts has one suite for all implementations",
     "server/connection/command_connection.py": "interfaces",

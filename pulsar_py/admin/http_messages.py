@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pulsar_py.admin.json_text import MAX_PIECE_UNITS, EncodedJson, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.common.work import Turns
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.server.security.peer import Peer
 
 JSON = "application/json"

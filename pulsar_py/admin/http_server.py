@@ -24,8 +24,8 @@ from typing import Final, cast
 import h11
 
 from pulsar_py.admin.http_messages import Response, page_response
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.security.peer import Peer, peer_of
 
 logger = logging.getLogger(__name__)

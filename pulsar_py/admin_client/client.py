@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from pulsar_py.admin_client.requests import AdminSettings, Requests
 from pulsar_py.admin_client.stats import InternalStats, TopicStats
-from pulsar_py.common.loop_thread import LoopThread
+from pulsar_py.common.loops.loop_thread import LoopThread
 from pulsar_py.common.names import TopicName
 
 

@@ -28,13 +28,13 @@ from pulsar_py.common.errors import (
     ServiceError,
     TopicNotFoundError,
 )
-from pulsar_py.common.http_client import (
+from pulsar_py.common.network.http_client import (
     HttpClient,
     HttpRedirectError,
     HttpRequest,
     HttpResponse,
 )
-from pulsar_py.common.tls import TlsOptions, client_ssl_context
+from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
     import ssl

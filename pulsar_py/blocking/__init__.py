@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pulsar_py.blocking.client import Client
+    from pulsar_py.blocking.client_thread import timeout
     from pulsar_py.blocking.consumer import Consumer
-    from pulsar_py.blocking.loop_thread import timeout
     from pulsar_py.blocking.many_topics import AnyConsumer, MultiTopicsConsumer, PatternConsumer
     from pulsar_py.blocking.producer import PartitionedProducer, Producer
     from pulsar_py.blocking.reader import Reader
@@ -256,7 +256,7 @@ _HOMES = {
     "Reader": "pulsar_py.blocking.reader",
     "SendResult": "pulsar_py.blocking.send_result",
     "TableView": "pulsar_py.blocking.table_view",
-    "timeout": "pulsar_py.blocking.loop_thread",
+    "timeout": "pulsar_py.blocking.client_thread",
 }
 """The names that are not those of `pulsar_py` itself."""
 

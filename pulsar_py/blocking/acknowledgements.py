@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from pulsar_py.blocking.loop_thread import LoopThread
+from pulsar_py.blocking.client_thread import ClientThread
 from pulsar_py.client.messages.message import Message
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _INTERVAL_SECONDS: Final = 0.02
 class Acknowledgements:
     """Acknowledged messages of one consumer that the loop does not know yet."""
 
-    def __init__(self, thread: LoopThread, consumer: Consumer | MultiTopicsConsumer) -> None:
+    def __init__(self, thread: ClientThread, consumer: Consumer | MultiTopicsConsumer) -> None:
         self._thread = thread
         self._consumer = consumer
         self._messages: deque[Message] = deque()

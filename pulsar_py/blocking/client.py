@@ -4,7 +4,7 @@
         producer = client.create_producer("my-topic")
         producer.send(b"hello")
 
-All blocking clients of a process share one thread with an event loop (`LoopThread`), where the
+All blocking clients of a process share one thread with an event loop (`ClientThread`), where the
 asyncio client does the work; nothing of it is done twice. Everything may be used from any thread.
 
 Source: the official Python client's `Client`.
@@ -21,11 +21,11 @@ from typing import Any, Protocol, Self, Unpack, cast
 from weakref import WeakSet
 
 from pulsar_py.blocking import absent_names
+from pulsar_py.blocking.client_thread import client_thread
 from pulsar_py.blocking.consumer import Consumer
 from pulsar_py.blocking.consumer_calls import Handling
 from pulsar_py.blocking.event_listener import EventListenerInPool
 from pulsar_py.blocking.listener_pool import ListenerPool, check_listener
-from pulsar_py.blocking.loop_thread import loop_thread
 from pulsar_py.blocking.many_topics import AnyConsumer, MultiTopicsConsumer, PatternConsumer
 from pulsar_py.blocking.prefetch import LARGEST_RUN
 from pulsar_py.blocking.producer import PartitionedProducer, Producer
@@ -52,7 +52,7 @@ from pulsar_py.client.producing.partitioned_producer import (
 from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared.absent_names import lacks
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["Client"]
@@ -88,7 +88,7 @@ class Client:
         self._inner = client.Client(
             service_url, authentication, clock=clock, chance=chance, **options
         )
-        self.thread = loop_thread()
+        self.thread = client_thread()
         self.thread.open_clients.add(self)
         self._threads_count = options.get("message_listener_threads", 1)
         # Producers, consumers and readers whose threads may have something to hand over.

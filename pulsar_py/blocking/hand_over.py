@@ -19,12 +19,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from pulsar_py.blocking.loop_thread import LoopThread, Signal
+from pulsar_py.blocking.client_thread import ClientThread, Signal
 from pulsar_py.blocking.send_result import SendResult
 from pulsar_py.client.producing.message_builder import OutgoingMessage
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MemoryBufferFullError, ProducerQueueFullError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.producing.producer import Producer
@@ -47,7 +47,7 @@ _UNLIMITED: Final = 1 << 30
 class HandOver:
     """The way of one blocking producer's messages to the loop."""
 
-    def __init__(self, thread: LoopThread, producer: Producer) -> None:
+    def __init__(self, thread: ClientThread, producer: Producer) -> None:
         self._thread = thread
         self._producer = producer
         self._clock = SystemClock()

@@ -21,13 +21,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from pulsar_py.blocking.loop_thread import LoopThread, Signal
+from pulsar_py.blocking.client_thread import ClientThread, Signal
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ClientTimeoutError, PulsarError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
@@ -55,7 +55,7 @@ class Prefetch:
 
     def __init__(
         self,
-        thread: LoopThread,
+        thread: ClientThread,
         consumer: Consumer | MultiTopicsConsumer,
         *,
         run_limit: int,

@@ -20,8 +20,8 @@ from pulsar_py.client.producing import producer
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.statistics import ProducerStatistics
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError, PulsarError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import MessageId
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pulsar_py.client.reading import reader
 from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.blocking.client import Client

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pulsar_py.blocking.loop_thread import Signal
+from pulsar_py.blocking.client_thread import Signal
 from pulsar_py.client.producing import send_result
 from pulsar_py.common.message_id import MessageId
 

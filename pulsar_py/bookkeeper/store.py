@@ -14,24 +14,29 @@ from dataclasses import asdict
 from random import Random
 from typing import Final
 
-from pulsar_py.bookkeeper.ahead_reads import AheadReads
-from pulsar_py.bookkeeper.bookie_statistics import RemoteBookieStatistics, labelled
-from pulsar_py.bookkeeper.bookies import Bookies
-from pulsar_py.bookkeeper.cluster import LedgerCluster, LedgerCounters, LedgerInUse, PinnedBytes
-from pulsar_py.bookkeeper.ensembles import Ensembles
-from pulsar_py.bookkeeper.health import BookieHealth
-from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
-from pulsar_py.bookkeeper.ledger_records import LedgerRecords
-from pulsar_py.bookkeeper.reader import BookKeeperReader, find_end, in_time, repeated
-from pulsar_py.bookkeeper.recovery import recover
-from pulsar_py.bookkeeper.registry import BookieRegistry
-from pulsar_py.bookkeeper.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.bookies.bookie_statistics import RemoteBookieStatistics, labelled
+from pulsar_py.bookkeeper.bookies.bookies import Bookies
+from pulsar_py.bookkeeper.bookies.health import BookieHealth
+from pulsar_py.bookkeeper.bookies.registry import BookieRegistry
+from pulsar_py.bookkeeper.cluster.cluster import (
+    LedgerCluster,
+    LedgerCounters,
+    LedgerInUse,
+    PinnedBytes,
+)
+from pulsar_py.bookkeeper.cluster.ensembles import Ensembles
+from pulsar_py.bookkeeper.cluster.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata
+from pulsar_py.bookkeeper.metadata.ledger_records import LedgerRecords
+from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
+from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, find_end, in_time, repeated
 from pulsar_py.bookkeeper.watch import BookieWatch
-from pulsar_py.bookkeeper.writer import BookKeeperWriter
-from pulsar_py.common.clock import Clock
+from pulsar_py.bookkeeper.writing.recovery import recover
+from pulsar_py.bookkeeper.writing.writer import BookKeeperWriter
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.failures import OnFailureAwait
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
     LedgerInfo,

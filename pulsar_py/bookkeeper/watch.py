@@ -14,11 +14,11 @@ import logging
 from collections.abc import Callable, Collection, Coroutine
 from typing import Final
 
-from pulsar_py.bookkeeper.asking import is_answering
-from pulsar_py.bookkeeper.bookies import Bookies
-from pulsar_py.common.clock import Clock
+from pulsar_py.bookkeeper.bookies.bookies import Bookies
+from pulsar_py.bookkeeper.reading.asking import is_answering
 from pulsar_py.common.errors import MetadataError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulsar_py.bookkeeper.health import QuarantineSettings
-from pulsar_py.bookkeeper.isolation import IsolationGroups
-from pulsar_py.bookkeeper.placement import PlacementSettings
+from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
+from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
+from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.cli.standalone import (
     load_settings,
     port_of,

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from pulsar_py.cli.places import show
 from pulsar_py.cluster_stores import ClusterAddresses, ClusterStores, ClusterStoreSettings
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.cluster_checks import check_migration
 from pulsar_py.metadata.cluster_setup import (
     DEFAULT_BUNDLES_COUNT,

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
-from pulsar_py.bookkeeper.ledger_records import LedgerRecords
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata
+from pulsar_py.bookkeeper.metadata.ledger_records import LedgerRecords
 from pulsar_py.cli.places import ClusterClients, Row, show, show_one
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import LedgerNotFoundError, PulsarError, StorageError
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import DigestType
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener

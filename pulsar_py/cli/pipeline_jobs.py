@@ -31,8 +31,8 @@ from pulsar_py.cli.pipeline_options import (
     target_of,
     without_variables,
 )
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.measuring.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.running.failures import is_final, reason_of

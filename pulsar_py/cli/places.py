@@ -16,8 +16,8 @@ from typing import Any
 from pulsar_py.cli.broker import store_settings
 from pulsar_py.cli.standalone import load_settings, one_line
 from pulsar_py.cluster_stores import ClusterStores
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.store import MetadataStore

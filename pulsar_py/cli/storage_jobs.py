@@ -18,7 +18,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import (
     ConfigurationError,
     DirectoryLockedError,
@@ -26,7 +26,7 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.findings import Finding, OnProgress, Severity, no_progress
-from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.managed_ledger.cursors.format import CursorSnapshot
 from pulsar_py.managed_ledger.inspection import (
     METADATA,

@@ -23,10 +23,10 @@ from pulsar_py.cli.storage_jobs import (
     progress,
     read_cookie,
 )
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.findings import Finding, OnProgress, Severity
-from pulsar_py.common.local_disk import LocalDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.managed_ledger.inspection import METADATA
 from pulsar_py.metadata import instance_id, paths
 from pulsar_py.metadata.inspection import SIDE_FILES, write_metadata

@@ -43,8 +43,8 @@ from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.fork_safety import watch
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 

@@ -1,7 +1,7 @@
 """Parts that all packages share: errors, values such as positions and names, and edges.
 
-In and out: plain values. The edges are `clock`, `tasks`, the disks, `http_client`, `tls` and
-`loop_thread`: no other module reads the time, starts tasks, opens files, sends HTTP requests or
-makes TLS contexts. Nothing here knows commands, ledgers or topics. Third-party packages it may
-import: protobuf, crc32c, pyroaring, aiofiles.
+In and out: plain values. The edges have rooms: `loops` has the time, tasks and threads, `disks` the
+files, `network` HTTP requests and TLS contexts; no other module touches these. Nothing here knows
+commands, ledgers or topics. Third-party packages it may import: protobuf, crc32c, pyroaring,
+aiofiles.
 """

@@ -22,7 +22,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31T10:15:30.123 INFO pulsar_py.storage.journal: journal rolled bytes=512`."""
+    """`2026-01-31T10:15:30.123 INFO pulsar_py.storage.bookie: journal rolled bytes=512`."""
 
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03d"

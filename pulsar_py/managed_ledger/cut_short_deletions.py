@@ -15,9 +15,9 @@ import asyncio
 import logging
 from typing import Final
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import MetadataError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.ledger_format import ROOT, is_deletion_begun
 from pulsar_py.metadata.store import MetadataStore
 

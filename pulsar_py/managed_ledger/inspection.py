@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
 from pulsar_py.common.findings import Finding, Severity
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.store import LedgerInfo, LedgerStore
 from pulsar_py.managed_ledger.cursors.format import (
     NO_LEDGER,

@@ -14,10 +14,10 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig

@@ -20,7 +20,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
@@ -29,9 +28,10 @@ from pulsar_py.common.errors import (
     MetadataError,
     StorageError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.position import Position
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.common.work import Turns
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor

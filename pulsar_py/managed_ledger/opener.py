@@ -21,8 +21,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
     ManagedLedgerClosedError,
@@ -31,6 +29,8 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     StorageError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record

@@ -18,10 +18,10 @@ import logging
 from collections.abc import Callable
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import MetadataError, MetadataUnavailableError
 from pulsar_py.common.failures import ErrorsLogged
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 
 V = TypeVar("V")

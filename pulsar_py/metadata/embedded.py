@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore

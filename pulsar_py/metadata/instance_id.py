@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import InstanceMismatchError
 from pulsar_py.metadata.store import MetadataStore
 

@@ -16,13 +16,13 @@ import asyncio
 import logging
 from typing import Final
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     MetadataError,
     MetadataNotFoundError,
     MetadataOutcomeUnknownError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Session
 

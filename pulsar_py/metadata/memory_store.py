@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_tree import KeyChange, MemoryTree
 from pulsar_py.metadata.store import (

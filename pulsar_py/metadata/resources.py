@@ -20,8 +20,8 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
     MetadataNotFoundError,
 )
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import DOMAINS, NamespaceName, TopicName
-from pulsar_py.common.work import in_turns
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.documents import (

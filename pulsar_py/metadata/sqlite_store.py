@@ -30,7 +30,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     MetadataError,
     MetadataOutcomeUnknownError,
@@ -38,6 +37,7 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import (

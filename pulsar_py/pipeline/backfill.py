@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.names import TopicName
 from pulsar_py.pipeline.lake import Snapshot, read_snapshot, snapshot_of
 from pulsar_py.pipeline.resuming.first_run import (

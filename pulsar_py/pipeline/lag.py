@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.measuring.lags import Lag, age_of, checkpoint_lag, subscription_lags
 from pulsar_py.pipeline.resuming.offsets import checkpoint_offsets
 from pulsar_py.pipeline.settings.topics import Cluster

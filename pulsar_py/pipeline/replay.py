@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.copy import CopySettings, copy
 from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ServiceError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.pipeline.measuring.traffic import (

@@ -20,8 +20,9 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
     AutoTopicCreation,
     BacklogQuota,
@@ -29,7 +30,6 @@ from pulsar_py.common.policies import (
     InactiveTopicPolicy,
     RetentionPolicy,
 )
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener

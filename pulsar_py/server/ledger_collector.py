@@ -22,8 +22,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pyroaring import BitMap64
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import LedgerNotFoundError, MetadataError, PulsarError, StorageError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerStore
 

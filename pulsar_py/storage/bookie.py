@@ -27,8 +27,7 @@ from itertools import islice
 
 from pyroaring import BitMap64
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import (
     LedgerClosedError,
     LedgerFencedError,
@@ -37,7 +36,8 @@ from pulsar_py.common.errors import (
     StoreUnavailableError,
 )
 from pulsar_py.common.failures import OnFailureAwait
-from pulsar_py.common.work import in_turns
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
     LedgerInfo,
@@ -48,25 +48,25 @@ from pulsar_py.ledgers.store import (
     LedgerWriter,
     StoreLimits,
 )
-from pulsar_py.storage.answer_watch import AnswerWatch
-from pulsar_py.storage.entry_log import check_log_versions
-from pulsar_py.storage.group_outcomes import GroupOutcomes
+from pulsar_py.storage.entry_logs.entry_log import check_log_versions
+from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.journal import Journal
-from pulsar_py.storage.journal_format import Section
+from pulsar_py.storage.journal.answer_watch import AnswerWatch
+from pulsar_py.storage.journal.group_outcomes import GroupOutcomes
+from pulsar_py.storage.journal.journal import Journal
+from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.journal_replay import JournalReplay
-from pulsar_py.storage.ledger_record import TOMBSTONE, LedgerRecord
-from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.ledgers import (
+from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
+from pulsar_py.storage.shared.ledgers import (
     Ledger,
     Ledgers,
     check_exists,
     check_password,
 )
-from pulsar_py.storage.manifest import Manifest
-from pulsar_py.storage.settings import BookieSettings
-from pulsar_py.storage.write_cache import AppendGate, WriteCache
+from pulsar_py.storage.shared.manifest import Manifest
+from pulsar_py.storage.shared.settings import BookieSettings
+from pulsar_py.storage.shared.write_cache import AppendGate, WriteCache
 
 __all__ = ["Bookie", "BookieSettings", "BookieStatistics"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import StorageError
 
 logger = logging.getLogger(__name__)

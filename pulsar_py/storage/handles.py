@@ -19,11 +19,11 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.ledgers.store import LedgerWriter, LentEntry, StoreLimits
-from pulsar_py.storage.journal import Journal
-from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, check_exists
-from pulsar_py.storage.lent import taken
-from pulsar_py.storage.write_cache import AppendGate, WriteCache, cut
+from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
+from pulsar_py.storage.journal.journal import Journal
+from pulsar_py.storage.shared.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, check_exists
+from pulsar_py.storage.shared.lent import taken
+from pulsar_py.storage.shared.write_cache import AppendGate, WriteCache, cut
 
 ENOUGH_ENTRIES = 32
 """A part of one cached run with at least this many entries is returned by itself, as a slice of the

@@ -14,17 +14,17 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError, StorageError
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.storage import compaction
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.storage.disk_reserve import DiskReserve
-from pulsar_py.storage.garbage import compact_logs
-from pulsar_py.storage.journal import journal_path
-from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.settings import BookieSettings
-from pulsar_py.storage.write_cache import AppendGate, Generation, WriteCache
+from pulsar_py.storage.entry_logs import compaction
+from pulsar_py.storage.entry_logs.garbage import compact_logs
+from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
+from pulsar_py.storage.journal.journal import journal_path
+from pulsar_py.storage.shared.settings import BookieSettings
+from pulsar_py.storage.shared.write_cache import AppendGate, Generation, WriteCache
 
 logger = logging.getLogger(__name__)
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError
-from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
-from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal import Mark, journal_path
-from pulsar_py.storage.journal_format import Block, Section
-from pulsar_py.storage.journal_reader import find_files, has_block_after, read_blocks
-from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
-from pulsar_py.storage.manifest import Manifest
-from pulsar_py.storage.recovery import ReplayFile, check_end, plan_replay
-from pulsar_py.storage.write_cache import AppendGate, WriteCache
+from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal import Mark, journal_path
+from pulsar_py.storage.journal.journal_format import Block, Section
+from pulsar_py.storage.journal.journal_reader import find_files, has_block_after, read_blocks
+from pulsar_py.storage.journal.recovery import ReplayFile, check_end, plan_replay
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.ledgers import ENTRY_OVERHEAD_BYTES, Ledger
+from pulsar_py.storage.shared.manifest import Manifest
+from pulsar_py.storage.shared.write_cache import AppendGate, WriteCache
 
 
 class ReplayTarget(Protocol):

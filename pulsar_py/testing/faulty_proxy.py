@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import cast
 
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 PIECES_BEFORE_PAUSE_COUNT = 256
 """Pieces that a direction keeps for its reader before it stops reading from its writer."""

@@ -32,7 +32,7 @@ from pulsar_py.ledgers.store import (
     LedgerWriter,
     LentEntry,
 )
-from pulsar_py.storage.lent import Lent, Pins
+from pulsar_py.storage.shared.lent import Lent, Pins
 
 if TYPE_CHECKING:
     from pulsar_py.ledgers.ids import LedgerIds

@@ -26,7 +26,6 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     MetadataError,
     MetadataNotFoundError,
@@ -34,6 +33,7 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     SessionInDoubtError,
 )
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MetadataStore,

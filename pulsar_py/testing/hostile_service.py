@@ -17,8 +17,8 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import MetadataError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_tree import KeyChange, MemoryTree
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataLimits, Notification

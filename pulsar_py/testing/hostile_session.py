@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.failures import ErrorsLogged
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.store import IN_DOUBT_SHARE, Session, SessionEvent, SessionListener
 from pulsar_py.testing.hostile_service import HostileService
 

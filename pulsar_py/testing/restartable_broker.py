@@ -20,9 +20,9 @@ from random import Random
 from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.embedded_ledgers import LedgerStoreFactory
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
@@ -33,7 +33,7 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.standalone import Broker, bookie_settings
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.settings import MIB, BookieSettings
+from pulsar_py.storage.shared.settings import MIB, BookieSettings
 
 __all__ = ["BrokerOptions", "RestartableBroker", "check_option_names", "check_settings"]
 

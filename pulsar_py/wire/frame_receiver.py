@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pulsar_py.common.reused_memory import ReusedMemory
+from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.wire.framing import SIZES, SIZES_SIZE, FrameDecoder, refuse_frame
 
 __all__ = [

@@ -19,7 +19,6 @@ from random import Random
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from pulsar_py.common.backoff import Backoff
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     InvalidConfigurationError,
     MetadataError,
@@ -28,8 +27,9 @@ from pulsar_py.common.errors import (
     SessionInDoubtError,
 )
 from pulsar_py.common.failures import OnFailure
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.common.tls import client_ssl_context
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.network.tls import client_ssl_context
 from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress

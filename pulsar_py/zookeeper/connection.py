@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.messages import ConnectAnswer, Operation, WatchEvent
 

@@ -12,8 +12,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.failures import ErrorsLogged
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.store import IN_DOUBT_SHARE, Session, SessionEvent, SessionListener
 
 logger = logging.getLogger(__name__)

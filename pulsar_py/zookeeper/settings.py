@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from pulsar_py.common.tls import TlsOptions
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.zookeeper import messages
 from pulsar_py.zookeeper.digest_md5 import DigestMd5Credentials
 

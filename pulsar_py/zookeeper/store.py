@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Final, NoReturn
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataError,
@@ -26,6 +24,8 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
 )
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,

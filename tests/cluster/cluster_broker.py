@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from pulsar_py.bookkeeper.connection import ConnectionLimits
+from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata.embedded import MetadataStores

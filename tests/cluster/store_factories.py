@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.embedded import MetadataStores

@@ -8,17 +8,17 @@ from random import Random
 
 import pytest
 
-from pulsar_py.bookkeeper.connection import ConnectionLimits
-from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, decode
-from pulsar_py.bookkeeper.ledger_paths import ledger_path
+from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, decode
+from pulsar_py.bookkeeper.metadata.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     LedgerFencedError,
     NotEnoughBookiesError,
     StorageError,
     StoreUnavailableError,
 )
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import LedgerOptions, LedgerReader, LedgerWriter
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.zookeeper.address import ZooKeeperAddress

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.bookkeeper.connection import BookieConnection, ConnectionLimits
-from pulsar_py.bookkeeper.opening import open_connection
+from pulsar_py.bookkeeper.bookies.connection import BookieConnection, ConnectionLimits
+from pulsar_py.bookkeeper.bookies.opening import open_connection
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import StorageError
-from pulsar_py.common.tls import TlsOptions
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.zookeeper.address import ZooKeeperAddress

@@ -20,7 +20,7 @@ from typing import Final
 import pulsar
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.proto.DataFormats_pb2 import BookieServiceInfoFormat
 from pulsar_py.testing.faulty_proxy import Faults, FaultyProxy
 from pulsar_py.zookeeper.address import ZooKeeperAddress

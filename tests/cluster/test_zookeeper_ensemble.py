@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
 )
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, Notification, NotificationType, SessionEvent
 from pulsar_py.zookeeper import messages

@@ -10,13 +10,13 @@ from random import Random
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
 )
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.metadata.settling import delete_settled, put_settled

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     InvalidConfigurationError,
     MetadataError,
     MetadataUnavailableError,
 )
-from pulsar_py.common.tls import TlsOptions
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.digest_md5 import DigestMd5Credentials

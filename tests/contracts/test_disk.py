@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disk import AppendFile, Disk
+from pulsar_py.common.disks.disk import AppendFile, Disk
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import DirectoryLockedError, StorageError
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.testing.disk import SimulatedDisk
 
 

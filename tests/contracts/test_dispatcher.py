@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.dispatch.dispatcher import PersistentDispatcher

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.bookkeeper.store import BookKeeperSettings
-from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import (
     EntryNotFoundError,
     EntryTooBigError,
@@ -27,8 +28,7 @@ from pulsar_py.common.errors import (
     StoreBusyError,
     StoreUnavailableError,
 )
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import (
     LedgerOptions,
     LedgerReader,

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataError,
@@ -25,6 +24,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     MetadataTooLargeError,
 )
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore

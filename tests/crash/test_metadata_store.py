@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 
@@ -77,7 +77,7 @@ async def test_a_torn_write_leaves_whole_groups_in_order(tmp_path: Path) -> None
 
 WRITER = """
 import asyncio, sys
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 
 async def main():

@@ -13,8 +13,8 @@ import pytest
 
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.resources.all_routes import all_routes
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.standalone import Broker
 from tests.counting_loop import CountingLoop
 

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from benchmarks.largest_commands import REQUEST_ID, LargestCommand, largest_commands
-from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.documents import TopicPolicies
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore

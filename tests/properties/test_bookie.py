@@ -9,8 +9,8 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import LedgerNotFoundError
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.ledgers.store import LedgerOptions, LedgerReader, LedgerWriter
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock

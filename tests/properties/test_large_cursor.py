@@ -11,7 +11,7 @@ import random
 import pytest
 
 from benchmarks.micro_cursor import Owner, Stepped, ledgers_of, stored_bytes
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister

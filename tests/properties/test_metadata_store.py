@@ -12,13 +12,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import (
     MetadataBadVersionError,
     MetadataExistsError,
     MetadataNotEmptyError,
     MetadataNotFoundError,
 )
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Session

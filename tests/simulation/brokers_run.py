@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 from pulsar_py.client.client import Client
 from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import MetadataExistsError, ProducerQueueFullError, PulsarError
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     decode_ledger_list,

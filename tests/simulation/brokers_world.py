@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pulsar_py.client.client import Client
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position_ranges import PositionRange
 from pulsar_py.ledgers.ids import LedgerIds

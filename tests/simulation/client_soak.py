@@ -28,9 +28,9 @@ from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsum
 from pulsar_py.client.reading.table_view import TableView
 from pulsar_py.client.shared.enums import BatchingType, ConsumerType, InitialPosition
 from pulsar_py.common.errors import ProducerQueueFullError, PulsarError
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.simulation.client_model import (
     ACKED,

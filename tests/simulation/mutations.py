@@ -25,12 +25,12 @@ from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.storage import run_reader
-from pulsar_py.storage.entry_log_format import decode_run
+from pulsar_py.storage.entry_logs import run_reader
+from pulsar_py.storage.entry_logs.entry_log_format import decode_run
+from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
+from pulsar_py.storage.entry_logs.run_reader import RunReader
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.journal import Journal, journal_path
-from pulsar_py.storage.ledger_storage import LedgerStorage
-from pulsar_py.storage.run_reader import RunReader
+from pulsar_py.storage.journal.journal import Journal, journal_path
 
 Mutation = Callable[[], Any]
 """A context manager."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_py.bookkeeper.ledger_paths import ledger_path
+from pulsar_py.bookkeeper.metadata.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import MetadataUnavailableError, StoreUnavailableError
 from pulsar_py.ledgers import labels

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from pulsar_py.bookkeeper.frames import BookieCode
+from pulsar_py.bookkeeper.protocol.frames import BookieCode
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import StorageError, StoreUnavailableError
 from pulsar_py.ledgers.store import LedgerOptions, LedgerReader, LedgerWriter

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from pulsar_py.bookkeeper.connection import ConnectionLimits
-from pulsar_py.bookkeeper.frames import BookieCode
-from pulsar_py.bookkeeper.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
+from pulsar_py.bookkeeper.cluster.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.protocol.frames import BookieCode
 from pulsar_py.common.errors import StoreBusyError
 from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 
-from pulsar_py.bookkeeper.health import STEADY_SECONDS
-from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata
+from pulsar_py.bookkeeper.bookies.health import STEADY_SECONDS
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig

@@ -20,8 +20,8 @@ pytest.importorskip("pyarrow")
 
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.client import Client
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID
 from pulsar_py.pipeline.aggregate import AggregateSettings, aggregate
 from pulsar_py.pipeline.backfill import BackfillSettings, backfill

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import CorruptDataError, InstanceMismatchError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.embedded_ledgers import EmbeddedLedgers
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.storage.disk_reserve import PATH as RESERVE
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from tests.ledger_parts import all_ledgers
 from tests.unit.storage.support import Listener

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConfigurationError,
     CorruptDataError,
     DirectoryLockedError,
     InstanceMismatchError,
 )
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.memory_store import MemoryMetadataStore

@@ -12,8 +12,8 @@ from http import HTTPStatus
 
 from pulsar_py.admin.http_messages import Request, Response
 from pulsar_py.admin.router import Route
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.topics.refused_topics import REASONS
 

@@ -20,7 +20,7 @@ from pulsar_py.admin.resources.topic_stats_json import (
     SUBSCRIPTION_UNITS,
     Json,
 )
-from pulsar_py.common.work import Turns
+from pulsar_py.common.loops.work import Turns
 
 TOPIC_UNITS: Final = 30
 """Units of work that the fields of a topic are, without publishers and subscriptions."""

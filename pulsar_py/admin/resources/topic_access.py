@@ -8,8 +8,8 @@ from http import HTTPStatus
 
 from pulsar_py.admin.http_messages import HttpError, RedirectError
 from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.common.work import in_turns
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic

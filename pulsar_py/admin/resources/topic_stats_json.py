@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsar_py.common.work import Turns
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode

@@ -47,9 +47,9 @@ from pulsar_py.admin.resources.topic_stats_json import (
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.admin.without_effect import not_implemented
 from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.common.work import Turns
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 from pulsar_py.client.acknowledging import ack_commands
 from pulsar_py.client.acknowledging.ack_grouping import AckGroup, AcknowledgmentsTracker
 from pulsar_py.client.shared.retries import within
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import AlreadyClosedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_cnx import ClientCnx

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pulsar_py.client.acknowledging.negative_acks import NegativeAcksTracker
 from pulsar_py.client.acknowledging.unacked_tracker import UnackedMessageTracker
 from pulsar_py.client.messages.message import EntryKey, ReceivedEntry
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["Redeliveries"]
 

@@ -27,7 +27,6 @@ from pulsar_py.client.brokers.handshake import ClientHandshake
 from pulsar_py.client.brokers.pending_requests import PendingRequests
 from pulsar_py.client.brokers.responses import ANSWERS
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConnectError,
     ConnectionClosedError,
@@ -36,9 +35,10 @@ from pulsar_py.common.errors import (
     RemoteProtocolError,
     service_error,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.position import MAX_LONG
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side

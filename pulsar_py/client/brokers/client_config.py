@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pulsar_py.client.messages.option_checks import check_options
 from pulsar_py.common.backoff import DEFAULT_MAXIMUM_SECONDS
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.common.tls import TlsOptions, client_ssl_context
+from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
     import ssl

@@ -25,14 +25,14 @@ from pulsar_py.client.brokers.lookup import BinaryLookup, LookupService
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.client.shared.memory_limit import MemoryLimit
 from pulsar_py.client.shared.statistics import StatisticsReporter
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientError,
     ConnectionClosedError,
     ForkedProcessError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.security.authentication import Authentication

@@ -26,8 +26,8 @@ from pulsar_py.client.security.authentication import Authentication, NoAuthentic
 from pulsar_py.client.security.authentication_plugins import authentication_from_plugin
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.common.http_client import HttpRequest, http_request
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.network.http_client import HttpRequest, http_request
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_context import ClientContext

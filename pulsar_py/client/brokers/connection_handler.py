@@ -37,7 +37,7 @@ from pulsar_py.common.errors import (
     PulsarError,
     ServiceError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_cnx import ClientCnx

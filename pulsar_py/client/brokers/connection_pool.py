@@ -29,13 +29,13 @@ from pulsar_py.common.errors import (
     NotABrokerError,
     PulsarError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from random import Random
 
     from pulsar_py.client.brokers.client_config import ClientConfig
-    from pulsar_py.common.clock import Clock
+    from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["ConnectionPool", "PoolContext"]
 

@@ -46,14 +46,14 @@ from pulsar_py.common.errors import (
     UnknownServiceError,
 )
 from pulsar_py.common.hashing import topics_hash as hash_of_topics
-from pulsar_py.common.http_client import (
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.network.http_client import (
     HttpRedirectError,
     HttpRequest,
     HttpResponse,
     http_request,
 )
-from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 
 __all__ = ["HttpLookup"]

@@ -28,7 +28,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TopicNotFoundError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandGetTopicsOfNamespace,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_cnx import ClientCnx
     from pulsar_py.client.brokers.client_config import ClientConfig
     from pulsar_py.client.brokers.connection_pool import ConnectionPool
-    from pulsar_py.common.clock import Clock
+    from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["BinaryLookup", "LookupContext", "LookupService", "NamespaceTopics", "SchemaAnswer"]
 

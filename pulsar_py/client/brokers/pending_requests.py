@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import cast
 
 from pulsar_py.client.brokers.responses import ANSWER_OF, answer_error, request_id_of, request_type
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ClientTimeoutError, ConnectionClosedError, RemoteProtocolError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 
 __all__ = ["PendingRequests", "fail"]

@@ -45,9 +45,9 @@ from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire import commands
 

@@ -30,8 +30,8 @@ from pulsar_py.client.consuming.dead_letter import (
 from pulsar_py.client.messages.message import EntryKey, Message
 from pulsar_py.common.backoff import Backoff
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.tasks import TaskOwner
 
 __all__ = [
     "DeadLetterNames",

@@ -20,7 +20,7 @@ from pulsar_py.client.consuming.listener_order import ListenerOrder, OrderKey, o
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.common.errors import AlreadyClosedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_context import ClientContext

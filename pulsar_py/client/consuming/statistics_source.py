@@ -14,7 +14,7 @@ from pulsar_py.client.acknowledging.redeliveries import Redeliveries
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.shared.statistics import ConsumerCounters, ConsumerStatistics
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["ConsumerStatisticsSource"]
 

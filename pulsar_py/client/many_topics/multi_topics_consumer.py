@@ -49,7 +49,6 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -58,9 +57,10 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.failures import OnFailure, OnFailureAwait
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["MultiTopicsConsumer"]
 

@@ -33,8 +33,8 @@ from pulsar_py.client.many_topics.topic_lists import (
 )
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
-from pulsar_py.common.concurrently import concurrently
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.loops.concurrently import concurrently
 from pulsar_py.common.names import TopicName
 
 __all__ = ["PatternConsumer"]

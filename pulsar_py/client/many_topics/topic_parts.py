@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loops.concurrently import concurrently, each_result
 from pulsar_py.common.names import TopicName
 
 __all__ = ["PartRequest", "TopicParts"]

@@ -29,7 +29,7 @@ from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.enums import BatchingType
 from pulsar_py.client.shared.statistics import ProducerCounters
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["Batcher", "plain_message"]
 

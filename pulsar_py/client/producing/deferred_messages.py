@@ -16,7 +16,7 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.send_result import SendCompletion, SendResult
 from pulsar_py.common.errors import PulsarError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 __all__ = ["DeferredMessages"]
 

@@ -35,7 +35,6 @@ from pulsar_py.client.producing.pending_messages import (
 from pulsar_py.client.producing.producer_config import ProducerConfig
 from pulsar_py.client.security.message_crypto import MessageEncryptor
 from pulsar_py.client.shared.enums import CompressionType
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ClientError,
     ClientTimeoutError,
@@ -43,7 +42,8 @@ from pulsar_py.common.errors import (
     PulsarError,
     RemoteProtocolError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.proto import PulsarApi_pb2 as proto
 from pulsar_py.wire.compression import compress
 from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE

@@ -24,11 +24,11 @@ from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
-from pulsar_py.common.concurrently import concurrently, each_result
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loops.concurrently import concurrently, each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_context import ClientContext

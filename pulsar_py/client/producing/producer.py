@@ -22,10 +22,10 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ProducerStatistics
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["Producer"]
 

@@ -40,9 +40,9 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 
 if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_context import ClientContext

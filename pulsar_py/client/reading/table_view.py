@@ -25,9 +25,9 @@ from pulsar_py.client.reading.reader import Reader, create_reader
 from pulsar_py.client.shared.absent_names import blocks
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 
 __all__ = ["TableView", "TableViewListener", "create_table_view"]
 

@@ -39,10 +39,10 @@ from pulsar_py.client.receiving.incoming_queue import (
 from pulsar_py.client.receiving.waiters import Waiters
 from pulsar_py.client.shared.statistics import ConsumerCounters
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.failures import OnFailure
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
 from pulsar_py.wire.client_commands import flow
 

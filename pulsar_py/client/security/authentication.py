@@ -6,8 +6,8 @@ for, so a supplier that returns a fresh token keeps a connection alive past the 
 
 Methods of an application's own derive from `Authentication` and define `method_name` and
 `auth_data`, which may be a plain function or a coroutine function. OAuth2 stands in
-`authentication_oauth2`, the names of Java's plugins in `authentication_plugins`; `common.tls` reads
-certificates.
+`authentication_oauth2`, the names of Java's plugins in `authentication_plugins`;
+`common.network.tls` reads certificates.
 
 Source: Authentication and AuthenticationDataProvider in Pulsar's Java client; the classes of the
 same names in the official Python client.

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlencode, urlsplit
 
 from pulsar_py.client.security.authentication import Authentication, json_params
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     AuthenticationDataError,
     ClientError,
@@ -29,8 +28,9 @@ from pulsar_py.common.errors import (
     ProtocolError,
 )
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.common.http_client import HttpRequest, HttpResponse, http_request
-from pulsar_py.common.tls import TlsOptions, client_ssl_context
+from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.network.http_client import HttpRequest, HttpResponse, http_request
+from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 
 if TYPE_CHECKING:
     import ssl

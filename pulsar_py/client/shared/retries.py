@@ -14,7 +14,6 @@ from random import Random
 from typing import Final, TypeVar
 
 from pulsar_py.common.backoff import Backoff
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     AuthenticationError,
@@ -43,6 +42,7 @@ from pulsar_py.common.errors import (
     TopicTerminatedError,
     UnsupportedVersionError,
 )
+from pulsar_py.common.loops.clock import Clock
 
 __all__ = ["FATAL_ONCE_OPEN", "is_retriable", "repeat", "tried_text", "within"]
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from pulsar_py.common.errors import ConnectionClosedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 
 __all__ = ["SharedCalls"]
 

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.latency_histogram import LatencyHistogram
+from pulsar_py.common.loops.clock import Clock
 
 __all__ = [
     "ConsumerCounters",

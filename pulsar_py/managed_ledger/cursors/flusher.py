@@ -13,7 +13,7 @@ import heapq
 from itertools import count
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 
 WRITES_A_TURN = 1000
 """Cursors whose writes begin in one turn of the loop: some ten milliseconds."""

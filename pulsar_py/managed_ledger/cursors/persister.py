@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CursorClosedError,
     ManagedLedgerError,
@@ -32,8 +31,9 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX, NO_LEDGER
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Protocol
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
     ManagedLedgerFencedError,
     MetadataError,
 )
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.managed_cursor import CursorOwner, ManagedCursor

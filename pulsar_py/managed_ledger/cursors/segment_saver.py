@@ -18,8 +18,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors import paging
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory

@@ -32,7 +32,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CorruptDataError,
     EntryNotFoundError,
@@ -44,6 +43,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     StorageError,
 )
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import EARLIEST
 from pulsar_py.ledgers.store import LedgerReader, LedgerStore, LedgerWriter
 from pulsar_py.managed_ledger.cursors.format import (

@@ -31,7 +31,6 @@ import sys
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     EntryTooBigError,
     LedgerFencedError,
@@ -44,7 +43,8 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreUnavailableError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore

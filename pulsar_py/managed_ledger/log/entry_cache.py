@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.entry_run import make_entries

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from pulsar_py.common.disks.local_disk import sync_file
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.tables.directories import sync_directory
 from pulsar_py.pipeline.tables.places import local_path
 

@@ -32,9 +32,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.disks.local_disk import sync_file
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_file
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.pipeline.settings.topics import job_key
 from pulsar_py.pipeline.tables.directories import sync_directory
 from pulsar_py.pipeline.tables.table import TableFile

@@ -24,7 +24,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from pulsar_py.common.clock import Clock, SystemClock
+from pulsar_py.common.loops.clock import Clock, SystemClock
 
 Value = str | int | float | bool | None
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pulsar_py.common.backoff import Backoff
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.pipeline.running.failures import is_final, reason_of
 from pulsar_py.pipeline.running.watch import StoppedError, Watch
 

@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.tables.table import STAGING, SUFFIX
 
 logger = logging.getLogger(__name__)

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pulsar_py.common.disks.local_disk import sync_file
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.tables.attempts import exclusively
 from pulsar_py.pipeline.tables.directories import sync_directory
 from pulsar_py.pipeline.tables.schemas import (

@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 from typing import Final
 
-from pulsar_py.common import local_disk
+from pulsar_py.common.disks import local_disk
 
 _NOT_THERE: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 """Errors of file systems that have no sync of directories."""

@@ -31,8 +31,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pulsar_py.common.disks.local_disk import sync_file
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.tables.attempts import Attempt, attempt
 from pulsar_py.pipeline.tables.directories import sync_directory
 from pulsar_py.pipeline.tables.schemas import Schema, merged_schema

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
 
+from pulsar_py.common.disks.local_disk import sync_file
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.common.local_disk import sync_file
 from pulsar_py.pipeline.settings.columns import PartitionColumn, quoted
 from pulsar_py.pipeline.tables.attempts import Attempt
 from pulsar_py.pipeline.tables.directories import sync_directory

@@ -13,9 +13,9 @@ import asyncio
 import logging
 from collections import Counter
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import NotAllowedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.limits.in_flight import PublishBuffer

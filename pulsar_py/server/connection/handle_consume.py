@@ -20,16 +20,16 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
     ServiceNotReadyError,
 )
-from pulsar_py.common.message_id import position_of
-from pulsar_py.common.names import TopicName
-from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.common.work import (
+from pulsar_py.common.loops.work import (
     MAX_HOLDERS_A_TURN,
     MAX_IDS_A_TURN,
     MAX_UNITS,
     check_units,
     ids_a_turn,
 )
+from pulsar_py.common.message_id import position_of
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,

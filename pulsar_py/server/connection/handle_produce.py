@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
+from pulsar_py.common.loops.work import check_units
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.work import check_units
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer

@@ -24,7 +24,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
-from pulsar_py.common.work import MAX_IDS_A_TURN, MAX_UNITS
+from pulsar_py.common.loops.work import MAX_IDS_A_TURN, MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,

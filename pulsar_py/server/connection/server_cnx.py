@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from google.protobuf.message import DecodeError
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import RemoteProtocolError, ServiceError
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.command_connection import BrokerServices

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.hashing import crc32c
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import PARTITION_SUFFIX
-from pulsar_py.common.work import in_turns
 
 _EMPTY_HASH = "00000000"
 _DOMAIN_SEPARATOR = "://"

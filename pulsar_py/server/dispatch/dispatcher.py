@@ -23,15 +23,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CursorClosedError,
     ManagedLedgerError,
     StorageError,
     StoreUnavailableError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.entry_source import EntrySource

@@ -26,7 +26,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     InvalidNamespaceNameError,
     MetadataBadVersionError,
@@ -37,8 +36,9 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     SessionInDoubtError,
 )
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,

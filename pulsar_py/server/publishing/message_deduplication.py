@@ -12,12 +12,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
     RemoteProtocolError,
 )
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry

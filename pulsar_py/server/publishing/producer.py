@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ChecksumError,
     ManagedLedgerClosedError,
@@ -33,8 +32,9 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
     TopicTerminatedError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.wire import commands

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     IncompatibleSchemaError,
     MetadataBadVersionError,
     MetadataExistsError,
 )
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     CorruptDataError,
     MetadataBadVersionError,
@@ -28,6 +27,7 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreUnavailableError,
 )
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import url_form_encode
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter

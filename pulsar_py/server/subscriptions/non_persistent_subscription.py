@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import Dispatcher

@@ -15,7 +15,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
@@ -27,8 +26,9 @@ from pulsar_py.common.errors import (
     SubscriptionUnavailableError,
     UnknownServiceError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger

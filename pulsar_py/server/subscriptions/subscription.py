@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import (
     ConsumerBusyError,
     NotAllowedError,
@@ -30,9 +29,10 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     SubscriptionFencedError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.common.work import Turns
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
 from pulsar_py.server.dispatch.selectors import SLOTS_COUNT, HashRange, HashRangeConflictError
 from pulsar_py.server.dispatch.settings import DispatchSettings

@@ -20,8 +20,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.resources import Resources

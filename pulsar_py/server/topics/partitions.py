@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     MetadataExistsError,
     NotAllowedError,
     TopicExistsError,
     TopicNotFoundError,
 )
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
-from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.cut_short_deletions import CutShortDeletions
 from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
 from pulsar_py.metadata import paths

@@ -17,7 +17,6 @@ from enum import Enum
 from functools import partial
 from typing import Protocol
 
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     MetadataError,
@@ -30,10 +29,11 @@ from pulsar_py.common.errors import (
     TopicFencedError,
     TopicNotFoundError,
 )
+from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
-from pulsar_py.common.tasks import TaskOwner
-from pulsar_py.common.work import in_turns
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies

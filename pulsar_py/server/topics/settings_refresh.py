@@ -19,8 +19,8 @@ from pulsar_py.common.errors import (
     PulsarError,
     StoreUnavailableError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.topics.topic import Topic, TopicState
 

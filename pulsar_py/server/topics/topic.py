@@ -30,9 +30,9 @@ from pulsar_py.common.errors import (
     TopicFencedError,
 )
 from pulsar_py.common.failures import OnFailureAwait
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
-from pulsar_py.common.work import Turns
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit

@@ -19,7 +19,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TopicNotFoundError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)

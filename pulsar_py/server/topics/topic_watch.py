@@ -19,8 +19,8 @@ from pulsar_py.common.errors import (
     MetadataError,
     MetadataUnavailableError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 

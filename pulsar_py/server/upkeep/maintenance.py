@@ -14,9 +14,9 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.concurrently import each_result
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.server.topics.topic import Topic, TopicState
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
-from pulsar_py.common.loop_thread import LoopThread
+from pulsar_py.common.loops.loop_thread import LoopThread
 from pulsar_py.spark.reading.entry_source import Run, run_bytes
 
 AHEAD_BYTES: Final = 2 << 20

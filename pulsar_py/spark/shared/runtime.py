@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pulsar_py.client import Client
-from pulsar_py.common.clock import Clock, SystemClock
-from pulsar_py.common.loop_thread import LoopThread
+from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.loops.loop_thread import LoopThread
 from pulsar_py.spark.shared.client_settings import client_arguments
 from pulsar_py.spark.shared.logs import show_fields
 from pulsar_py.spark.shared.options import ClientOptions

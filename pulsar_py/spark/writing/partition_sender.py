@@ -22,7 +22,7 @@ from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.enums import HashingScheme
 from pulsar_py.common.errors import ClientTimeoutError, PulsarError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.schema import SchemaInfo
 from pulsar_py.spark.shared.client_settings import PRODUCER, PRODUCER_WITHOUT_EFFECT, translate
 from pulsar_py.spark.shared.options import ClientOptions

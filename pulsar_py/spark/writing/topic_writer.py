@@ -30,7 +30,7 @@ from pulsar_py.common.errors import (
     ProducerBusyError,
     PulsarError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.spark.writing.exactly_once import Resumption, UnitOfWork, Verdict, resumed_unit
 from pulsar_py.spark.writing.outgoing_rows import OutgoingRows
 from pulsar_py.spark.writing.partition_sender import PartitionSender, ProducerSettings

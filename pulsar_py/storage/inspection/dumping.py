@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
-from pulsar_py.storage.index_format import Location, Page, split_key
-from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.index.index_format import Location, Page, split_key
+from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.inspection.walking import (
     FoundBlock,
     Gap,
@@ -22,14 +22,14 @@ from pulsar_py.storage.inspection.walking import (
     walk_pages,
     walk_runs,
 )
-from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal_format import (
+from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_format import (
     FILE_HEADER_BYTES,
     decode_file_header,
 )
-from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
-from pulsar_py.storage.manifest import Manifest
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
+from pulsar_py.storage.shared.manifest import Manifest
 
 Value = str | int | bool | None | Sequence[object] | Mapping[str, object]
 Record = dict[str, Value]

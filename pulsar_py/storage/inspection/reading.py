@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import NoReturn
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import (
     CorruptDataError,
     EntryNotFoundError,
@@ -23,11 +23,11 @@ from pulsar_py.ledgers.store import (
     LedgerWriter,
     StoreLimits,
 )
-from pulsar_py.storage.entry_log import log_path
-from pulsar_py.storage.entry_log_format import decode_run
+from pulsar_py.storage.entry_logs.entry_log import log_path
+from pulsar_py.storage.entry_logs.entry_log_format import decode_run
 from pulsar_py.storage.inspection.survey import Survey, SurveyedLedger
 from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
-from pulsar_py.storage.write_cache import cut
+from pulsar_py.storage.shared.write_cache import cut
 
 
 class SurveyedStore(LedgerStore):

@@ -14,14 +14,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
-from pulsar_py.common.disk import Disk, ReadFile
+from pulsar_py.common.disks.disk import Disk, ReadFile
 from pulsar_py.common.findings import OnProgress, no_progress
-from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
-from pulsar_py.storage.entry_log import EntryLogWriter, log_path
-from pulsar_py.storage.entry_log_format import cut_runs, encode_run
-from pulsar_py.storage.index_format import Item, Location, record_key, run_key
-from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
-from pulsar_py.storage.index_table import IndexTableWriter, table_path
+from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_logs.entry_log import EntryLogWriter, log_path
+from pulsar_py.storage.entry_logs.entry_log_format import cut_runs, encode_run
+from pulsar_py.storage.index.index_format import Item, Location, record_key, run_key
+from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.index.index_table import IndexTableWriter, table_path
 from pulsar_py.storage.inspection.coverage import (
     EntryRange,
     missing_ranges,
@@ -36,11 +36,11 @@ from pulsar_py.storage.inspection.survey import (
     reconstructed,
 )
 from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
-from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, Section
-from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
-from pulsar_py.storage.manifest import LogState, Manifest
+from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES, Section
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
+from pulsar_py.storage.shared.manifest import LogState, Manifest
 
 LOG_BYTES = 256 * 1024 * 1024
 RUN_BYTES = 256 * 1024

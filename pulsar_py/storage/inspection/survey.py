@@ -13,15 +13,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.findings import Finding, OnProgress, Severity, no_progress
-from pulsar_py.storage.entry_log import DIRECTORY as LOG_DIRECTORY
-from pulsar_py.storage.entry_log import log_path
-from pulsar_py.storage.entry_log_format import LOG_HEADER_BYTES, check_log_header
-from pulsar_py.storage.index_format import Location, Page, split_key
-from pulsar_py.storage.index_table import DIRECTORY as TABLE_DIRECTORY
-from pulsar_py.storage.index_table import table_path
+from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
+from pulsar_py.storage.entry_logs.entry_log import log_path
+from pulsar_py.storage.entry_logs.entry_log_format import LOG_HEADER_BYTES, check_log_header
+from pulsar_py.storage.index.index_format import Location, Page, split_key
+from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
+from pulsar_py.storage.index.index_table import table_path
 from pulsar_py.storage.inspection.coverage import (
     EntryRange,
     missing_ranges,
@@ -29,13 +29,13 @@ from pulsar_py.storage.inspection.coverage import (
     ranges_text,
 )
 from pulsar_py.storage.inspection.walking import Gap, walk_blocks, walk_pages, walk_runs
-from pulsar_py.storage.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal_format import FILE_HEADER_BYTES, Block, Section
-from pulsar_py.storage.journal_reader import find_files
-from pulsar_py.storage.ledger_record import LedgerRecord
-from pulsar_py.storage.manifest import PATH as MANIFEST_PATH
-from pulsar_py.storage.manifest import Manifest
-from pulsar_py.storage.recovery import FoundFile, ReplayFile, plan_replay
+from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES, Block, Section
+from pulsar_py.storage.journal.journal_reader import find_files
+from pulsar_py.storage.journal.recovery import FoundFile, ReplayFile, plan_replay
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
+from pulsar_py.storage.shared.manifest import Manifest
 
 DIRECTORIES = (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY)
 

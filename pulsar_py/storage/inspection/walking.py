@@ -12,17 +12,17 @@ from typing import TypeVar
 
 from pyroaring import BitMap64
 
-from pulsar_py.common.disk import ReadFile
+from pulsar_py.common.disks.disk import ReadFile
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.hashing import crc32c
-from pulsar_py.storage.entry_log_format import (
+from pulsar_py.storage.entry_logs.entry_log_format import (
     LOG_HEADER_BYTES,
     RUN_HEADER_BYTES,
     RUN_MAGIC,
     Run,
     decode_run,
 )
-from pulsar_py.storage.index_format import (
+from pulsar_py.storage.index.index_format import (
     FOOTER_BYTES,
     KEY_BYTES,
     SPARSE_BYTES,
@@ -32,7 +32,7 @@ from pulsar_py.storage.index_format import (
     decode_ledger_set,
     ledger_of,
 )
-from pulsar_py.storage.journal_format import (
+from pulsar_py.storage.journal.journal_format import (
     BLOCK_HEADER_BYTES,
     BLOCK_MAGIC,
     Block,

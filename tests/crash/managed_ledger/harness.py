@@ -13,8 +13,8 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidCursorPositionError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition

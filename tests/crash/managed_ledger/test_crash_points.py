@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.testing.clock import VirtualClock

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.ledgers.store import LedgerOptions
-from pulsar_py.storage.journal_format import FILE_HEADER_BYTES
+from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.crash.storage.harness import SETTINGS, Model, check, content, end_tasks, start
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import DiskFullError, StoreBusyError
-from pulsar_py.common.local_disk import LocalDisk
 from tests.unit.storage.support import Ids, entry, fill, start, write
 
 SIZE_BYTES = 4 * 1024 * 1024

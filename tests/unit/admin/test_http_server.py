@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
 from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
 
 LARGE = bytes(range(256)) * 100_000

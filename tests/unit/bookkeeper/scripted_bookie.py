@@ -9,7 +9,7 @@ import asyncio
 import struct
 from collections.abc import Callable
 
-from pulsar_py.bookkeeper.frames import BookieCode, BookieOperation, RequestFlags
+from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation, RequestFlags
 
 HEAD = struct.Struct(">BBH")
 IDS = struct.Struct(">qq")

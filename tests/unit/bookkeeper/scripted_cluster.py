@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from pulsar_py.bookkeeper.connection import ConnectionLimits
-from pulsar_py.bookkeeper.ledger_metadata import LedgerMetadata, decode
-from pulsar_py.bookkeeper.ledger_paths import ledger_path
+from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, decode
+from pulsar_py.bookkeeper.metadata.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.errors import StorageError
 from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter

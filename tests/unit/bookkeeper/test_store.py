@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from pulsar_py.admin.resources.metrics import BOOKKEEPER_METRICS
-from pulsar_py.bookkeeper.ledger_metadata import LedgerStatus
-from pulsar_py.bookkeeper.ledger_paths import ledger_path
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus
+from pulsar_py.bookkeeper.metadata.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.errors import (
     LedgerNotFoundError,

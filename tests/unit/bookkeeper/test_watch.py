@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from pulsar_py.bookkeeper.frames import BookieOperation
-from pulsar_py.bookkeeper.ledger_paths import MAX_LEDGER_ID
+from pulsar_py.bookkeeper.metadata.ledger_paths import MAX_LEDGER_ID
+from pulsar_py.bookkeeper.protocol.frames import BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.bookkeeper.watch import UNLISTED_SECONDS
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie

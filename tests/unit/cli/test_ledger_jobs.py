@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_py.bookkeeper.ledger_metadata import LedgerStatus
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.cli.ledger_jobs import find_orphans, info, list_all, read
 from pulsar_py.cli.places import ClusterClients

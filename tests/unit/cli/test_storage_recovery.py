@@ -13,7 +13,7 @@ from pulsar_py.managed_ledger.cursors.format import decode_position_info
 from pulsar_py.managed_ledger.inspection import Topics
 from pulsar_py.metadata.inspection import MetadataContents
 from pulsar_py.storage.inspection.survey import Survey, SurveyedLedger
-from pulsar_py.storage.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.wire.payload import ChecksumStatus, parse_metadata, verify_checksum
 
 

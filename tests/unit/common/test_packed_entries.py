@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from pulsar_py.common.packed_entries import LENT_BYTES, PackedEntries
-from pulsar_py.storage.read_cache import ENTRY_OVERHEAD_BYTES
-from pulsar_py.storage.write_cache import cut
+from pulsar_py.storage.entry_logs.read_cache import ENTRY_OVERHEAD_BYTES
+from pulsar_py.storage.shared.write_cache import cut
 
 SAME = [b"%03d" % number for number in range(10)]
 DIFFERENT = [b"", b"a", b"bb", b"", b"cccc", b"d"]

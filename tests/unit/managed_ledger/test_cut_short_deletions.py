@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from pulsar_py.common.errors import MetadataUnavailableError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.managed_ledger.cut_short_deletions import FIRST_LOOK_SECONDS, CutShortDeletions
 from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list
 from pulsar_py.metadata.memory_store import MemoryMetadataStore

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.findings import Severity
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import CursorSnapshot, encode_cursor_record
 from pulsar_py.managed_ledger.inspection import (
@@ -22,7 +22,7 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
-from pulsar_py.storage.ledger_record import LedgerRecord as Record
+from pulsar_py.storage.shared.ledger_record import LedgerRecord as Record
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 
 NAME = "public/default/persistent/topic"

@@ -11,8 +11,8 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     StorageError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import MANY, NAME, World, append_all, settle, texts

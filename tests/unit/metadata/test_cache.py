@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MetadataError, MetadataUnavailableError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.cache import MISSING, MetadataCache
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import Notification, NotificationType, Versioned

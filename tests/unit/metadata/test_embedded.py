@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import DirectoryLockedError, MetadataError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStores
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.initialization import (
     PUBLIC_NAMESPACE,

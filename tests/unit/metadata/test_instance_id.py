@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import InstanceMismatchError
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.instance_id import FILE, PATH, check_instance_id
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MetadataOutcomeUnknownError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.ledger_ids import MAX_ATTEMPTS, MetadataLedgerIds
 from pulsar_py.metadata.memory_store import MemoryMetadataStore

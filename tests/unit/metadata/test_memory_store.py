@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 
 

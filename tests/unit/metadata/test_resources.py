@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import (
     ClusterData,

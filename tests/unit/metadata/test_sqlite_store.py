@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import Clock, SystemClock
 from pulsar_py.common.errors import (
     CorruptDataError,
     DirectoryLockedError,
@@ -16,6 +15,7 @@ from pulsar_py.common.errors import (
     MetadataError,
     MetadataExistsError,
 )
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.metadata import sqlite_store
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.backfill import message_columns, pace_of
 
 

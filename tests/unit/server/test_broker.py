@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.policies import (
     BacklogQuotaAction,
     BacklogQuotaType,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandConnect
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.settings import ConnectionSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.server.broker import dispatch_settings
 from pulsar_py.server.config import BrokerConfig

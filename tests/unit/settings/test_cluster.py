@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from pulsar_py.bookkeeper.health import QuarantineSettings
-from pulsar_py.bookkeeper.isolation import IsolationGroups
-from pulsar_py.bookkeeper.placement import PlacementSettings
+from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
+from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
+from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.cli.broker import (
     check_cluster_settings,
     ledger_options,

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
 from pulsar_py.admin.http_server import HttpConnection, HttpServer
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import (

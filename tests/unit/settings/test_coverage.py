@@ -28,7 +28,7 @@ from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.topics.registry_settings import RegistrySettings
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.shared.settings import BookieSettings
 from tests.package_source import PACKAGE, ROOT
 
 HANDED_ON = (

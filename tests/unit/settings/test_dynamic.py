@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.resources.all_routes import all_routes
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings import Setting, Value

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.ledgers.store import LedgerWriter
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import bookie_settings

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.disk import Disk
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import StorageError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.settings import BookieSettings
+from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 SMALL = BookieSettings(

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import (
     DirectoryLockedError,
     DiskFullError,
@@ -14,12 +16,10 @@ from pulsar_py.common.errors import (
     LedgerFencedError,
     StorageError,
 )
-from pulsar_py.common.local_disk import LocalDisk
-from pulsar_py.common.memory_disk import MemoryDisk
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage import bookie as bookie_module
-from pulsar_py.storage import journal
+from pulsar_py.storage.journal import journal
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.ledger_parts import all_ledgers
 from tests.unit.storage.support import Ids, Listener, entry, fill, start, turns, write

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import EntryNotFoundError, StoreBusyError
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.handles import ENOUGH_ENTRIES
 from tests.unit.storage.support import entry, fill, start, write

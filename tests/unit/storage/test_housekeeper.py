@@ -8,11 +8,11 @@ from functools import partial
 
 import pytest
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.housekeeper import disk_room_bytes
-from pulsar_py.storage.write_cache import Generation
+from pulsar_py.storage.shared.write_cache import Generation
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import Ids, entry, fill, start, turns, write
 

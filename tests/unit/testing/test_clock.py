@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pulsar_py.common.clock import SystemClock
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.testing.clock import (
     START_WALL_MILLIS,
     VirtualClock,

@@ -18,7 +18,7 @@ from pulsar_py.common.errors import (
     StoreBusyError,
     StoreUnavailableError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.testing.clock import run_virtual
 from pulsar_py.testing.hostile_ledger_client import HostileLedgerStore, HostileWriter

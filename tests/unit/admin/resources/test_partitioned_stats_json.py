@@ -10,7 +10,7 @@ from typing import Any
 from pulsar_py.admin.json_text import json_pieces, without_nulls
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.topic_stats_json import topic_stats_json
-from pulsar_py.common.work import Turns
+from pulsar_py.common.loops.work import Turns
 from tests.unit.admin.resources.test_topic_stats_json import TOPIC
 
 Json = dict[str, Any]

@@ -14,7 +14,7 @@ from pulsar_py.admin.resources.topic_stats_json import (
     subscription_json,
     topic_stats_json,
 )
-from pulsar_py.common.work import Turns
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats

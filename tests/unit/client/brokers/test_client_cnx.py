@@ -16,7 +16,7 @@ from pulsar_py.common.errors import (
     RemoteProtocolError,
     TopicNotFoundError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandMessage,

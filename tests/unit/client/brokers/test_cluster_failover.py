@@ -22,8 +22,8 @@ from pulsar_py.client.security.authentication import (
     AuthenticationToken,
     NoAuthentication,
 )
-from pulsar_py.common.clock import Clock
 from pulsar_py.common.errors import InvalidConfigurationError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
 from tests.http_server import Answer, HttpServer

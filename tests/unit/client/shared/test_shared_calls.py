@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import ConnectError, ConnectionClosedError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.testing.clock import run_virtual
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.resuming.first_run import (
     DIRECTORY,
     Run,

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, ConnectError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.running.restarts import (
     EXIT_DONE,
     EXIT_FAILED,

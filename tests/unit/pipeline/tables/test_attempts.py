@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.log_format import fields_of
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.tables.attempts import Attempt, attempt, clean, exclusively
 
 ROOT = Path(__file__).parents[4]

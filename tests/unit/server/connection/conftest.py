@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.schema_registry import SchemaRegistry

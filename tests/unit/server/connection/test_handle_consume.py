@@ -11,8 +11,8 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
     UnknownServiceError,
 )
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.common.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandAck,
     CommandCloseConsumer,

@@ -8,7 +8,7 @@ from pulsar_py.common.errors import (
     ProducerFencedError,
     ServiceNotReadyError,
 )
-from pulsar_py.common.work import MAX_UNITS
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandCloseProducer,
     CommandProducer,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import NotAllowedError
-from pulsar_py.common.work import MAX_IDS_A_TURN, MAX_UNITS
+from pulsar_py.common.loops.work import MAX_IDS_A_TURN, MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore

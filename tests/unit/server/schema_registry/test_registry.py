@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import IncompatibleSchemaError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy as Strategy
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import Schema

@@ -14,8 +14,8 @@ from pulsar_py.common.errors import (
     SubscriptionFencedError,
     UnknownServiceError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.subscriptions.persistent_subscription import (

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from pulsar_py.common.clock import Clock
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.initialization import initialize_cluster

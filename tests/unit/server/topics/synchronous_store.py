@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from pulsar_py.common.clock import Clock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore, _Operation
 from pulsar_py.metadata.store import EMBEDDED_LIMITS, MetadataLimits

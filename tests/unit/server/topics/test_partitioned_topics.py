@@ -14,9 +14,9 @@ from pulsar_py.common.errors import (
     TopicExistsError,
     TopicNotFoundError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS

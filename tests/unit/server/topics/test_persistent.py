@@ -15,8 +15,8 @@ from pulsar_py.common.errors import (
     TopicFencedError,
     TopicTerminatedError,
 )
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, LATEST, Position
-from pulsar_py.common.tasks import TaskOwner
 from pulsar_py.managed_ledger.log.ledger_format import ledger_path
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType

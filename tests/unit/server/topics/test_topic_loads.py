@@ -11,7 +11,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TopicNotFoundError,
 )
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.server.topics.topic_loads import (
     TopicLoads,

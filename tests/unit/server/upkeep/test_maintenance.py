@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pulsar_py.common.errors import ServiceError
-from pulsar_py.common.tasks import TaskOwner
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.server.upkeep.maintenance import CHORES_AT_ONCE, Chore, Maintenance
 from tests.unit.server.topics.rig import Rig, name_of

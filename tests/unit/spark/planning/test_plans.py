@@ -13,8 +13,8 @@ import pytest
 from pulsar_py import Broker
 from pulsar_py.client import Client
 from pulsar_py.client.shared.enums import InitialPosition
-from pulsar_py.common.clock import SystemClock
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pulsar_py.common.loop_thread import LoopThread
+from pulsar_py.common.loops.loop_thread import LoopThread
 from pulsar_py.spark.reading.entry_source import Run
 from pulsar_py.spark.reading.read_ahead import ReadAhead
 from tests.unit.spark.message_parts import plain

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pulsar_py.common.disk import Disk
-from pulsar_py.common.memory_disk import MemoryDisk
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from tests.unit.storage.support import Ids, start, write
 
 LEDGERS, ENTRIES = 3, 100

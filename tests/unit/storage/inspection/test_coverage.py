@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.storage.index_format import Location
+from pulsar_py.storage.index.index_format import Location
 from pulsar_py.storage.inspection.coverage import missing_ranges, ranges_text, useful_runs
 
 

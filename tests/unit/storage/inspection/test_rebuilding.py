@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import EntryNotFoundError
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.inspection.rebuilding import Rebuilt, rebuild_storage
 from pulsar_py.storage.inspection.survey import survey_storage
 from tests.ledger_parts import all_ledgers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.common.findings import Severity
-from pulsar_py.common.memory_disk import MemoryDisk
 from pulsar_py.storage.inspection.survey import Survey, survey_storage
 from tests.unit.storage.inspection.damaged_disk import (
     LAST,

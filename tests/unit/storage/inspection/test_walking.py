@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from pyroaring import BitMap64
 
+from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.common.memory_disk import MemoryDisk
-from pulsar_py.storage.entry_log_format import encode_log_header, encode_run
-from pulsar_py.storage.index_format import FOOTER_BYTES, Footer, encode_ledger_set
+from pulsar_py.storage.entry_logs.entry_log_format import encode_log_header, encode_run
+from pulsar_py.storage.index.index_format import FOOTER_BYTES, Footer, encode_ledger_set
 from pulsar_py.storage.inspection.walking import FoundRun, Gap, walk_blocks, walk_pages, walk_runs
 from tests.unit.storage.inspection.damaged_disk import cut, filled_disk, flip, newest
 

@@ -1,0 +1,149 @@
+"""Frames of protocol 2 between clients and bookies. Pure.
+
+Each way: 4 bytes size of what follows, then
+
+    bytes  request                         answer
+    1      version, 2                      the same
+    1      operation: 1 ADD, 2 READ        the same
+    2      flags                           0
+           ADD: 20 bytes master key,       4  code (`BookieCode`)
+           then the entry as it is stored  8  ledger id
+                                           8  entry id
+           READ: 8 ledger id, 8 entry id,  READ with code 0: the entry as it is stored
+           with FENCE 20 master key
+
+Nothing numbers the requests: an answer belongs to the ledger, the entry and the operation that it
+names. Reading entry -1 is answered with -1; the entry's own id stands in the entry. The first byte
+of a frame tells a bookie which protocol a connection speaks.
+
+Source: BookieProtocol, BookieProtoEncoding in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+from typing import Final
+
+from pulsar_py.bookkeeper.protocol.digest import MASTER_KEY_BYTES
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.errors import RemoteProtocolError
+
+VERSION: Final = 2
+LENGTH: Final = struct.Struct(">I")
+_ADD: Final = struct.Struct(f">IBBH{MASTER_KEY_BYTES}s")
+_READ: Final = struct.Struct(">IBBHqq")
+_ANSWER: Final = struct.Struct(">BBHiqq")
+ADD_OVERHEAD_BYTES: Final = _ADD.size
+"""Of a frame beyond the entry as it is stored."""
+ANSWER_HEAD_BYTES: Final = _ANSWER.size
+
+
+class BookieOperation(IntEnum):
+    """What is asked of a bookie."""
+
+    ADD = 1
+    READ = 2
+
+
+class RequestFlags(IntFlag):
+    """How it is asked."""
+
+    NONE = 0
+    FENCE = 1
+    """Read, and take no more adds of the ledger's writer."""
+    RECOVERY_ADD = 2
+    """Add although the ledger is fenced."""
+    HIGH_PRIORITY = 4
+
+
+FENCE_AND_READ: Final = RequestFlags.FENCE
+RECOVERY_READ: Final = RequestFlags.FENCE | RequestFlags.HIGH_PRIORITY
+RECOVERY_ADD: Final = RequestFlags.RECOVERY_ADD | RequestFlags.HIGH_PRIORITY
+
+
+class BookieCode(IntEnum):
+    """How a request went."""
+
+    EOK = 0
+    ENOLEDGER = 1
+    ENOENTRY = 2
+    EBADREQ = 100
+    EIO = 101
+    EUA = 102
+    EBADVERSION = 103
+    EFENCED = 104
+    EREADONLY = 105
+    ETOOMANYREQUESTS = 106
+    EUNKNOWNLEDGERSTATE = 107
+
+
+NOT_HERE: Final = frozenset({int(BookieCode.ENOLEDGER), int(BookieCode.ENOENTRY)})
+"""Codes of a bookie that knows that it does not have what was asked for."""
+
+
+LOST: Final = -1
+"""As a code: the connection was lost or could not be made; the request may have been done."""
+TIMED_OUT: Final = -2
+"""As a code: no answer came in time; the request may have been done."""
+TOO_MUCH_WAITS: Final = -3
+"""As a code: nothing was sent, because too much waits for answers."""
+_OWN_NAMES: Final = {
+    LOST: "no connection",
+    TIMED_OUT: "no answer in time",
+    TOO_MUCH_WAITS: "too much waits",
+}
+
+
+def code_name(code: int) -> str:
+    """A code as texts name it."""
+    if code in _OWN_NAMES:
+        return _OWN_NAMES[code]
+    known = code in BookieCode._value2member_map_
+    return BookieCode(code).name if known else f"code {code}"
+
+
+@dataclass(frozen=True, slots=True)
+class BookieAnswer:
+    """What a bookie said to one request."""
+
+    operation: int
+    code: int
+    """A `BookieCode`, or one that is unknown here."""
+    ledger_id: int
+    entry_id: int
+    data: bytes = b""
+    """The entry as it is stored, where one was read."""
+
+
+def add_head(master_key: bytes, entry_bytes: int, flags: RequestFlags) -> bytes:
+    """What stands before an entry of this size, as it is stored, in the frame that adds it."""
+    size_bytes = _ADD.size - LENGTH.size + entry_bytes
+    return _ADD.pack(size_bytes, VERSION, BookieOperation.ADD, flags, master_key)
+
+
+def read_request(
+    ledger_id: int, entry_id: int, flags: RequestFlags = RequestFlags.NONE, master_key: bytes = b""
+) -> bytes:
+    """A frame that asks for an entry; one that fences bears the ledger's key."""
+    assert (len(master_key) == MASTER_KEY_BYTES) == (RequestFlags.FENCE in flags)
+    size_bytes = _READ.size - LENGTH.size + len(master_key)
+    head = _READ.pack(size_bytes, VERSION, BookieOperation.READ, flags, ledger_id, entry_id)
+    return head + master_key
+
+
+def decoded_answer(frame: Buffer) -> BookieAnswer:
+    """Read one frame, without its size.
+
+    Raises:
+        RemoteProtocolError: It is no answer to what is asked here.
+    """
+    if len(frame) < _ANSWER.size:
+        raise RemoteProtocolError(f"a bookie's answer of {len(frame)} bytes")
+    version, operation, _, code, ledger_id, entry_id = _ANSWER.unpack_from(frame)
+    if version != VERSION or operation not in BookieOperation._value2member_map_:
+        raise RemoteProtocolError(
+            f"a bookie's answer of version {version} to operation {operation}"
+        )
+    return BookieAnswer(operation, code, ledger_id, entry_id, bytes(frame[_ANSWER.size :]))

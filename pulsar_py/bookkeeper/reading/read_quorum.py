@@ -1,0 +1,93 @@
+"""When enough bookies have answered that a reader, or who recovers, knows. Pure.
+
+`Coverage`: who asks all bookies of an ensemble for their last entry may go on once, of every
+write set that an entry can have, fewer than an ack quorum are unknown. Then no entry was confirmed
+that nobody of those who answered has; and where they were fenced, none can be any more.
+
+`EntrySearch`: recovery asks the write set of one entry, one bookie after the other. It is found
+where one has it whole. It can't have been confirmed once so many do not have it that those left are
+fewer than an ack quorum. A bookie that can't say (no answer, another error, a digest that does not
+match) counts for neither.
+
+Source: RoundRobinDistributionSchedule, LedgerRecoveryOp in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
+
+
+class Coverage:
+    """Who of an ensemble has answered."""
+
+    def __init__(self, *, ensemble_size: int, write_quorum_size: int, ack_quorum_size: int) -> None:
+        self._ack_quorum_size = ack_quorum_size
+        self._sets = [
+            write_set(entry_id, ensemble_size, write_quorum_size)
+            for entry_id in range(ensemble_size)
+        ]
+        self._is_unknown = [True] * ensemble_size
+        self._asked_count = ensemble_size
+
+    def on_answer(self, index: int, *, is_known: bool) -> None:
+        """The bookie at this place answered, or failed to; once."""
+        self._asked_count -= 1
+        self._is_unknown[index] = not is_known
+
+    @property
+    def is_covered(self) -> bool:
+        """Nothing was confirmed without those who answered."""
+        return all(
+            sum(self._is_unknown[index] for index in each) < self._ack_quorum_size
+            for each in self._sets
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Nobody is left to answer."""
+        return self._asked_count == 0
+
+
+class EntryFate(Enum):
+    """What a search has come to."""
+
+    UNDECIDED = "undecided"
+    FOUND = "found"
+    ABSENT = "absent"
+    """It can't have been confirmed."""
+    UNKNOWN = "unknown"
+    """All were asked, and it may have been confirmed."""
+
+
+class EntrySearch:
+    """The search of one entry in its write set."""
+
+    def __init__(self, places: Sequence[int], *, ack_quorum_size: int) -> None:
+        """`places` are its write set, in the order they are to be asked."""
+        self._left = list(places)
+        self._absent_needed = len(places) - ack_quorum_size + 1
+        self._is_found = False
+
+    def next_place(self) -> int:
+        """Whom to ask next, as long as the search is undecided."""
+        return self._left.pop(0)
+
+    def on_found(self) -> None:
+        """It has the entry, whole."""
+        self._is_found = True
+
+    def on_absent(self) -> None:
+        """It knows that it does not have it."""
+        self._absent_needed -= 1
+
+    @property
+    def fate(self) -> EntryFate:
+        """What is known so far."""
+        if self._is_found:
+            return EntryFate.FOUND
+        if self._absent_needed <= 0:
+            return EntryFate.ABSENT
+        return EntryFate.UNDECIDED if self._left else EntryFate.UNKNOWN

@@ -1,0 +1,495 @@
+"""Replicator: sends entries to the bookies of an ensemble, and replaces those that fail (edge).
+
+The writer of a ledger has one, and so has its recovery, which adds what it found once more. What
+`WriteQuorum` decides is done here: an entry is packed once, with the last add confirmed of that
+moment, and sent to its write set. A bookie that fails is given up at once; its owner finds another
+one and records it where such things are recorded, and all that is not confirmed goes there again.
+Where there is no other one, a bookie whose failure may have passed is tried once more, with all
+that it owes. Answers of a bookie that was given up are ignored.
+
+While the metadata can't be asked nobody can be recorded in the place of a bookie. Then entries go
+on without it, if each still has its ack quorum, and the bookie is replaced later. What it has
+stored does not count from then on: a change of the record whose answer is missing may have been
+made, and put another one in its place.
+
+An error that ends it is told once. Bookies that refuse because the ledger is fenced, or its key is
+another one, end it at once; so does an entry that is not confirmed in time.
+
+Source: LedgerHandle, PendingAddOp, EnsembleUtils in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from pulsar_py.bookkeeper.bookies.bookies import BookieLink
+from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
+from pulsar_py.bookkeeper.protocol import frames
+from pulsar_py.bookkeeper.protocol.entry_format import HEAD_BYTES, packed_head
+from pulsar_py.bookkeeper.protocol.frames import (
+    ADD_OVERHEAD_BYTES,
+    BookieAnswer,
+    BookieCode,
+    BookieOperation,
+    RequestFlags,
+)
+from pulsar_py.bookkeeper.writing.write_quorum import WriteQuorum
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import (
+    LedgerFencedError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreUnavailableError,
+)
+from pulsar_py.common.packed_entries import LENT_BYTES
+
+logger = logging.getLogger(__name__)
+
+ENTRY_OVERHEAD_BYTES: Final = 512
+"""What an entry under way holds beyond its payload, about."""
+LOOKS: Final = 4
+"""For late entries within the time that they have."""
+CHANGE_SHARE: Final = 1 / 3
+"""Of that time, for a change of the ensemble, during which nothing is confirmed."""
+LATER_SECONDS: Final = 1.0
+"""After so long it is looked again whether the metadata answers."""
+KEEP_PAUSE_SECONDS: Final = 0.5
+"""Before a bookie that failed is tried again."""
+KEEP_AGAIN_SECONDS: Final = 60.0
+"""A bookie that fails again within this time is not tried once more."""
+_MAY_PASS: Final = frozenset({frames.LOST, int(BookieCode.ETOOMANYREQUESTS)})
+"""Failures of a moment. One that timed out would cost the same time again."""
+
+
+class ReplicationOwner(Protocol):
+    """Who has the entries replicated."""
+
+    def on_progress(self) -> None:
+        """More is confirmed; called on the loop, never from within `add`."""
+
+    def on_released(self, size_bytes: int) -> None:
+        """Entries that held so many bytes, overhead included, are held no more."""
+
+    def on_replication_failed(self, error: StorageError) -> None:
+        """Nothing more will be confirmed."""
+
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
+        """Find and record other bookies in these places, from an entry on.
+
+        One that is named again is tried again. The places that it leaves out are done without, if
+        an ack quorum is left of every write set.
+
+        Raises:
+            StorageError: There are none, or they could not be recorded.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class FailedBookie:
+    """Who has to be replaced."""
+
+    bookie_id: str
+    may_be_kept: bool
+    """Its failure may have passed, and it was not tried again for this a short while ago."""
+
+
+class _Replica:
+    """The bookie in one place of the ensemble, as long as it is there."""
+
+    __slots__ = ("index", "is_given_up", "link", "replicator")
+
+    def __init__(self, replicator: Replicator, index: int, link: BookieLink) -> None:
+        self.replicator = replicator
+        self.index = index
+        self.link = link
+        self.is_given_up = False
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        self.replicator.on_answers(self, answers)
+
+
+class _SentEntry:
+    """An entry that may have to be sent again."""
+
+    __slots__ = ("frame", "held_bytes", "length_bytes")
+
+    def __init__(self, frame: tuple[EntryBytes, ...], size_bytes: int, length_bytes: int) -> None:
+        self.frame = frame
+        self.held_bytes = size_bytes + ENTRY_OVERHEAD_BYTES
+        self.length_bytes = length_bytes  # of all payloads up to it
+
+
+class Replicator:
+    """Adds the entries of one ledger; lives until its owner stops it or it fails."""
+
+    def __init__(
+        self,
+        cluster: LedgerCluster,
+        ledger: LedgerInUse,
+        owner: ReplicationOwner,
+        *,
+        flags: RequestFlags = RequestFlags.NONE,
+        last_confirmed: int = -1,
+        length_bytes: int = 0,
+    ) -> None:
+        """Begins after `last_confirmed`, up to where payloads have `length_bytes`."""
+        metadata = ledger.recorded.metadata
+        self._cluster = cluster
+        self._ledger = ledger
+        self._owner = owner
+        self._flags = flags
+        self._quorum = WriteQuorum(
+            ensemble_size=metadata.ensemble_size,
+            write_quorum_size=metadata.write_quorum_size,
+            ack_quorum_size=metadata.ack_quorum_size,
+            last_confirmed=last_confirmed,
+        )
+        self._replicas = [
+            _Replica(self, index, cluster.bookies.link(bookie_id))
+            for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
+        ]
+        self._entries: dict[int, _SentEntry] = {}  # not released
+        self._head_bytes = ADD_OVERHEAD_BYTES + HEAD_BYTES + ledger.digest.size_bytes
+        self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
+        self._retried: dict[str, float] = {}  # bookies that were kept, and when
+        self.failed_bookies: dict[str, None] = {}
+        """All that have failed this ledger, in the order of it."""
+        self._is_changing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._looks: deque[int] = deque()  # the last entries added at the last looks
+        self._added_bytes = length_bytes
+        self.confirmed_bytes = length_bytes
+        """Of all payloads up to the last confirmed entry."""
+        self.error: StorageError | None = None
+        """Why nothing more is confirmed."""
+
+    @property
+    def last_added(self) -> int:
+        """The last entry added."""
+        return self._quorum.last_added
+
+    @property
+    def last_confirmed(self) -> int:
+        """The last entry that is confirmed, with all before it."""
+        return self._quorum.last_confirmed
+
+    @property
+    def last_settled(self) -> int:
+        """The last entry for which, as for all before it, its whole write set has answered."""
+        return self._quorum.last_settled
+
+    @property
+    def pending_count(self) -> int:
+        """Entries that are not confirmed."""
+        return self._quorum.pending_count
+
+    @property
+    def is_stopped(self) -> bool:
+        """Nothing more will be confirmed."""
+        return self.error is not None
+
+    def add(
+        self, pieces: Sequence[EntryBytes], size_bytes: int, *, length_bytes: int | None = None
+    ) -> int:
+        """Send one more entry, whose memory nobody changes any more; returns its id.
+
+        `length_bytes` is given for an entry that says by itself how much all up to it have.
+
+        # Hot path: one call an entry.
+        """
+        assert self.error is None
+        ledger = self._ledger
+        quorum = self._quorum
+        entry_id = quorum.add()
+        self._added_bytes = self._added_bytes + size_bytes if length_bytes is None else length_bytes
+        head = packed_head(
+            ledger.digest,
+            ledger_id=ledger.ledger_id,
+            entry_id=entry_id,
+            last_add_confirmed=quorum.last_confirmed,
+            length_bytes=self._added_bytes,
+            pieces=pieces,
+        )
+        frame_head = frames.add_head(ledger.master_key, len(head) + size_bytes, self._flags)
+        frame: tuple[EntryBytes, ...] = (frame_head + head, *pieces)
+        if size_bytes < LENT_BYTES:
+            frame = (b"".join(frame),)
+        self._entries[entry_id] = _SentEntry(frame, size_bytes, self._added_bytes)
+        for index in quorum.write_set(entry_id):
+            self._send(entry_id, frame, self._replicas[index])
+        if self._timer is None:
+            self._set_timer()
+        return entry_id
+
+    def _send(self, entry_id: int, frame: tuple[EntryBytes, ...], replica: _Replica) -> None:
+        if replica.is_given_up:
+            return  # whoever takes its place gets it
+        ledger_id = self._ledger.ledger_id
+        replica.link.send(BookieRequest(BookieOperation.ADD, ledger_id, entry_id, frame, replica))
+
+    def on_answers(
+        self, replica: _Replica, answers: Sequence[tuple[BookieRequest, BookieAnswer]]
+    ) -> None:
+        """Take what one bookie said to some adds."""
+        if self.error is not None or replica.is_given_up:
+            return
+        on_stored, index = self._quorum.on_stored, replica.index
+        for _, answer in answers:
+            if answer.code == BookieCode.EOK:
+                on_stored(answer.entry_id, index)
+            elif answer.code in (BookieCode.EFENCED, BookieCode.EUA):
+                self._advance()
+                self.fail(self._refusal(replica, answer))
+                return
+            else:
+                self._advance()
+                self._give_up(replica, answer)
+                return
+        self._advance()
+
+    def _refusal(self, replica: _Replica, answer: BookieAnswer) -> StorageError:
+        name = f"ledger {self._ledger.ledger_id}: entry {answer.entry_id}"
+        if answer.code == BookieCode.EFENCED:
+            return LedgerFencedError(f"{name}: {replica.link.bookie_id} has fenced the ledger")
+        return StorageError(f"{name}: {replica.link.bookie_id} has another key for the ledger")
+
+    def _advance(self) -> None:
+        """Confirm what can be, tell, and let go what is not needed any more."""
+        quorum, entries = self._quorum, self._entries
+        if quorum.advance():
+            self.confirmed_bytes = entries[quorum.last_confirmed].length_bytes
+            self._owner.on_progress()
+        if released := quorum.take_released():
+            self._owner.on_released(sum(entries.pop(each).held_bytes for each in released))
+
+    # Replacing bookies
+
+    def _give_up(self, replica: _Replica, answer: BookieAnswer) -> None:
+        """A bookie failed: nothing more is expected from it, and another one is looked for."""
+        replica.is_given_up = True
+        logger.info(
+            "bookie failed for a ledger",
+            extra={
+                "ledger_id": self._ledger.ledger_id,
+                "bookie": replica.link.bookie_id,
+                "entry_id": answer.entry_id,
+                "code": frames.code_name(answer.code),
+            },
+        )
+        bookie_id = replica.link.bookie_id
+        retried_seconds = self._retried.get(bookie_id, float("-inf"))
+        now = self._cluster.clock.monotonic_seconds()
+        may_be_kept = answer.code in _MAY_PASS and now - retried_seconds >= KEEP_AGAIN_SECONDS
+        self._failed[replica.index] = FailedBookie(bookie_id, may_be_kept)
+        self.failed_bookies[bookie_id] = None
+        self._quorum.give_up()
+        self._begin_change()
+
+    def _begin_change(self) -> None:
+        if self._is_changing:
+            return
+        name = f"ensemble of {self._ledger.ledger_id}"
+        try:
+            self._cluster.tasks.spawn(self._change(), name)
+        except RuntimeError:
+            self.fail(StorageError(f"ledger {self._ledger.ledger_id}: the store is closed"))
+        else:
+            self._is_changing = True
+
+    async def _change(self) -> None:
+        """Replace all that failed, one round after the other; then confirmations go on."""
+        try:
+            while self._failed and self.error is None:
+                failed, self._failed = self._failed, {}
+                try:
+                    others = await self._replaced(failed)
+                except NotEnoughBookiesError:
+                    raise
+                except StoreUnavailableError as error:
+                    self._go_on_without(failed, error)
+                    continue
+                if self.error is None:
+                    self._do_without(failed.keys() - others.keys())
+                    await self._put_in_place(failed, others)
+        except StorageError as error:
+            self.fail(error)
+        finally:
+            self._is_changing = False
+        if self.error is None:
+            self._quorum.resume()
+            self._advance()
+
+    async def _replaced(self, failed: Mapping[int, FailedBookie]) -> Mapping[int, str]:
+        """Who takes the places of those that failed, as it is recorded.
+
+        Raises:
+            StoreUnavailableError: It can't be recorded now.
+            StorageError: Nothing more can be added.
+        """
+        seconds = CHANGE_SHARE * self._cluster.limits.answer_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._owner.replace(failed, self.last_confirmed + 1)
+        except TimeoutError:
+            raise StoreUnavailableError(
+                f"ledger {self._ledger.ledger_id}: no other bookie was found in {seconds:g} seconds"
+            ) from None
+
+    def _go_on_without(
+        self, failed: Mapping[int, FailedBookie], reason: StoreUnavailableError
+    ) -> None:
+        """Leave places empty for as long as the metadata can't be asked.
+
+        Raises:
+            StoreUnavailableError: Too few bookies are left for that.
+        """
+        if self.error is not None:
+            return
+        self._quorum.distrust(failed.keys())
+        if not self._quorum.do_without(failed.keys()):
+            raise reason
+        logger.warning(
+            "bookie is replaced later",
+            extra={
+                "ledger_id": self._ledger.ledger_id,
+                "bookies": [each.bookie_id for each in failed.values()],
+                "reason": str(reason),
+            },
+        )
+        name = f"ensemble of {self._ledger.ledger_id}, later"
+        self._cluster.tasks.spawn(self._replace_later(failed), name)
+
+    async def _replace_later(self, failed: Mapping[int, FailedBookie]) -> None:
+        """Replace bookies once the metadata answers; nothing is held back until then."""
+        while self.error is None:
+            await self._cluster.clock.sleep(LATER_SECONDS)
+            try:
+                await self._cluster.records.read(self._ledger.ledger_id, is_synced=True)
+            except StoreUnavailableError:
+                continue
+            except StorageError as error:
+                self.fail(error)
+            break
+        if self.error is None:
+            for (
+                index,
+                each,
+            ) in failed.items():  # it owes nothing any more, so it can't be tried again
+                self._failed[index] = replace(each, may_be_kept=False)
+            self._quorum.give_up()
+            self._begin_change()
+
+    def _do_without(self, places: AbstractSet[int]) -> None:
+        if places and not self._quorum.do_without(places):
+            raise NotEnoughBookiesError(
+                f"ledger {self._ledger.ledger_id}: too few of its bookies are left, "
+                f"{', '.join(self.failed_bookies)} failed"
+            )
+
+    async def _put_in_place(
+        self, failed: Mapping[int, FailedBookie], others: Mapping[int, str]
+    ) -> None:
+        kept = [index for index, other in others.items() if other == failed[index].bookie_id]
+        if kept:
+            self._cluster.counters.same_bookie_retries_count += 1
+            await self._cluster.clock.sleep(KEEP_PAUSE_SECONDS)
+            if self.error is not None:
+                return
+        now = self._cluster.clock.monotonic_seconds()
+        for index, bookie_id in others.items():
+            if index in kept:
+                self._retried[bookie_id] = now
+            self._replicas[index] = _Replica(self, index, self._cluster.bookies.link(bookie_id))
+        again = self._quorum.retry(kept)
+        again += self._quorum.restart([index for index in others if index not in kept])
+        for entry_id, index in sorted(again):
+            self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+
+    def held(self, first: int, last: int, max_bytes: int) -> list[EntryBytes]:
+        """The payloads of entries from `first` that are still held, one at least if it is."""
+        found: list[EntryBytes] = []
+        for entry_id in range(first, last + 1):
+            entry = self._entries.get(entry_id)
+            if entry is None:
+                break
+            head, *pieces = entry.frame
+            payload = head[self._head_bytes :] if not pieces else b"".join(pieces)
+            max_bytes -= len(payload)
+            if found and max_bytes < 0:
+                break
+            found.append(payload)
+        return found
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more: replace it, although nothing may wait for it."""
+        for replica in self._replicas:
+            if replica.link.bookie_id != bookie_id or replica.is_given_up or self.error is not None:
+                continue
+            self._retried[bookie_id] = self._cluster.clock.monotonic_seconds()
+            self._give_up(
+                replica,
+                BookieAnswer(
+                    BookieOperation.ADD, frames.LOST, self._ledger.ledger_id, self.last_added
+                ),
+            )
+
+    @property
+    def bookie_ids(self) -> list[str]:
+        """Who stands in the ensemble."""
+        return [replica.link.bookie_id for replica in self._replicas]
+
+    def waiting_bytes(self) -> list[int]:
+        """What waits for each bookie of the ensemble.
+
+        # Hot path: one call an entry.
+        """
+        return [replica.link.waiting_bytes for replica in self._replicas]
+
+    # Ends
+
+    def _set_timer(self) -> None:
+        interval_seconds = self._cluster.limits.answer_timeout_seconds / LOOKS
+        self._timer = self._cluster.clock.call_later(interval_seconds, self._look)
+
+    def _look(self) -> None:
+        """Fail if an entry that was there three looks ago is still not confirmed."""
+        self._timer = None
+        if self.error is not None:
+            return
+        if not self._quorum.pending_count:
+            self._looks.clear()
+            return
+        self._set_timer()
+        self._looks.append(self.last_added)
+        if len(self._looks) == LOOKS and self._looks.popleft() > self.last_confirmed:
+            self.fail(
+                StorageError(
+                    f"ledger {self._ledger.ledger_id}: entry {self.last_confirmed + 1} was not "
+                    f"confirmed in {self._cluster.limits.answer_timeout_seconds:g} seconds"
+                )
+            )
+
+    def fail(self, error: StorageError) -> None:
+        """End it with an error that its owner is told."""
+        if self.error is None:
+            self.stop(error)
+            self._owner.on_replication_failed(error)
+
+    def stop(self, error: StorageError) -> None:
+        """End it: nothing more is confirmed, and all is let go. May be called again."""
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+        entries, self._entries = self._entries, {}
+        self._owner.on_released(sum(entry.held_bytes for entry in entries.values()))

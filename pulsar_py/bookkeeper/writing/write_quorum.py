@@ -1,0 +1,185 @@
+"""WriteQuorum: which entries of a ledger that is written are confirmed. Pure.
+
+An entry goes to its write set: `write_quorum_size` bookies of the ensemble, round-robin. It is
+complete once `ack_quorum_size` of them have stored it, and confirmed once it is complete, all
+before it are confirmed, and no change of the ensemble is under way. It is released, so that its
+bytes may go, once it is confirmed and nobody of its write set owes an answer any more.
+
+A bookie that fails is given up, and nothing is confirmed until it is decided who stands in its
+place. Another one: the failed one owes nothing more, and all that is not confirmed begins anew
+there: what the failed one had stored of it counts no more, so that an entry may fall back from
+complete to incomplete. The same one again: it is sent all that it owes. Nobody: the others may be
+enough.
+
+What always holds: confirmed entries only grow, without gaps; what is not confirmed is not released.
+
+Source: PendingAddOp, LedgerHandle.sendAddSuccessCallbacks in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
+
+
+class WriteQuorum:
+    """The entries of one writer, or of one recovery, by what bookies said of them."""
+
+    def __init__(
+        self,
+        *,
+        ensemble_size: int,
+        write_quorum_size: int,
+        ack_quorum_size: int,
+        last_confirmed: int = -1,
+    ) -> None:
+        """`last_confirmed` is the entry before the first that will be added."""
+        assert 1 <= ack_quorum_size <= write_quorum_size <= ensemble_size
+        self._ack_quorum_size = ack_quorum_size
+        self._sets = [
+            write_set(entry_id, ensemble_size, write_quorum_size)
+            for entry_id in range(ensemble_size)
+        ]
+        self._masks = [sum(1 << index for index in each) for each in self._sets]
+        self._stored: dict[int, int] = {}  # of what is not confirmed: who has it, as bits
+        self._owed: dict[int, int] = {}  # of what is not released: who owes an answer, as bits
+        self._released: list[int] = []  # since they were last taken
+        self._absent = 0  # places that nobody stands in, as bits
+        self.last_added = last_confirmed
+        self.last_confirmed = last_confirmed
+        self.is_held = False
+        """A change of the ensemble is under way: nothing is confirmed."""
+
+    def write_set(self, entry_id: int) -> tuple[int, ...]:
+        """Where in the ensemble an entry goes."""
+        return self._sets[entry_id % len(self._sets)]
+
+    @property
+    def pending_count(self) -> int:
+        """Entries that are not confirmed."""
+        return len(self._stored)
+
+    @property
+    def last_settled(self) -> int:
+        """The last entry that is confirmed and not owed, with all before it."""
+        return min(next(iter(self._owed), self.last_confirmed + 1) - 1, self.last_confirmed)
+
+    def add(self) -> int:
+        """Number one more entry, to be sent to its write set."""
+        self.last_added += 1
+        self._stored[self.last_added] = 0
+        mask = self._masks[self.last_added % len(self._masks)]
+        self._owed[self.last_added] = mask & ~self._absent
+        return self.last_added
+
+    def on_stored(self, entry_id: int, index: int) -> None:
+        """The bookie at this place of the ensemble has stored an entry.
+
+        # Hot path: one call an entry and bookie.
+        """
+        bit = 1 << index
+        stored = self._stored.get(entry_id)
+        if stored is not None:
+            self._stored[entry_id] = stored | bit
+        owed = self._owed.get(entry_id)
+        if owed is None:
+            return
+        self._owed[entry_id] = owed = owed & ~bit
+        if not owed and stored is None:
+            del self._owed[entry_id]
+            self._released.append(entry_id)
+
+    def advance(self) -> bool:
+        """Confirm what can be; whether that is more than before."""
+        if self.is_held:
+            return False
+        first = self.last_confirmed + 1
+        next_id = first
+        while (stored := self._stored.get(next_id)) is not None:
+            if stored.bit_count() < self._ack_quorum_size:
+                break
+            del self._stored[next_id]
+            if not self._owed[next_id]:
+                del self._owed[next_id]
+                self._released.append(next_id)
+            next_id += 1
+        self.last_confirmed = next_id - 1
+        return next_id > first
+
+    def take_released(self) -> list[int]:
+        """The entries released since this was last asked."""
+        released, self._released = self._released, []
+        return released
+
+    def give_up(self) -> None:
+        """A bookie has failed; until its place is decided nothing is confirmed."""
+        self.is_held = True
+
+    def _owes_nothing(self, index: int) -> None:
+        """Whoever stood there is gone."""
+        bit = 1 << index
+        for entry_id, owed in list(self._owed.items()):
+            if not owed & bit:
+                continue
+            self._owed[entry_id] = owed & ~bit
+            if owed == bit and entry_id not in self._stored:
+                del self._owed[entry_id]
+                self._released.append(entry_id)
+
+    def do_without(self, indexes: Collection[int]) -> bool:
+        """Nobody takes these places; whether each write set still has an ack quorum."""
+        for index in indexes:
+            self._absent |= 1 << index
+            self._owes_nothing(index)
+        return all(
+            (mask & ~self._absent).bit_count() >= self._ack_quorum_size for mask in self._masks
+        )
+
+    def distrust(self, indexes: Collection[int]) -> None:
+        """What was stored at these places counts no more, as far as it is not confirmed.
+
+        Others may stand there in the ledger's record, which nobody knows at the moment.
+        """
+        mask = ~sum(1 << index for index in indexes)
+        for entry_id in self._stored:
+            self._stored[entry_id] &= mask
+
+    def restart(self, indexes: Collection[int]) -> list[tuple[int, int]]:
+        """Others stand at these places now; which entries have to be sent there, in order."""
+        again: list[tuple[int, int]] = []
+        for index in indexes:
+            self._absent &= ~(1 << index)
+            self._owes_nothing(index)
+        for entry_id, stored in self._stored.items():
+            for index in self.write_set(entry_id):
+                if index in indexes:
+                    bit = 1 << index
+                    stored &= ~bit  # noqa: PLW2901 - of several places
+                    self._owed[entry_id] |= bit
+                    again.append((entry_id, index))
+            self._stored[entry_id] = stored
+        return again
+
+    def retry(self, indexes: Collection[int]) -> list[tuple[int, int]]:
+        """The same bookies stand there again; what they owe has to be sent again, in order."""
+        return [
+            (entry_id, index)
+            for entry_id, owed in self._owed.items()
+            for index in self.write_set(entry_id)
+            if index in indexes and owed & 1 << index
+        ]
+
+    def resume(self) -> None:
+        """No change of the ensemble is under way any more."""
+        self.is_held = False
+
+    def check(self) -> None:
+        """Assert what always holds."""
+        assert list(self._stored) == list(range(self.last_confirmed + 1, self.last_added + 1))
+        assert self._stored.keys() <= self._owed.keys()
+        for entry_id, owed in self._owed.items():
+            mask = self._masks[entry_id % len(self._masks)]
+            assert owed | mask == mask
+            assert not owed & self._stored.get(entry_id, 0)
+            assert owed or entry_id in self._stored

@@ -1,0 +1,383 @@
+"""BookKeeperWriter: the one handle that adds to a ledger (edge).
+
+Entries are sent as they are appended. An entry's memory is taken over: bytes, and a read-only view
+of nearly all of its buffer, stay where they are, anything else is copied, because a slow bookie of
+the write set may be sent it after the others have confirmed it. What entries hold is counted until
+their whole write set has answered.
+
+A bookie that lags behind the others is replaced once too much waits for it. Where nobody can take
+its place the writer slows down with it: from half of what may wait on, the listener is told of a
+confirmed entry only when that bookie has answered, too. So publishers, who have a bounded number of
+entries without a receipt, send less. Beyond the whole, appends are refused.
+
+The writer watches its ledger's metadata, so it often learns there that it was fenced or deleted
+before a bookie refuses an entry; an idle writer learns it only so.
+
+Source: LedgerHandle in Apache BookKeeper.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NoReturn
+
+from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
+from pulsar_py.bookkeeper.cluster.settings import FRAME_OVERHEAD_BYTES
+from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, LedgerStatus
+from pulsar_py.bookkeeper.metadata.ledger_records import RecordedLedger
+from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
+from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, repeated
+from pulsar_py.bookkeeper.writing.replication import ENTRY_OVERHEAD_BYTES, FailedBookie, Replicator
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import (
+    EntryTooBigError,
+    LedgerClosedError,
+    LedgerFencedError,
+    LedgerNotFoundError,
+    NotEnoughBookiesError,
+    StorageError,
+    StoreBusyError,
+)
+from pulsar_py.common.packed_entries import LENT_BYTES
+from pulsar_py.ledgers.store import LedgerListener, LedgerWriter, LentEntry
+from pulsar_py.metadata.store import Notification, NotificationType
+
+logger = logging.getLogger(__name__)
+
+NEARLY_ALL: Final = 15 / 16
+"""The share of its buffer from which on a read-only view is kept instead of a copy."""
+
+_FOR_GOOD: Final = (LedgerFencedError, LedgerNotFoundError)
+
+
+class BookKeeperWriter(BookKeeperReader, LedgerWriter):
+    """A ledger open for writing; made by the store, which knows it until it is closed."""
+
+    def __init__(
+        self,
+        cluster: LedgerCluster,
+        ledger: LedgerInUse,
+        listener: LedgerListener,
+        on_over: Callable[[BookKeeperWriter], None],
+        ahead: AheadReads,
+    ) -> None:
+        """`on_over` is called when it is closed, or can't be used any more."""
+        super().__init__(cluster, ledger, -1, 0, ahead)
+        self._listener = listener
+        self._on_over = on_over
+        self._replicator = Replicator(cluster, ledger, self)
+        self._told = -1  # the last entry that the listener knows to be confirmed
+        self._failure: StorageError | None = None  # to be told to the listener
+        self._is_telling = False
+        self._is_closing = False  # the end is being written, or was
+        self._is_ended = False  # the end was written
+        self._closing = asyncio.Lock()
+        self._is_looking = False
+        self._is_record_changed = False
+        self._stop_watching = cluster.records.watch(self.ledger_id, self._on_record_event)
+
+    # Reading
+
+    @property
+    def last_add_confirmed(self) -> int:
+        """Exact: nobody else writes."""
+        return self._replicator.last_confirmed
+
+    @property
+    def last_add_pushed(self) -> int:
+        """The last entry appended."""
+        return self._replicator.last_added
+
+    @property
+    def length_bytes(self) -> int:
+        """Bytes of what is confirmed."""
+        return self._replicator.confirmed_bytes
+
+    @property
+    def is_closed(self) -> bool:
+        """Its end was written."""
+        return self._is_ended
+
+    async def read_last_add_confirmed(self) -> int:
+        """Known without asking."""
+        return self.last_add_confirmed
+
+    @property
+    def ensemble_size(self) -> int:
+        """How many bookies its entries are spread over."""
+        return self._ledger.recorded.metadata.ensemble_size
+
+    def read_cached(
+        self, first_entry_id: int, last_entry_id: int, max_bytes: int
+    ) -> Sequence[EntryBytes] | None:
+        """Confirmed entries that not all of their bookies have answered for, or fetched ahead.
+
+        No more is kept for that: who reads behind the writer has the managed ledger's cache.
+        """
+        last = min(last_entry_id, self.last_add_confirmed)
+        return self._replicator.held(first_entry_id, last, max_bytes) or super().read_cached(
+            first_entry_id, last_entry_id, max_bytes
+        )
+
+    # Writing
+
+    def append(self, data: LentEntry) -> int:
+        """Send one entry.
+
+        # Hot path: one call an entry.
+        """
+        if self._replicator.error is not None:
+            self._refuse(self._replicator.error)
+        lent = data if isinstance(data, tuple) else (data,)
+        size_bytes = sum(map(len, lent))
+        limit_bytes = self._cluster.limits.max_entry_bytes
+        if size_bytes > limit_bytes:
+            raise EntryTooBigError(
+                f"ledger {self.ledger_id}: an entry of {size_bytes} bytes, "
+                f"the store takes {limit_bytes}"
+            )
+        self._check_room(size_bytes)
+        self._cluster.pinned.take(size_bytes + ENTRY_OVERHEAD_BYTES)
+        pieces = lent if size_bytes < LENT_BYTES else tuple(map(_owned, lent))
+        return self._replicator.add(pieces, size_bytes)
+
+    def _check_room(self, size_bytes: int) -> None:
+        """Refuse an entry that a bookie has no room for, unless that one alone is slow.
+
+        One that lags behind the others fails with this entry and is replaced, if there is a spare.
+
+        # Hot path: one call an entry.
+
+        Raises:
+            StoreBusyError: So it is.
+        """
+        waiting = self._replicator.waiting_bytes()
+        limit_bytes = self._cluster.bookies.limits.max_waiting_bytes
+        most_bytes = max(waiting) + size_bytes + FRAME_OVERHEAD_BYTES
+        if most_bytes <= limit_bytes:
+            return
+        is_one_slow = min(waiting) <= limit_bytes // 2
+        if not is_one_slow or not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata):
+            self._cluster.counters.busy_refusals_count += 1
+            raise StoreBusyError(
+                f"ledger {self.ledger_id}: {most_bytes} bytes would wait for one of its bookies, "
+                f"{limit_bytes} may, and "
+                f"{'no other one can take its place' if is_one_slow else 'the others lag too'}"
+            )
+
+    def _is_slowed_down(self) -> bool:
+        """One bookie lags behind the others, and nobody can take its place.
+
+        It answers, or its requests time out: either way this ends.
+        """
+        waiting = self._replicator.waiting_bytes()
+        half_bytes = self._cluster.bookies.limits.max_waiting_bytes // 2
+        return (
+            max(waiting) > half_bytes
+            and min(waiting) <= half_bytes // 2
+            and not self._cluster.ensembles.has_spare(self._ledger.recorded.metadata)
+        )
+
+    def _refuse(self, error: StorageError) -> NoReturn:
+        if isinstance(error, (*_FOR_GOOD, LedgerClosedError)):
+            raise type(error)(str(error))
+        raise StorageError(f"ledger {self.ledger_id}: an earlier entry failed: {error}") from error
+
+    def on_progress(self) -> None:
+        """More is confirmed."""
+        self._tell_soon()
+
+    def on_released(self, size_bytes: int) -> None:
+        """Entries are held no more."""
+        self._cluster.pinned.give_back(size_bytes)
+        if self.last_add_confirmed > self._told:
+            self._tell_soon()
+
+    def on_replication_failed(self, error: StorageError) -> None:
+        """Nothing more will be confirmed."""
+        if self.last_add_confirmed < 0 and not isinstance(error, _FOR_GOOD):
+            self._cluster.ensembles.on_barren()
+        self._failure = error
+        self._end_watch()
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        if not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_soon(self._tell)
+
+    def _tell(self) -> None:
+        """Tell the listener what is new, in one call of each kind."""
+        self._is_telling = False
+        last = self._replicator.last_confirmed
+        if last > self._told and self._replicator.error is None and self._is_slowed_down():
+            last = self._replicator.last_settled
+        if last > self._told:
+            if self._told < 0:
+                self._cluster.ensembles.on_fruitful()
+            self._told = last
+            self._listener.on_confirmed(self.ledger_id, last)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            self._listener.on_failed(self.ledger_id, failure)
+
+    async def replace(
+        self, failed: Mapping[int, FailedBookie], first_entry_id: int
+    ) -> Mapping[int, str]:
+        """Choose other bookies and record them, unless somebody has taken the ledger.
+
+        Without enough others the ledger ends, and the next one is made for those that are there.
+        """
+        metadata = self._ledger.recorded.metadata
+        before = metadata.last_segment.bookie_ids
+        chosen = await self._cluster.ensembles.replacements(
+            metadata,
+            before,
+            {index: each.bookie_id for index, each in failed.items()},
+            avoided=self._replicator.failed_bookies,
+        )
+        kept = {index: each.bookie_id for index, each in failed.items() if index not in chosen}
+        gone = [failed[index].bookie_id for index in kept if not failed[index].may_be_kept]
+        if gone:
+            raise NotEnoughBookiesError(
+                f"ledger {self.ledger_id}: nobody can take the place of {', '.join(gone)}"
+            )
+
+        def decide(metadata: LedgerMetadata) -> LedgerMetadata | None:
+            if self._replicator.error is not None:
+                raise self._replicator.error
+            self._check_open(metadata)
+            before = metadata.last_segment.bookie_ids
+            after = list(before)
+            for index, bookie_id in chosen.items():
+                if before[index] == failed[index].bookie_id:
+                    after[index] = bookie_id
+            if tuple(after) == before:
+                return None  # somebody else has replaced them, or they stay
+            return metadata.with_ensemble(first_entry_id, after)
+
+        ledger = self._ledger
+        ledger.learn(await self._cluster.records.change(self.ledger_id, ledger.recorded, decide))
+        now = ledger.recorded.metadata.last_segment.bookie_ids
+        self._cluster.counters.ensemble_changes_count += bool(chosen)
+        logger.info(
+            "ensemble changed",
+            extra={"ledger_id": self.ledger_id, "entry_id": first_entry_id, "bookies": now},
+        )
+        return {index: now[index] for index in failed}
+
+    def on_bookie_gone(self, bookie_id: str) -> None:
+        """A bookie does not answer any more."""
+        self._replicator.on_bookie_gone(bookie_id)
+
+    def on_bookies_listed(self, bookie_ids: Collection[str]) -> None:
+        """Only these are registered: one that is not gives way where somebody can take its place.
+
+        It may serve its ledgers all the same; but it would be repaired by others.
+        """
+        for bookie_id in self._replicator.bookie_ids:
+            if bookie_id not in bookie_ids and self._cluster.ensembles.has_spare(
+                self._ledger.recorded.metadata
+            ):
+                self._replicator.on_bookie_gone(bookie_id)
+
+    def _check_open(self, metadata: LedgerMetadata) -> None:
+        if metadata.status is not LedgerStatus.OPEN:
+            raise LedgerFencedError(
+                f"ledger {self.ledger_id}: somebody else has recovered it, "
+                f"it is {metadata.status.name}"
+            )
+
+    # What others do to the ledger
+
+    def _on_record_event(self, event: Notification) -> None:
+        if self._is_closing or self._replicator.error is not None:
+            return
+        if event.type is NotificationType.DELETED:
+            self._replicator.fail(LedgerNotFoundError(f"ledger {self.ledger_id}: it was deleted"))
+            return
+        self._is_record_changed = True
+        if not self._is_looking:
+            self._is_looking = True
+            self._cluster.tasks.spawn(self._look_at_record(), f"record of {self.ledger_id}")
+
+    async def _look_at_record(self) -> None:
+        try:
+            while self._is_record_changed:
+                self._is_record_changed = False
+                recorded = await self._cluster.records.read(self.ledger_id)
+                if self._is_closing or self._replicator.error is not None:
+                    return
+                self._check_open(recorded.metadata)
+                self._ledger.learn(recorded)
+        except _FOR_GOOD as error:
+            self._replicator.fail(error)
+        except StorageError as error:
+            # Bookies refuse what is not the writer's any more.
+            logger.info(
+                "ledger's metadata can't be read",
+                extra={"ledger_id": self.ledger_id, "error": str(error)},
+            )
+        finally:
+            self._is_looking = False
+
+    def _end_watch(self) -> None:
+        self._stop_watching()
+        self._on_over(self)
+
+    # Ends
+
+    async def close(self) -> None:
+        """Fail what is not confirmed, and write the end."""
+        async with self._closing:
+            if self._is_ended:
+                return
+            error = self._replicator.error
+            if isinstance(error, _FOR_GOOD):
+                raise type(error)(str(error))
+            self._is_closing = True
+            self._end_appends()
+            await self._write_end()
+            self._is_ended = True
+
+    def _end_appends(self) -> None:
+        if self._replicator.error is None:
+            error = LedgerClosedError(f"ledger {self.ledger_id}: it is closed")
+            if self._replicator.pending_count:
+                self._failure = error
+            self._replicator.stop(error)
+            self._end_watch()
+        self._tell()
+
+    async def _write_end(self) -> None:
+        last, length_bytes = self.last_add_confirmed, self.length_bytes
+
+        def decide(metadata: LedgerMetadata) -> LedgerMetadata | None:
+            if metadata.is_closed and metadata.last_entry_id == last:
+                return None
+            self._check_open(metadata)
+            return metadata.closed(last, length_bytes)
+
+        ledger = self._ledger
+
+        async def write() -> RecordedLedger:
+            return await self._cluster.records.change(self.ledger_id, ledger.recorded, decide)
+
+        ledger.learn(await repeated(self._cluster, self.ledger_id, write))
+
+    def abandon(self) -> None:
+        """The store is closed: fail what waits; the ledger stays open."""
+        self._replicator.fail(StorageError(f"ledger {self.ledger_id}: the store is closed"))
+
+
+def _owned(piece: EntryBytes) -> EntryBytes:
+    """A piece that nobody changes and that keeps little memory beside itself."""
+    if isinstance(piece, bytes):
+        return piece
+    if piece.readonly:
+        with memoryview(piece.obj) as whole:
+            if len(piece) >= NEARLY_ALL * whole.nbytes:
+                return piece
+    return bytes(piece)

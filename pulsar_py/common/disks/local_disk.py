@@ -1,0 +1,427 @@
+"""`LocalDisk`: a Disk in a directory of the machine (edge).
+
+Calls that would block run in threads: `append_and_sync` has a thread of its own, so that a journal
+never queues behind anything else, and a small pool serves the rest. Each job wakes the loop once.
+The threads touch files only, never the broker's state.
+
+Data is synced with `fdatasync` (the size is data, too), directories with `fsync`. Reserved space is
+`posix_fallocate`d, which saves the file system an allocation at each sync: 0.18 against 0.23 ms for
+4 KB, measured on ext4. The lock is `flock` on the file LOCK, which the system releases with the
+process, however that ends.
+"""
+
+# ruff: noqa: TID251 - this is the one place that syncs files.
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import fcntl
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import ParamSpec, TypeVar
+
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disks.disk import AppendFile, Disk, OnSynced, ReadFile
+from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+
+LOCK_NAME = "LOCK"
+POOL_THREADS_COUNT = 4
+BUFFERS_PER_CALL = 1024
+"""IOV_MAX on Linux: how many buffers one call writes at most."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+"""The flag of `preadv` for reading from the page cache only; None where the system has none."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class LocalDisk(Disk):
+    """A directory tree below `root`; belongs to one event loop."""
+
+    def __init__(self, root: Path | str) -> None:
+        self._root = str(root)
+        self._pool: ThreadPoolExecutor | None = None
+        self._syncer: _SyncThread | None = None
+        self._lock_descriptor: int | None = None
+
+    def full_path(self, path: str) -> str:
+        """Where a path of this disk is on the machine."""
+        return f"{self._root}/{path}" if path else self._root
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `work` in the pool.
+
+        Raises:
+            FileNotFoundError: The file does not exist.
+            DiskFullError: There is no room.
+            StorageError: Any other OSError, or a number that is too large for the system.
+        """
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(POOL_THREADS_COUNT, "pulsar-disk")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, _translated, lambda: work(*args, **kwargs))
+
+    def append_and_sync(
+        self, descriptor: int, offset: int, buffers: Sequence[Buffer], on_synced: OnSynced
+    ) -> None:
+        """Hand a write to the syncing thread."""
+        if self._syncer is None:
+            self._syncer = _SyncThread()
+        loop = asyncio.get_running_loop()
+        self._syncer.jobs.put((loop, descriptor, offset, buffers, on_synced))
+
+    async def make_directory(self, path: str) -> None:
+        """Create a directory and its parents."""
+        await self.run(os.makedirs, self.full_path(path), exist_ok=True)
+
+    async def list_directory(self, path: str) -> list[str]:
+        """Sorted names of the files in a directory."""
+        return await self.run(_list_files, self.full_path(path))
+
+    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+        """Create an empty file for appending, with space reserved."""
+        descriptor = await self.run(_create, self.full_path(path), reserve_bytes)
+        return _LocalAppendFile(self, path, descriptor)
+
+    async def open_read(self, path: str) -> ReadFile:
+        """Open a file for reading."""
+        descriptor = await self.run(os.open, self.full_path(path), os.O_RDONLY)
+        return _LocalReadFile(self, path, descriptor)
+
+    async def read_whole(self, path: str) -> bytes:
+        """All bytes of a file."""
+        return await self.run(Path(self.full_path(path)).read_bytes)
+
+    async def replace(self, path: str, data: Buffer) -> None:
+        """Put a whole file in place, durably and at once."""
+        await self.run(_replace, self.full_path(path), data)
+
+    async def truncate(self, path: str, length: int) -> None:
+        """Cut a file, durably."""
+        await self.run(_truncate, self.full_path(path), length)
+
+    async def remove(self, path: str) -> None:
+        """Remove a file's name."""
+        await self.run(Path(self.full_path(path)).unlink, missing_ok=True)
+
+    async def sync_directory(self, path: str) -> None:
+        """Make creations and removals in a directory durable."""
+        await self.run(sync_directory, self.full_path(path))
+
+    async def free_bytes(self) -> int:
+        """Bytes that can still be written."""
+        state = await self.run(os.statvfs, self._root)
+        return state.f_bavail * state.f_frsize
+
+    async def lock(self) -> None:
+        """Create the root if need be, and take the tree for this process."""
+        self._lock_descriptor = await self.run(_lock, self._root)
+
+    async def lock_shared(self) -> None:
+        """Lock the tree for reading until `close`: no process can lock it for writing meanwhile.
+
+        A tree without a lock file gets none, and is not locked.
+
+        Raises:
+            DirectoryLockedError: Another process has it.
+        """
+        self._lock_descriptor = await self.run(_lock_shared, self._root)
+
+    async def close(self) -> None:
+        """Give up the lock and stop the threads; the disk may be used again after another lock."""
+        if self._syncer is not None:
+            await self.run(self._syncer.stop)
+            self._syncer = None
+        if self._lock_descriptor is not None:
+            await self.run(os.close, self._lock_descriptor)
+            self._lock_descriptor = None
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+
+
+class _SyncThread:
+    """The thread of `append_and_sync`: writes, syncs and reports one job after the other."""
+
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[
+            tuple[asyncio.AbstractEventLoop, int, int, Sequence[Buffer], OnSynced] | None
+        ] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="pulsar-journal", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when all jobs are done and the thread has ended."""
+        self.jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            loop, descriptor, offset, buffers, on_synced = job
+            error: BaseException | None = None
+            try:
+                _translated(lambda: _write_and_sync(descriptor, offset, buffers))  # noqa: B023 - called at once
+            except (StorageError, FileNotFoundError) as failure:
+                error = failure
+            # Nothing of this job may stay alive while the thread waits for the next one.
+            del job, buffers
+            # RuntimeError: the loop was closed meanwhile, so nobody waits for the report.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(on_synced, error)
+
+
+class _LocalAppendFile(AppendFile):
+    def __init__(self, disk: LocalDisk, path: str, descriptor: int) -> None:
+        self.path = path
+        self._disk = disk
+        self._descriptor = descriptor
+        self._size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self._size_bytes
+
+    def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        offset = self._size_bytes
+        self._size_bytes += sum(map(len, buffers))
+        self._disk.append_and_sync(self._descriptor, offset, buffers, on_synced)
+
+    async def append(self, buffers: Sequence[Buffer]) -> None:
+        offset = self._size_bytes
+        self._size_bytes += sum(map(len, buffers))
+        await self._disk.run(_write, self._descriptor, offset, buffers)
+
+    async def sync(self) -> None:
+        await self._disk.run(os.fdatasync, self._descriptor)
+
+    async def close(self) -> None:
+        # From now on a late write fails: the system may soon give the number to another file.
+        descriptor, self._descriptor = self._descriptor, -1
+        await self._disk.run(os.close, descriptor)
+
+
+class _LocalReadFile(ReadFile):
+    def __init__(self, disk: LocalDisk, path: str, descriptor: int) -> None:
+        self.path = path
+        self._disk = disk
+        self._descriptor = descriptor
+
+    @property
+    def size_bytes(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    async def read_at(self, offset: int, length: int) -> bytes:
+        return await self._disk.run(_read, self._descriptor, offset, length)
+
+    async def read_into(self, offset: int, memory: memoryview) -> int:
+        # Bytes in the page cache are read on the loop: going to a thread and back costs as much as
+        # copying a megabyte.
+        size = _read_what_is_cached(self._descriptor, offset, memory)
+        if size < len(memory):
+            size += await self._disk.run(_read_into, self._descriptor, offset + size, memory[size:])
+        else:
+            await asyncio.sleep(0)  # a caller that reads in a loop must not block the event loop
+        return size
+
+    async def next_data(self, offset: int) -> tuple[int, int] | None:
+        return await self._disk.run(_next_data, self._descriptor, offset)
+
+    async def close(self) -> None:
+        # From now on a late read fails: the system may soon give the number to another file.
+        descriptor, self._descriptor = self._descriptor, -1
+        await self._disk.run(os.close, descriptor)
+
+
+def _translated(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        kind = DiskFullError if error.errno in _FULL else StorageError
+        raise kind(f"{name}{error.strerror or error}") from error
+    except OverflowError as error:
+        raise StorageError(f"an offset or length is too large for the system: {error}") from error
+
+
+def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
+    _write(descriptor, offset, buffers)
+    os.fdatasync(descriptor)
+
+
+def _write(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
+    for start in range(0, len(buffers), BUFFERS_PER_CALL):
+        offset = _write_some(descriptor, offset, buffers[start : start + BUFFERS_PER_CALL])
+
+
+def _write_some(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> int:
+    rest = list(buffers)
+    end = offset + sum(map(len, rest))
+    while offset < end:
+        written = os.pwritev(descriptor, rest, offset)
+        offset += written
+        if offset == end:
+            break
+        while rest and written >= len(rest[0]):
+            written -= len(rest.pop(0))
+        if rest and written:
+            rest[0] = memoryview(rest[0])[written:]
+    return offset
+
+
+def _read(descriptor: int, offset: int, length: int) -> bytes:
+    data = os.pread(descriptor, length, offset)
+    while len(data) < length:
+        more = os.pread(descriptor, length - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _read_into(descriptor: int, offset: int, memory: memoryview) -> int:
+    size = 0
+    while size < len(memory):
+        more = os.preadv(descriptor, [memory[size:]], offset + size)
+        if not more:
+            break
+        size += more
+    return size
+
+
+def _read_what_is_cached(descriptor: int, offset: int, memory: memoryview) -> int:
+    """Read what the page cache has, without waiting for the disk; returns how many bytes."""
+    if _NO_WAIT is None:
+        return 0
+    try:
+        return os.preadv(descriptor, [memory], offset, _NO_WAIT)
+    except (OSError, OverflowError):  # Not cached, or a real error: the blocking read reports it.
+        return 0
+
+
+def _next_data(descriptor: int, offset: int) -> tuple[int, int] | None:
+    # Without this the system reads ahead into reserved space, which it then reports as data, so a
+    # search for the end of the data would run through all of it.
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    try:
+        start = os.lseek(descriptor, offset, os.SEEK_DATA)
+        return start, os.lseek(descriptor, start, os.SEEK_HOLE)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return None
+        if error.errno == errno.EINVAL:  # This file system does not know SEEK_DATA.
+            size = os.fstat(descriptor).st_size
+            return (offset, size) if offset < size else None
+        raise
+
+
+def _create(path: str, reserve_bytes: int) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        if reserve_bytes:
+            os.posix_fallocate(descriptor, 0, reserve_bytes)
+    except (OSError, OverflowError):
+        os.close(descriptor)
+        Path(path).unlink()
+        raise
+    return descriptor
+
+
+def _replace(path: str, data: Buffer) -> None:
+    temporary = f"{path}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        _write(descriptor, 0, [data])
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+    Path(temporary).replace(path)
+    sync_directory(Path(path).parent)
+
+
+def _truncate(path: str, length: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.ftruncate(descriptor, length)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_file(path: Path | str) -> None:
+    """Make the contents of a file durable; blocks.
+
+    Raises:
+        OSError: It is not there, or can't be stored; the error has its path.
+    """
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fdatasync(descriptor)
+    except OSError as error:  # of a descriptor, without its path
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(descriptor)
+
+
+def sync_directory(path: Path | str) -> None:
+    """Make creations and removals in a directory durable; blocks.
+
+    Raises:
+        OSError: It is not there, or can't be stored.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _list_files(path: str) -> list[str]:
+    try:
+        with os.scandir(path) as found:
+            return sorted(item.name for item in found if item.is_file())
+    except FileNotFoundError:
+        return []
+
+
+def _lock(root: str) -> int:
+    path = Path(root)
+    missing = [parent for parent in (path, *path.parents) if not parent.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for directory in missing:
+        sync_directory(directory.parent)
+    descriptor = os.open(f"{root}/{LOCK_NAME}", os.O_RDWR | os.O_CREAT, 0o644)
+    _flock(descriptor, fcntl.LOCK_EX, root)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _lock_shared(root: str) -> int | None:
+    try:
+        descriptor = os.open(f"{root}/{LOCK_NAME}", os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    _flock(descriptor, fcntl.LOCK_SH, root)
+    return descriptor
+
+
+def _flock(descriptor: int, kind: int, root: str) -> None:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(descriptor, 64).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise DirectoryLockedError(
+            f"{root}: the data directory is in use by another process ({owner or 'unknown'}); "
+            "stop that one first"
+        ) from None

@@ -1,0 +1,5 @@
+"""The journal: what is confirmed is in it, one group of entries and records with each sync.
+
+`journal` writes, `journal_format` has the bytes, `journal_reader` and `recovery` read it back at a
+start; `group_outcomes` and `answer_watch` tell appenders how their group ended.
+"""

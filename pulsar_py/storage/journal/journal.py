@@ -1,0 +1,407 @@
+"""`Journal`: writes all waiting entries and records as one group, with one write and sync (edge).
+
+While a group is being written, entries of the next one gather in the ledgers' `pending` lists; a
+group takes all of them, up to `journal_group_bytes`. If nothing is being written, the first append
+of a loop tick schedules the take, so that all appends of that tick share it. So an entry costs no
+call here: the writer's `append` only adds to the list and, if the list was empty, calls `enqueue`.
+
+When the engine has no room for the entries that a group would confirm, the take is held back:
+receipts are late, and publishers are slowed down by their own limits of unanswered entries.
+
+When a group ends, the next one is started first, then `on_group` is called with the one that ended.
+After a failed write it is unknown which of the group's bytes are stored: the file is not written
+any more, and the next file's header says that nothing after its last confirmed block counts. Files
+are created one ahead, and their space is reserved if that leaves room enough.
+
+The entries of a group come before its records, and a record waits until its ledger has nothing
+pending; so a ledger's records always follow its entries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable
+from itertools import accumulate
+
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disks.disk import AppendFile, Disk
+from pulsar_py.common.errors import StorageError
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.storage.journal.journal_format import (
+    FILE_HEADER_BYTES,
+    FileHeader,
+    Section,
+    encode_block,
+)
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.ledgers import Ledger
+from pulsar_py.storage.shared.lent import Lent
+from pulsar_py.storage.shared.settings import BookieSettings
+
+logger = logging.getLogger(__name__)
+
+DIRECTORY = "journal"
+
+GROUP_LEDGERS_COUNT = 2000
+"""The most ledgers, and the most changes of ledgers, of one group: the loop applies them without a
+pause, which takes about 5 ms."""
+
+PIECE_ENTRIES_COUNT = 1024
+"""Entries that are measured together when a section is cut from the pending entries."""
+
+Mark = tuple[int, int]
+"""A place in the journal: file id and offset."""
+
+
+def journal_path(file_id: int) -> str:
+    """Path of a journal file."""
+    return f"{DIRECTORY}/{file_id:010}"
+
+
+class RecordChange:
+    """A ledger's new record on its way to the journal, and the future of its writer."""
+
+    __slots__ = ("done", "ledger", "record")
+
+    def __init__(self, ledger: Ledger, record: LedgerRecord) -> None:
+        self.ledger = ledger
+        self.record = record
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class Group:
+    """The entries and records of one write."""
+
+    __slots__ = ("changes", "end", "is_late", "ledgers", "sections")
+
+    def __init__(
+        self, ledgers: list[Ledger], sections: list[Section], changes: list[RecordChange]
+    ) -> None:
+        # One ledger for each section, in the same order.
+        self.ledgers = ledgers
+        self.sections = sections
+        self.changes = changes
+        # Its end in the journal; set when its write begins.
+        self.end: Mark = (0, 0)
+        # Its appends have failed with a time-out: it counts as failed even if the write succeeds.
+        self.is_late = False
+
+
+OnGroup = Callable[[Group, StorageError | None], None]
+"""Called with each group that has ended, in order; the error is None if it is durable."""
+
+
+class Journal:
+    """Collects groups and writes them, one at a time. Owned by the Bookie."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        settings: BookieSettings,
+        *,
+        end: Mark,
+        on_group: OnGroup,
+        may_take: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A journal that begins a new file.
+
+        Args:
+            disk: Where the files are.
+            settings: Sizes.
+            end: Where recovery found the journal's end.
+            on_group: Called when a group has ended.
+            may_take: While it returns False, groups wait, and with them their receipts. Code that
+                makes it return True again calls `resume`.
+        """
+        self._disk = disk
+        self._settings = settings
+        self._on_group = on_group
+        self._may_take = may_take
+        self._loop = asyncio.get_running_loop()
+        self._tasks = TaskOwner("journal")
+        # Ledgers with pending entries; each once.
+        self._dirty: deque[Ledger] = deque()
+        self._changes: deque[RecordChange] = deque()
+        # A group is being written, or a take is scheduled.
+        self._is_busy = False
+        # A take is due and waits for `resume`; `_is_busy` is True meanwhile.
+        self._is_held_back = False
+        self._group: Group | None = None
+        # End of the last confirmed block.
+        self._end = end
+        self._file: AppendFile | None = None
+        self._next_file_id = next_file_id(end)
+        # The file reserved ahead, or the task that does it.
+        self._prepared: asyncio.Task[AppendFile] | None = None
+        self._idle: asyncio.Future[None] | None = None
+        self.groups_count = 0
+        self.written_bytes = 0
+
+    def enqueue(self, ledger: Ledger) -> None:
+        """Note a ledger that has got its first pending entry."""
+        self._dirty.append(ledger)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._take)
+
+    def submit(self, ledger: Ledger, record: LedgerRecord) -> asyncio.Future[None]:
+        """Write a ledger's new record; the future ends after `on_group` has seen it."""
+        change = RecordChange(ledger, record)
+        self._changes.append(change)
+        if not self._is_busy:
+            self._is_busy = True
+            self._loop.call_soon(self._take)
+        return change.done
+
+    def resume(self) -> None:
+        """Take the group that `may_take` has held back, if it allows that now."""
+        if self._is_held_back:
+            self._is_held_back = False
+            self._loop.call_soon(self._take)
+
+    def start_after(self, end: Mark) -> None:
+        """Begin the next file after `end`, which recovery has found; call it before any write."""
+        self._end = end
+        self._next_file_id = next_file_id(end)
+
+    @property
+    def group(self) -> Group | None:
+        """The group that is being written."""
+        return self._group
+
+    def waiting(self) -> list[Ledger]:
+        """Ledgers with entries that are not answered; some may have none any more."""
+        return [*(self._group.ledgers if self._group is not None else ()), *self._dirty]
+
+    def give_up_group(self) -> None:
+        """Count the group that is being written as failed, however it ends.
+
+        Owners of lent entries may change their memory from now on, so what the write has stored
+        must never be read.
+        """
+        if self._group is not None:
+            self._group.is_late = True
+
+    @property
+    def next_file_id(self) -> int:
+        """Id above those of all files begun, whether or not anything in them was confirmed."""
+        return self._next_file_id
+
+    @property
+    def end(self) -> Mark:
+        """The end of the last confirmed block."""
+        return self._end
+
+    async def close(self) -> None:
+        """Write what is queued and stop."""
+        if self._is_busy:
+            self._idle = self._loop.create_future()
+            await self._idle
+        if self._prepared is not None:
+            file = (await asyncio.gather(self._prepared, return_exceptions=True))[0]
+            if isinstance(file, AppendFile):
+                await file.close()
+                await self._disk.remove(file.path)
+        await self._tasks.drain()
+        if self._file is not None:
+            await self._file.close()
+
+    def _take(self) -> None:
+        assert self._group is None
+        if not self._may_take():
+            self._is_held_back = True
+            return
+        group = self._collect()
+        if group is None:
+            self._is_busy = False
+            if self._idle is not None and not self._idle.done():
+                self._idle.set_result(None)
+            return
+        self._group = group
+        if self._settings.is_volatile:
+            self._loop.call_soon(self._on_synced, None)
+        elif self._file is None or self._file.size_bytes >= self._settings.journal_file_bytes:
+            self._tasks.spawn(self._begin_file_and_write(group), "begin file")
+        else:
+            self._write(self._file, group)
+
+    def _collect(self) -> Group | None:
+        """All waiting entries and changes, up to the limits of a group; None if there are none."""
+        # Hot path: benchmarks/micro_storage.py, append
+        room = self._settings.journal_group_bytes
+        ledgers: list[Ledger] = []
+        sections: list[Section] = []
+        unfinished: list[Ledger] = []
+        dirty = self._dirty
+        while dirty and room > 0 and len(ledgers) < GROUP_LEDGERS_COUNT:
+            ledger = dirty.popleft()
+            if not ledger.pending:
+                continue
+            section = take_section(ledger, room)
+            room -= section.size_bytes
+            ledgers.append(ledger)
+            sections.append(section)
+            if ledger.pending:
+                unfinished.append(ledger)
+        dirty += unfinished
+        changes = []
+        for _ in range(min(len(self._changes), GROUP_LEDGERS_COUNT)):
+            change = self._changes.popleft()
+            if change.ledger.pending:
+                self._changes.append(change)
+            else:
+                changes.append(change)
+        return Group(ledgers, sections, changes) if sections or changes else None
+
+    def _write(self, file: AppendFile, group: Group) -> None:
+        file_id = self._next_file_id - 1
+        buffers: list[Buffer] = []
+        offset = file.size_bytes
+        # Replay reads block after block, so each has to begin where the one before it ended.
+        assert not offset or (file_id, offset) == self._end, (file_id, offset, self._end)
+        if not offset:
+            offset = FILE_HEADER_BYTES
+            buffers.append(FileHeader(file_id, *self._end).encode())
+        block, length = encode_block(
+            file_id,
+            offset,
+            group.sections,
+            [(change.ledger.ledger_id, change.record) for change in group.changes],
+        )
+        buffers += block
+        group.end = (file_id, offset + length)
+        file.append_and_sync(buffers, self._on_synced)
+        if self._prepared is None and 2 * offset > self._settings.journal_file_bytes:
+            self._prepare()
+
+    def _on_synced(self, error: BaseException | None) -> None:
+        group = self._group
+        assert group is not None
+        self._group = None
+        failure = _as_storage_error(error)
+        if failure is None and group.is_late:
+            failure = StorageError("journal: the disk answered after the time-out")
+        if failure is None:
+            self.groups_count += 1
+            if not self._settings.is_volatile:
+                assert group.end > self._end, (group.end, self._end)
+                self._end = group.end
+        else:
+            # It is unknown what the file has after its last confirmed block: write no more to it.
+            self._give_up_file()
+            # Called before the next group is taken, so that the ledgers drop their pending entries:
+            # otherwise that group would have entries that follow the lost ones.
+            self._on_group(group, failure)
+        self._take()
+        if failure is None:
+            self._on_group(group, None)
+
+    def _give_up_file(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            self._tasks.spawn(file.close(), "close file")
+
+    async def _begin_file_and_write(self, group: Group) -> None:
+        self._give_up_file()
+        try:
+            self._file = await self._take_prepared()
+            self._next_file_id += 1
+        except Exception as error:  # noqa: BLE001 - any error fails the group
+            logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
+            self._on_synced(error)
+            return
+        self._write(self._file, group)
+
+    async def _take_prepared(self) -> AppendFile:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            try:
+                return await prepared
+            except Exception:  # noqa: BLE001 - an error of the second attempt is reported
+                # The file was prepared ahead, maybe long ago: the reason may be gone.
+                logger.info("journal file created at the second attempt")
+        return await self._create_file(self._next_file_id)
+
+    def _prepare(self) -> None:
+        self._prepared = self._tasks.spawn(self._create_file(self._next_file_id), "create file")
+
+    async def _create_file(self, file_id: int) -> AppendFile:
+        path = journal_path(file_id)
+        # A crash or a failed attempt may have left the file; it has no header then.
+        await self._disk.remove(path)
+        file = await self._create_reserved(path)
+        if file is None:
+            file = await self._disk.create(path)
+        await self._disk.sync_directory(DIRECTORY)
+        return file
+
+    async def _create_reserved(self, path: str) -> AppendFile | None:
+        """A file of the full size; None if reserving it would take space that appends may need.
+
+        Without it a full disk still has room for the records of deletions.
+        """
+        settings = self._settings
+        size_bytes = settings.journal_file_bytes
+        needed_bytes = settings.minimum_free_bytes
+        if needed_bytes:
+            needed_bytes += settings.append_limit_bytes
+        try:
+            if await self._disk.free_bytes() - size_bytes < needed_bytes:
+                return None
+            return await self._disk.create(path, reserve_bytes=size_bytes)
+        except StorageError as error:
+            logger.info("journal file not reserved", extra={"error": str(error)})
+            return None
+
+
+def next_file_id(end: Mark) -> int:
+    """Id of the file to begin after `end`: the same one if `end` is its offset 0, else the next."""
+    file_id, offset = end
+    return file_id + 1 if offset else file_id
+
+
+def take_section(ledger: Ledger, room_bytes: int) -> Section:
+    """Take a ledger's pending entries: all if they fit, else as many as fit, at least one."""
+    # Hot path: benchmarks/micro_storage.py, append
+    pending = ledger.pending
+    assert pending, f"ledger {ledger.ledger_id}: nothing waits"
+    lengths = array("I")
+    size_bytes = 0
+    while len(lengths) < len(pending):
+        # Measured piece by piece: the pending entries may be far more than fit.
+        start = len(lengths)
+        piece = array("I", map(len, pending[start : start + PIECE_ENTRIES_COUNT]))
+        piece_bytes = sum(piece)
+        if size_bytes + piece_bytes > room_bytes:
+            fitting = bisect_right(list(accumulate(piece)), room_bytes - size_bytes)
+            piece = piece[: fitting if start else max(fitting, 1)]
+            lengths += piece
+            size_bytes += sum(piece)
+            break
+        lengths += piece
+        size_bytes += piece_bytes
+    if len(lengths) == len(pending):
+        entries, ledger.pending = pending, []
+    else:
+        entries = pending[: len(lengths)]
+        del pending[: len(lengths)]
+    first_entry_id = ledger.last_add_taken + 1
+    ledger.last_add_taken += len(entries)
+    assert size_bytes <= room_bytes or len(entries) == 1
+    assert ledger.last_add_taken <= ledger.last_add_pushed
+    lent: list[int] = []
+    if ledger.lent_pending_count:
+        lent = [place for place, entry in enumerate(entries) if isinstance(entry, Lent)]
+        ledger.lent_pending_count -= len(lent)
+        ledger.lent_taken_count += len(lent)
+    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes, lent=lent)
+
+
+def _as_storage_error(error: BaseException | None) -> StorageError | None:
+    if error is None or isinstance(error, StorageError):
+        return error
+    return StorageError(f"journal: {error}")

@@ -1,0 +1,276 @@
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+import uvloop
+
+from pulsar_py.bookkeeper.bookies.connection import (
+    BookieConnection,
+    BookieRequest,
+    ConnectionLimits,
+)
+from pulsar_py.bookkeeper.protocol import frames
+from pulsar_py.bookkeeper.protocol.digest import master_key
+from pulsar_py.bookkeeper.protocol.frames import (
+    BookieAnswer,
+    BookieCode,
+    BookieOperation,
+    RequestFlags,
+)
+from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.network import run_simulated
+from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie, answer
+
+LIMITS = ConnectionLimits(
+    request_timeout_seconds=10.0, max_waiting_bytes=1000, max_frame_bytes=10_000
+)
+KEY = master_key(b"")
+
+
+class Asker:
+    """Remembers its answers, the groups they came in, and when."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[tuple[int, int, int]]] = []
+        self.times: list[float] = []
+        self.data: list[bytes] = []
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        for request, each in answers:
+            assert (request.operation, request.entry_id) == (each.operation, each.entry_id)
+        self.groups.append([(each.operation, each.entry_id, each.code) for _, each in answers])
+        self.data += [each.data for _, each in answers]
+        self.times.append(asyncio.get_running_loop().time())
+
+    @property
+    def all(self) -> list[tuple[int, int, int]]:
+        return [each for group in self.groups for each in group]
+
+
+def add(asker: Asker, entry_id: int, size: int = 0) -> BookieRequest:
+    stored = struct.pack(">qqqq", 7, entry_id, -1, 0) + bytes(size)
+    head = frames.add_head(KEY, len(stored), RequestFlags.NONE)
+    return BookieRequest(BookieOperation.ADD, 7, entry_id, (head, stored), asker)
+
+
+def read(
+    asker: Asker, entry_id: int, flags: RequestFlags = RequestFlags.NONE, ledger_id: int = 7
+) -> BookieRequest:
+    key = KEY if RequestFlags.FENCE in flags else b""
+    frame = frames.read_request(ledger_id, entry_id, flags, key)
+    return BookieRequest(BookieOperation.READ, ledger_id, entry_id, (frame,), asker)
+
+
+Test = Callable[[ScriptedBookie, BookieConnection, list[str]], Awaitable[None]]
+
+
+def connected(test: Test) -> None:
+    async def work() -> None:
+        bookie = ScriptedBookie(3181)
+        await bookie.start()
+        lost: list[str] = []
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: BookieConnection(VirtualClock(), LIMITS, lost.append), "bookie", 3181
+        )
+        await test(bookie, connection, lost)
+        connection.lose("the test is over")
+        assert len(lost) == 1
+        assert connection.waiting_bytes == 0
+        bookie.stop()
+
+    run_simulated(work())
+
+
+def test_answers_of_one_read_come_together_to_who_asked() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        one, other = Asker(), Asker()
+        for entry_id in range(4):
+            connection.send(add(one if entry_id % 2 else other, entry_id))
+        assert not bookie.asked
+        await asyncio.sleep(0.1)
+        assert one.groups == [[(1, 1, 0), (1, 3, 0)]]
+        assert other.groups == [[(1, 0, 0), (1, 2, 0)]]
+        assert connection.waiting_bytes == 0
+        connection.send(read(one, 2))
+        await asyncio.sleep(0.1)
+        assert one.data[-1] == bookie.entries[7][2]
+
+    connected(test)
+
+
+def test_answers_may_come_in_any_order_and_in_pieces() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add(asker, 0))
+        connection.send(add(asker, 1))
+        connection.send(read(asker, 0))
+        await asyncio.sleep(0.1)
+        said = answer(2, 0, 7, 0, b"whole") + answer(1, 0, 7, 1) + answer(1, 101, 7, 0)
+        for at in range(len(said)):
+            bookie.connections[0].transport.write(said[at : at + 1])
+            await asyncio.sleep(0.01)
+        assert asker.all == [(2, 0, 0), (1, 1, 0), (1, 0, BookieCode.EIO)]
+        assert asker.data[0] == b"whole"
+
+    connected(test)
+
+
+def test_requests_that_are_answered_alike_go_one_after_the_other() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        plain, fencing = Asker(), Asker()
+        connection.send(read(plain, -1))
+        connection.send(read(fencing, -1, frames.FENCE_AND_READ))
+        connection.send(read(fencing, -1, ledger_id=8))
+        await asyncio.sleep(0.1)
+        assert [flags for _, flags, _, _ in bookie.asked] == [0, 0]
+
+        bookie.connections[0].transport.write(answer(2, 2, 7, -1))
+        await asyncio.sleep(0.1)
+
+        assert plain.all == [(2, -1, 2)]
+        assert fencing.all == []
+        assert bookie.asked[-1] == (2, 1, 7, -1)
+
+    connected(test)
+
+
+def test_a_request_without_answer_is_answered_in_time_and_keeps_its_place() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        asker, again = Asker(), Asker()
+        bookie.is_mute = True
+        connection.send(read(asker, -1))
+        await asyncio.sleep(9)
+        bookie.is_mute = False
+        connection.send(add(Asker(), 5))  # it lives
+        await asyncio.sleep(4)
+        assert asker.all == [(2, -1, frames.TIMED_OUT)]
+        assert 10 <= asker.times[0] <= 12.5
+        connection.send(read(again, -1, frames.FENCE_AND_READ))
+        await asyncio.sleep(1)
+        assert (2, 1, 7, -1) not in bookie.asked, "the late answer could be taken for its own"
+        bookie.connections[0].transport.write(answer(2, 0, 7, -1, b"late"))
+        await asyncio.sleep(1)
+        assert again.all == [(2, -1, 0)]
+        assert b"late" not in again.data
+        assert not lost
+
+    connected(test)
+
+
+def test_what_waits_behind_another_is_answered_in_time_too() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.says = lambda operation, _ledger, _entry: None
+        asker, behind = Asker(), Asker()
+        bookie.is_mute = True
+        connection.send(read(asker, -1))
+        await asyncio.sleep(5)
+        connection.send(read(behind, -1))
+        for _ in range(12):
+            bookie.is_mute = False
+            connection.send(add(Asker(), 5))
+            await asyncio.sleep(1)
+        assert behind.all == [(2, -1, frames.TIMED_OUT)]
+        assert behind.times[0] <= 17.5
+        assert not lost
+
+    connected(test)
+
+
+def test_a_silent_bookie_loses_its_connection() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add(asker, 0))
+        await asyncio.sleep(13)
+        assert asker.all == [(1, 0, frames.TIMED_OUT)]
+        assert lost == ["it said nothing for 10 seconds"]
+
+    connected(test)
+
+
+def test_a_lost_connection_answers_everybody_once() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add(asker, 0))
+        connection.send(read(asker, -1))
+        connection.send(read(asker, -1))
+        await asyncio.sleep(0.1)
+        bookie.cut()
+        await asyncio.sleep(0.1)
+        assert asker.groups == [[(1, 0, frames.LOST), (2, -1, frames.LOST), (2, -1, frames.LOST)]]
+        assert len(lost) == 1
+        connection.send(add(asker, 1))
+        assert len(asker.all) == 3, "nobody is called from within send"
+        await asyncio.sleep(0)
+        assert asker.all[3:] == [(1, 1, frames.LOST)]
+
+    connected(test)
+
+
+def test_what_waits_is_bounded_in_bytes() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        for entry_id in range(3):
+            connection.send(add(asker, entry_id, size=400))
+        assert connection.waiting_bytes <= LIMITS.max_waiting_bytes
+        await asyncio.sleep(0.1)
+        assert asker.all == [(1, 2, frames.TOO_MUCH_WAITS)]
+        assert bookie.adds() == [0, 1]
+
+    connected(test)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (struct.pack(">I", 10_001), "an answer of 10001 bytes"),
+        (struct.pack(">I", 3) + b"abc", "answer of 3 bytes"),
+        (answer(1, 0, 7, 9), "nobody asked for"),
+    ],
+)
+def test_what_can_not_be_read_ends_the_connection(said: bytes, reason: str) -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add(asker, 0))
+        connection.send(add(asker, 1))
+        await asyncio.sleep(0.1)
+        bookie.connections[0].transport.write(answer(1, 0, 7, 0) + said)
+        await asyncio.sleep(0.1)
+        assert asker.groups == [[(1, 0, 0)], [(1, 1, frames.LOST)]]
+        assert reason in lost[0]
+
+    connected(test)
+
+
+def test_it_works_on_uvloop() -> None:
+    async def work() -> None:
+        came = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            length = int.from_bytes(await reader.readexactly(4))
+            came.set_result(await reader.readexactly(length))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            _, connection = await asyncio.get_running_loop().create_connection(
+                lambda: BookieConnection(VirtualClock(), LIMITS, lost.set_result),
+                "127.0.0.1",
+                port,
+            )
+            asker = Asker()
+            connection.send(read(asker, 5))
+            assert (await came).endswith(struct.pack(">qq", 7, 5))
+            await lost
+            assert len(asker.all) == 1
+
+    uvloop.run(work())

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pulsar_py.bookkeeper.protocol import frames
+from pulsar_py.bookkeeper.protocol.digest import master_key
+from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation, RequestFlags
+from pulsar_py.common.errors import RemoteProtocolError
+from tests.unit.bookkeeper.recorded import ENTRIES, EXCHANGES
+
+KEY = master_key(b"")
+
+
+def framed(recorded: str) -> bytes:
+    """With the size that stands before a frame, which recordings leave out."""
+    return frames.LENGTH.pack(len(recorded) // 2) + bytes.fromhex(recorded)
+
+
+@pytest.mark.parametrize("each", ENTRIES, ids=str)
+def test_adds_are_those_recorded(each: dict[str, Any]) -> None:
+    stored = bytes.fromhex(each["stored"])
+    head = frames.add_head(master_key(each["password"].encode()), len(stored), RequestFlags.NONE)
+    assert head + stored == framed(each["add"])
+    assert len(head) == frames.ADD_OVERHEAD_BYTES
+
+
+@pytest.mark.parametrize("name", ["recovery add after the fence", "recovery add (Java client)"])
+def test_adds_of_a_recovery_are_those_recorded(name: str) -> None:
+    recorded = EXCHANGES[name]["request"]
+    stored = bytes.fromhex(recorded)[24:]
+    assert frames.add_head(KEY, len(stored), frames.RECOVERY_ADD) + stored == framed(recorded)
+
+
+@pytest.mark.parametrize(
+    ("name", "ledger_id", "entry_id", "flags"),
+    [
+        ("read entry 0", 24, 0, RequestFlags.NONE),
+        ("read the last entry", 24, -1, RequestFlags.NONE),
+        ("fenced read of the last entry", 24, -1, frames.FENCE_AND_READ),
+        ("first fencing read of a recovery (Java client)", 4, -1, frames.FENCE_AND_READ),
+        ("recovery read (Java client)", 4, 2, frames.RECOVERY_READ),
+    ],
+)
+def test_reads_are_those_recorded(
+    name: str, ledger_id: int, entry_id: int, flags: RequestFlags
+) -> None:
+    key = KEY if RequestFlags.FENCE in flags else b""
+    asked = frames.read_request(ledger_id, entry_id, flags, key)
+    assert asked == framed(EXCHANGES[name]["request"])
+
+
+@pytest.mark.parametrize(
+    "each",
+    [each for each in EXCHANGES.values() if each["answer"].startswith("02")],
+    ids=lambda each: each["name"],
+)
+def test_answers_are_read_as_recorded(each: dict[str, Any]) -> None:
+    answer = frames.decoded_answer(bytes.fromhex(each["answer"]))
+    assert frames.code_name(answer.code) == each["code"]
+    assert (answer.ledger_id, answer.entry_id) == (each["ledger"], each["entry"])
+    assert answer.operation == bytes.fromhex(each["request"])[1]
+    is_read = answer.operation == BookieOperation.READ and answer.code == BookieCode.EOK
+    assert bool(answer.data) == is_read
+
+
+def test_an_unknown_code_is_an_answer() -> None:
+    recorded = bytearray.fromhex(EXCHANGES["add entry 0"]["answer"])
+    recorded[7] = 200
+    answer = frames.decoded_answer(bytes(recorded))
+    assert frames.code_name(answer.code) == "code 200"
+
+
+@pytest.mark.parametrize("wrong", [b"", bytes(23), b"\x03" + bytes(23), b"\x02\x07" + bytes(22)])
+def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
+    with pytest.raises(RemoteProtocolError):
+        frames.decoded_answer(wrong)

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
+from pulsar_py.bookkeeper.writing.write_quorum import WriteQuorum
+
+
+def quorum(
+    ensemble_size: int = 3, write_quorum_size: int = 3, ack_quorum_size: int = 2, last: int = -1
+) -> WriteQuorum:
+    return WriteQuorum(
+        ensemble_size=ensemble_size,
+        write_quorum_size=write_quorum_size,
+        ack_quorum_size=ack_quorum_size,
+        last_confirmed=last,
+    )
+
+
+def stored(of: WriteQuorum, *pairs: tuple[int, int]) -> tuple[bool, int, list[int]]:
+    for entry_id, index in pairs:
+        of.on_stored(entry_id, index)
+    has_more = of.advance()
+    of.check()
+    return has_more, of.last_confirmed, of.take_released()
+
+
+def test_an_entry_is_confirmed_by_its_ack_quorum_and_released_by_its_whole_write_set() -> None:
+    of = quorum()
+    assert of.add() == 0
+    assert stored(of, (0, 1)) == (False, -1, [])
+    assert stored(of, (0, 2)) == (True, 0, [])
+    assert stored(of, (0, 0)) == (False, 0, [0])
+    assert stored(of, (0, 0)) == (False, 0, [])
+
+
+def test_an_entry_is_settled_when_all_up_to_it_are_confirmed_and_answered_for() -> None:
+    of = quorum()
+    assert of.last_settled == -1
+    for _ in range(3):
+        of.add()
+    stored(of, (0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (2, 2))
+    assert (of.last_confirmed, of.last_settled) == (1, -1)
+    stored(of, (0, 2))
+    assert of.last_settled == 1
+    stored(of, (2, 0), (2, 1))
+    assert of.last_settled == of.last_confirmed == 2
+
+
+def test_one_bookie_counts_once() -> None:
+    of = quorum()
+    of.add()
+    assert stored(of, (0, 1), (0, 1), (0, 1)) == (False, -1, [])
+
+
+def test_confirmations_come_in_the_order_of_entries() -> None:
+    of = quorum()
+    for _ in range(3):
+        of.add()
+    assert stored(of, (1, 0), (1, 1), (1, 2), (2, 0), (2, 1)) == (False, -1, [])
+    assert of.pending_count == 3
+    assert stored(of, (0, 2), (0, 0)) == (True, 2, [1])
+    assert of.pending_count == 0
+
+
+def test_entries_go_round_robin() -> None:
+    of = quorum(3, 2, 2, last=6)
+    assert [of.write_set(of.add()) for _ in range(3)] == [(1, 2), (2, 0), (0, 1)]
+    assert stored(of, (7, 1), (7, 2)) == (True, 7, [7])
+
+
+def test_nothing_is_confirmed_while_the_ensemble_changes() -> None:
+    of = quorum()
+    of.add()
+    of.give_up()
+    assert stored(of, (0, 0), (0, 1)) == (False, -1, [])
+    assert of.restart([2]) == [(0, 2)]
+    of.resume()
+    assert stored(of) == (True, 0, [])
+    assert stored(of, (0, 2)) == (False, 0, [0])
+
+
+def test_what_a_failed_bookie_had_stored_counts_no_more() -> None:
+    of = quorum()
+    of.add()
+    of.add()
+    stored(of, (1, 0), (1, 2))  # complete, and not confirmed
+    of.give_up()
+    assert of.add() == 2
+    assert of.restart([2]) == [(0, 2), (1, 2), (2, 2)]
+    of.resume()
+    assert stored(of, (0, 0), (0, 1)) == (True, 0, [])
+    assert stored(of, (1, 2)) == (True, 1, [])
+
+
+def test_a_failed_bookie_owes_nothing_of_what_is_confirmed() -> None:
+    of = quorum()
+    of.add()
+    stored(of, (0, 0), (0, 1))
+    of.give_up()
+    assert of.take_released() == [], "perhaps it stays"
+    assert of.restart([2]) == []
+    assert of.take_released() == [0]
+    of.check()
+
+
+def test_a_bookie_that_stays_is_sent_what_it_owes_and_keeps_what_it_stored() -> None:
+    of = quorum()
+    for _ in range(3):
+        of.add()
+    stored(of, (0, 0), (0, 1), (1, 2), (1, 0))
+    assert of.last_confirmed == 1
+    of.give_up()
+    of.add()
+    assert of.retry([2]) == [(0, 2), (2, 2), (3, 2)]
+    of.resume()
+    assert stored(of, (0, 2), (1, 1)) == (False, 1, [0, 1])
+    assert stored(of, (2, 2), (2, 1), (3, 2), (3, 0)) == (True, 3, [])
+
+
+def test_entries_that_do_not_lie_on_a_replaced_bookie_are_not_sent_again() -> None:
+    of = quorum(3, 2, 2)
+    for _ in range(3):
+        of.add()
+    of.give_up()
+    assert of.restart([0]) == [(0, 0), (2, 0)]
+
+
+def test_a_place_may_be_done_without_as_long_as_an_ack_quorum_is_left() -> None:
+    of = quorum()
+    of.add()
+    of.give_up()
+    of.add()
+    assert of.do_without([1])
+    of.resume()
+    of.add()
+    assert stored(of, (0, 0), (0, 2), (1, 0), (1, 2), (2, 0), (2, 2)) == (True, 2, [0, 1, 2])
+    of.add()
+    of.give_up()
+    assert not of.do_without([2])
+    assert of.restart([2]) == [(3, 2)]
+    of.check()
+    assert not quorum(3, 2, 2).do_without([0])
+
+
+def test_what_is_not_trusted_does_not_confirm() -> None:
+    of = quorum()
+    of.add()
+    of.add()
+    assert stored(of, (0, 0), (0, 1), (1, 0)) == (True, 0, [])
+    of.give_up()
+    of.distrust([0])
+    assert of.do_without([0])
+    of.resume()
+    assert stored(of, (1, 1)) == (False, 0, [])
+    assert stored(of, (1, 2)) == (True, 1, [1])
+
+
+@pytest.mark.parametrize("quorums", [(1, 1, 1), (3, 3, 2), (3, 2, 2), (4, 3, 1), (5, 3, 3)])
+@given(data=st.data())
+def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
+    data: st.DataObject, quorums: tuple[int, int, int]
+) -> None:
+    size, write_quorum_size, ack_quorum_size = quorums
+    of = quorum(*quorums)
+    has: list[dict[int, None]] = []  # by entry: who stored it
+    confirmed, failed = -1, set[int]()
+    for _ in range(data.draw(st.integers(0, 40))):
+        steps = ["add", "stored", "stored", "stored", "fail", "mend", "retry"]
+        step = data.draw(st.sampled_from(steps))
+        if step == "add":
+            assert of.add() == len(has)
+            has.append({})
+        elif step == "stored" and has:
+            entry_id = data.draw(st.integers(0, len(has) - 1))
+            index = data.draw(st.sampled_from(write_set(entry_id, size, write_quorum_size)))
+            if index not in failed:
+                of.on_stored(entry_id, index)
+                has[entry_id][index] = None
+        elif step == "fail":
+            failed.add(data.draw(st.integers(0, size - 1)))
+            of.give_up()
+        elif step == "mend" and failed:
+            again = of.restart(failed)
+            assert again == [
+                (entry_id, index)
+                for entry_id in range(confirmed + 1, len(has))
+                for index in write_set(entry_id, size, write_quorum_size)
+                if index in failed
+            ]
+            for entry_id, index in again:
+                has[entry_id].pop(index, None)
+            failed.clear()
+            of.resume()
+        elif step == "retry" and failed:
+            again = of.retry(failed)
+            assert [pair for pair in again if pair[0] > confirmed] == [
+                (entry_id, index)
+                for entry_id in range(confirmed + 1, len(has))
+                for index in write_set(entry_id, size, write_quorum_size)
+                if index in failed and index not in has[entry_id]
+            ]
+            failed.clear()
+            of.resume()
+        while not failed and confirmed + 1 < len(has):
+            if len(has[confirmed + 1]) < ack_quorum_size:
+                break
+            confirmed += 1
+        of.advance()
+        assert of.last_confirmed == confirmed
+        of.check()
+        assert all(entry_id <= confirmed for entry_id in of.take_released())

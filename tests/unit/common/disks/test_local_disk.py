@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.disks import local_disk
+from pulsar_py.common.disks.disk import AppendFile
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+
+MIB = 1024 * 1024
+
+
+class Calls:
+    """System calls that matter, in order, by name and file."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[tuple[str, str]] = []
+        for name in ("fdatasync", "fsync", "pwritev"):
+            monkeypatch.setattr(os, name, self._recording(name, getattr(os, name)))
+
+    def _recording(self, name: str, real):
+        def call(descriptor: int, *args: object) -> object:
+            self.seen.append((name, Path(f"/proc/self/fd/{descriptor}").readlink().name))
+            return real(descriptor, *args)
+
+        return call
+
+
+async def synced(file: AppendFile, data: bytes) -> BaseException | None:
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    file.append_and_sync([data], done.set_result)
+    return await done
+
+
+async def test_each_kind_of_write_is_synced_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    calls = Calls(monkeypatch)
+
+    await synced(file, b"group")
+    await file.append([b"more"])
+    await file.sync()
+    await disk.replace("m", b"manifest")
+    await disk.sync_directory("")
+    await disk.truncate("m", 3)
+    await file.close()
+    await disk.close()
+
+    directory = tmp_path.name
+    assert calls.seen == [
+        ("pwritev", "f"), ("fdatasync", "f"),
+        ("pwritev", "f"), ("fdatasync", "f"),
+        ("pwritev", "m.tmp"), ("fdatasync", "m.tmp"), ("fsync", directory),
+        ("fsync", directory),
+        ("fsync", "m"),
+    ]  # fmt: skip
+
+
+async def test_a_new_root_is_durable_once_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = Calls(monkeypatch)
+    disk = LocalDisk(tmp_path / "a" / "b")
+
+    await disk.lock()
+    await disk.close()
+
+    assert {name for _, name in calls.seen} == {"a", tmp_path.name}
+
+
+async def test_short_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.pwritev
+
+    def short(descriptor: int, buffers: list[bytes], offset: int) -> int:
+        return real(descriptor, [b"".join(buffers)[:7]], offset)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+
+    await file.append([b"0123456789", b"", b"abc", b"x" * 20])
+
+    assert await disk.read_whole("f") == b"0123456789abc" + b"x" * 20
+    await file.close()
+    await disk.close()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EIO, StorageError)]
+)
+async def test_system_errors_come_out_as_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]
+) -> None:
+    def failing(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    monkeypatch.setattr(os, "pwritev", failing)
+
+    assert type(await synced(file, b"x")) is kind
+    with pytest.raises(kind):
+        await file.append([b"x"])
+    monkeypatch.setattr(os, "posix_fallocate", failing)
+    with pytest.raises(kind):
+        await disk.create("g", reserve_bytes=100)
+    assert not (tmp_path / "g").exists()
+    await file.close()
+    await disk.close()
+
+
+@pytest.mark.parametrize("reserve_bytes", [1 << 62, 1 << 70])
+async def test_a_reservation_beyond_all_bounds_fails_and_leaves_nothing(
+    tmp_path: Path, reserve_bytes: int
+) -> None:
+    disk = LocalDisk(tmp_path)
+
+    with pytest.raises(StorageError):
+        await disk.create("f", reserve_bytes=reserve_bytes)
+
+    assert not (tmp_path / "f").exists()
+    await disk.close()
+
+
+async def test_a_write_after_close_reaches_no_other_file(tmp_path: Path) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    await file.close()
+    other = await disk.create("g")
+
+    assert isinstance(await synced(file, b"stray"), StorageError)
+    assert await disk.read_whole("g") == b""
+    await other.close()
+    await disk.close()
+
+
+async def test_another_process_is_refused_by_name(tmp_path: Path) -> None:
+    script = (
+        "import fcntl, sys\n"
+        "f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX)\n"
+        "f.write('pid 1234\\n'); f.flush(); print('locked', flush=True); sys.stdin.read()\n"
+    )
+    with subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
+        [sys.executable, "-c", script, str(tmp_path / local_disk.LOCK_NAME)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        disk = LocalDisk(tmp_path)
+        with pytest.raises(DirectoryLockedError, match="pid 1234"):
+            await disk.lock()
+        other.kill()
+    await disk.lock()
+    await disk.close()
+
+
+async def test_no_thread_is_left_after_close(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    disk = LocalDisk(tmp_path)
+    await disk.lock()
+    file = await disk.create("f")
+    await synced(file, b"x")
+    assert set(threading.enumerate()) > before
+
+    await file.close()
+    await disk.close()
+
+    assert set(threading.enumerate()) <= before
+
+
+async def test_a_shared_lock_keeps_writers_away_and_changes_nothing(tmp_path: Path) -> None:
+    reader, other, writer = (LocalDisk(tmp_path) for _ in range(3))
+    await reader.lock_shared()
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
+    await writer.lock()
+    with pytest.raises(DirectoryLockedError):
+        await reader.lock_shared()
+    await writer.close()
+    before = (tmp_path / "LOCK").read_bytes()
+    await reader.lock_shared()
+    await other.lock_shared()
+    with pytest.raises(DirectoryLockedError):
+        await writer.lock()
+    assert (tmp_path / "LOCK").read_bytes() == before
+    for disk in (reader, other, writer):
+        await disk.close()
+
+
+async def test_space_that_was_reserved_and_never_written_is_passed_over(tmp_path: Path) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f", reserve_bytes=64 * MIB)
+    await file.append([b"x" * 10_000])
+    await file.sync()
+    reader = await disk.open_read("f")
+
+    found = await reader.next_data(9_999)
+    assert found is not None
+    start, end = found
+    assert start == 9_999
+    if end == 64 * MIB:
+        pytest.skip("this file system does not tell written from reserved space")
+    await reader.read_at(9_999, end - 9_999)
+    found = await reader.next_data(end)
+    assert found is None
+    for each in (reader, file, disk):
+        await each.close()
+
+
+async def test_what_is_in_the_page_cache_is_read_without_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(bytes(range(256)) * 1000)
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    memory = memoryview(bytearray(1000))
+    try:
+        os.preadv(file._descriptor, [memory], 0, os.RWF_NOWAIT)
+    except OSError:
+        pytest.skip("this file system can't tell what is in the page cache")
+    used: list[object] = []
+    monkeypatch.setattr(disk, "run", used.append)
+
+    assert await file.read_into(5, memory) == 1000
+
+    assert memory == (bytes(range(256)) * 4)[5:1005]
+    assert used == []
+    monkeypatch.undo()
+    for each in (file, disk):
+        await each.close()
+
+
+@pytest.mark.parametrize("cached", [0, 300])
+async def test_the_rest_is_read_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cached: int
+) -> None:
+    data = os.urandom(2_500)
+    (tmp_path / "f").write_bytes(data)
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    real = os.preadv
+    threads: set[str] = set()
+
+    def only_some(descriptor, buffers, offset, flags=0):
+        if flags:
+            if not cached:
+                raise BlockingIOError
+            return real(descriptor, [buffers[0][:cached]], offset)
+        threads.add(threading.current_thread().name)
+        return real(descriptor, [buffers[0][:700]], offset)  # as a short read
+
+    monkeypatch.setattr(os, "preadv", only_some)
+    memory = memoryview(bytearray(3_000))
+    for offset in (0, 1_000, 5_000):
+        expected = data[offset:]
+        assert await file.read_into(offset, memory) == len(expected)
+        assert memory[: len(expected)] == expected
+    assert threads
+    assert all(name.startswith("pulsar-disk") for name in threads)
+    for each in (file, disk):
+        await each.close()
+
+
+async def test_a_place_beyond_all_bounds_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x")
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+
+    with pytest.raises(StorageError, match="an offset or length is too large for the system"):
+        await file.read_into(1 << 63, memoryview(bytearray(5)))
+    for each in (file, disk):
+        await each.close()
+
+
+async def test_whoever_reads_on_and_on_lets_others_have_their_turn(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(1000))
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_read("f")
+    memory = memoryview(bytearray(1000))
+    turns: list[int] = []
+
+    async def count() -> None:
+        for turn in range(50):
+            turns.append(turn)
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(count())
+        for _ in range(50):
+            await file.read_into(0, memory)
+        assert len(turns) >= 49
+    for each in (file, disk):
+        await each.close()

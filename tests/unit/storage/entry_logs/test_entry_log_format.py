@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.storage.entry_logs.entry_log_format import (
+    check_log_header,
+    cut_runs,
+    decode_run,
+    encode_log_header,
+    encode_run,
+    run_length,
+)
+
+ENTRIES = [b"one", b"", b"three" * 100]
+
+
+def run() -> bytes:
+    return b"".join(encode_run(9, 100, ENTRIES))
+
+
+def test_a_run_is_read_back() -> None:
+    decoded = decode_run(run(), "p", 0)
+
+    assert (decoded.ledger_id, decoded.first_entry_id, [*decoded.entries]) == (9, 100, ENTRIES)
+
+
+def test_a_run_is_read_from_the_middle_of_what_was_read() -> None:
+    data = b"before" + run() + b"behind"
+
+    decoded = decode_run(data, "p", 0, start=6, length=len(run()))
+
+    assert (decoded.ledger_id, [*decoded.entries]) == (9, ENTRIES)
+    for start, length in ((6, len(run()) - 1), (5, len(run())), (6 + 6 + len(run()) - 5, 99)):
+        with pytest.raises(CorruptDataError, match="p: offset 7: "):
+            decode_run(data, "p", 7, start=start, length=length)
+
+
+def test_any_flipped_or_missing_byte_is_damage_with_its_place() -> None:
+    data = run()
+    for at in range(0, len(data), 7):
+        damaged = bytearray(data)
+        damaged[at] ^= 64
+        with pytest.raises(CorruptDataError, match="entries/1: offset 32: "):
+            decode_run(bytes(damaged), "entries/1", 32)
+        with pytest.raises(CorruptDataError):
+            decode_run(data[:at], "entries/1", 32)
+
+
+def test_run_length_needs_header_and_lengths() -> None:
+    data = b"pre" + run()
+
+    found = run_length(data, 3)
+    assert found is not None
+    assert (found[0].ledger_id, found[0].first_entry_id, found[0].count) == (9, 100, 3)
+    assert found[1] == len(data) - 3
+    assert run_length(data[:30], 3) is None
+    assert run_length(data[: 3 + 32 + 5], 3) is None
+    with pytest.raises(ValueError, match="0"):
+        run_length(data, 0)
+
+
+def test_runs_are_cut_by_size_with_at_least_one_entry() -> None:
+    entries = [b"x" * size for size in (10, 10, 10, 500, 10, 89, 1, 1)]
+
+    assert list(cut_runs(entries, 100)) == [(0, 3), (3, 4), (4, 7), (7, 8)]
+    assert list(cut_runs(entries, 10_000)) == [(0, 8)]
+    assert list(cut_runs([], 100)) == []
+
+
+def test_the_log_header_names_log_and_version() -> None:
+    data = encode_log_header(5)
+    check_log_header(data, 5, "p")
+
+    with pytest.raises(CorruptDataError, match="of another log"):
+        check_log_header(data, 6, "p")
+    with pytest.raises(CorruptDataError, match="not an entry log"):
+        check_log_header(bytes(40), 5, "p")
+    with pytest.raises(CorruptDataError, match="version 9, this pulsar_py reads version 1"):
+        check_log_header(data[:8] + b"\0\0\0\x09" + data[12:], 5, "p")

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import replace
+
+import pytest
+
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.errors import StorageError
+from pulsar_py.storage.journal.journal import (
+    Group,
+    Journal,
+    journal_path,
+    next_file_id,
+    take_section,
+)
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.ledgers import Ledger
+from pulsar_py.testing.disk import SimulatedDisk
+from tests.unit.storage.support import SMALL, turns
+
+
+class Recorder:
+    """A journal and what it reported."""
+
+    def __init__(self, disk: Disk, **changes: object) -> None:
+        self.groups: list[tuple[Group, StorageError | None]] = []
+        self.journal = Journal(
+            disk,
+            replace(SMALL, **changes),  # type: ignore[arg-type]
+            end=(1, 0),
+            on_group=self.on_group,
+        )
+
+    def on_group(self, group: Group, error: StorageError | None) -> None:
+        self.groups.append((group, error))
+        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+            if error is None:
+                ledger.confirm(section.last_entry_id, section.size_bytes)
+        for change in group.changes:
+            change.done.set_result(None)
+
+    def append(self, ledger: Ledger, *entries: bytes) -> None:
+        for entry in entries:
+            if not ledger.pending:
+                self.journal.enqueue(ledger)
+            ledger.pending.append(entry)
+            ledger.last_add_pushed += 1
+
+    @property
+    def shapes(self) -> list[list[tuple[int, int, int]]]:
+        return [
+            [(s.ledger_id, s.first_entry_id, len(s.entries)) for s in group.sections]
+            for group, _ in self.groups
+        ]
+
+
+async def memory_disk() -> MemoryDisk:
+    disk = MemoryDisk()
+    await disk.make_directory("journal")
+    return disk
+
+
+async def test_what_one_tick_appends_is_one_group() -> None:
+    recorder = Recorder(await memory_disk())
+    one, two = Ledger(1, LedgerRecord()), Ledger(2, LedgerRecord())
+
+    recorder.append(one, b"a", b"b")
+    recorder.append(two, b"c")
+    recorder.append(one, b"d")
+    await turns()
+
+    assert recorder.shapes == [[(1, 0, 3), (2, 0, 1)]]
+    await recorder.journal.close()
+
+
+async def test_what_comes_during_a_write_is_the_next_group() -> None:
+    recorder = Recorder(await memory_disk())
+    ledger = Ledger(1, LedgerRecord())
+    recorder.append(ledger, b"a")
+    await turns(1)
+
+    recorder.append(ledger, b"b")
+    recorder.append(ledger, b"c")
+    await turns()
+
+    assert recorder.shapes == [[(1, 0, 1)], [(1, 1, 2)]]
+    await recorder.journal.close()
+
+
+async def test_groups_are_bounded_and_every_ledger_gets_its_turn() -> None:
+    recorder = Recorder(await memory_disk(), journal_group_bytes=1000)
+    one, two = Ledger(1, LedgerRecord()), Ledger(2, LedgerRecord())
+
+    recorder.append(one, *[b"x" * 400] * 5)
+    recorder.append(two, *[b"y" * 400] * 2)
+    await turns()
+
+    assert recorder.shapes == [[(1, 0, 2), (2, 0, 1)], [(1, 2, 2), (2, 1, 1)], [(1, 4, 1)]]
+    await recorder.journal.close()
+
+
+async def test_a_record_follows_its_ledgers_entries() -> None:
+    recorder = Recorder(await memory_disk(), journal_group_bytes=100)
+    ledger, other = Ledger(1, LedgerRecord()), Ledger(2, LedgerRecord())
+    recorder.append(ledger, *[b"x" * 60] * 3)
+
+    done = recorder.journal.submit(ledger, LedgerRecord())
+    other_done = recorder.journal.submit(other, LedgerRecord())
+    await done
+
+    places = [
+        place
+        for place, (group, _) in enumerate(recorder.groups)
+        for change in group.changes
+        if change.ledger is ledger
+    ]
+    assert places == [2]
+    assert other_done.done()
+    await recorder.journal.close()
+
+
+async def test_files_roll_and_each_names_the_end_before_it() -> None:
+    disk = await memory_disk()
+    recorder = Recorder(disk, journal_file_bytes=2000)
+    ledger = Ledger(1, LedgerRecord())
+    for _ in range(6):
+        recorder.append(ledger, b"x" * 900)
+        await turns()
+
+    names = await disk.list_directory("journal")
+    await recorder.journal.close()
+
+    assert names[:3] == ["0000000001", "0000000002", "0000000003"]
+    first, second = [await disk.read_whole(journal_path(n)) for n in (1, 2)]
+    assert int.from_bytes(second[32:40], "big") == len(first.rstrip(b"\0"))
+    assert recorder.journal.end[0] == 2
+
+
+async def test_an_error_fails_one_group_and_begins_a_new_file() -> None:
+    disk = MemoryDisk(capacity_bytes=30_000)
+    await disk.make_directory("journal")
+    recorder = Recorder(disk, journal_file_bytes=10_000, journal_group_bytes=100_000)
+    ledger, other = Ledger(1, LedgerRecord()), Ledger(2, LedgerRecord())
+    recorder.append(ledger, b"first")
+    await turns()
+    recorder.append(other, b"x" * 50_000)
+    await turns()
+    recorder.append(ledger, b"second")
+    await turns()
+
+    assert [error is None for _, error in recorder.groups] == [True, False, True]
+    assert recorder.journal.end[0] == 2
+    header = await disk.read_whole(journal_path(2))
+    assert int.from_bytes(header[32:40], "big") == recorder.groups[0][0].end[1]
+    await recorder.journal.close()
+
+
+@pytest.mark.parametrize(
+    ("journal_file_bytes", "minimum_free_bytes"), [(50_000_000, 0), (1 << 70, 0), (6_000, 25_000)]
+)
+async def test_a_file_that_would_take_the_room_is_not_reserved(
+    journal_file_bytes: int, minimum_free_bytes: int
+) -> None:
+    disk = MemoryDisk(capacity_bytes=30_000)
+    await disk.make_directory("journal")
+    recorder = Recorder(
+        disk, journal_file_bytes=journal_file_bytes, minimum_free_bytes=minimum_free_bytes
+    )
+    recorder.append(Ledger(1, LedgerRecord()), b"first")
+    await turns()
+
+    assert [error for _, error in recorder.groups] == [None]
+    assert len(await disk.read_whole(journal_path(1))) < 200
+    await recorder.journal.close()
+
+
+@pytest.mark.parametrize("error", [StorageError("File too large"), OverflowError("int too big")])
+async def test_whoever_waits_is_told_when_no_file_could_be_begun(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    disk = SimulatedDisk(random.Random(1))
+    await disk.make_directory("journal")
+    disk.fault = lambda kind, path: error if kind == "create" else None
+    recorder, ledger = Recorder(disk), Ledger(1, LedgerRecord())
+    recorder.append(ledger, b"first")
+    await turns()
+
+    assert [str(error) in str(failure) for _, failure in recorder.groups] == [True]
+    disk.fault = None
+    recorder.append(ledger, b"second")
+    await turns()
+    assert recorder.groups[1][1] is None
+    await recorder.journal.close()
+
+
+async def test_without_a_journal_groups_end_without_a_write() -> None:
+    disk = await memory_disk()
+    recorder = Recorder(disk, is_volatile=True)
+    ledger = Ledger(1, LedgerRecord())
+
+    recorder.append(ledger, b"a")
+    await turns(3)
+
+    assert ledger.last_add_confirmed == 0
+    assert await disk.list_directory("journal") == []
+    await recorder.journal.close()
+
+
+def test_a_section_takes_what_fits_and_at_least_one() -> None:
+    ledger = Ledger(1, LedgerRecord())
+    ledger.pending = [b"x" * 10 for _ in range(5)]
+    ledger.last_add_pushed = 4
+
+    assert len(take_section(ledger, 35).entries) == 3
+    assert len(take_section(ledger, 1).entries) == 1
+    last = take_section(ledger, 1000)
+    assert (last.first_entry_id, len(last.entries), ledger.pending) == (4, 1, [])
+    ledger.check()
+
+
+def test_file_ids_go_on_behind_the_end() -> None:
+    assert next_file_id((1, 0)) == 1
+    assert next_file_id((3, 40)) == 4
+
+
+def test_a_long_queue_is_cut_piece_by_piece_in_order() -> None:
+    ledger = Ledger(1, LedgerRecord())
+    ledger.pending = [b"%d" % number for number in range(5000)]
+    ledger.last_add_pushed = 4999
+    taken: list[bytes] = []
+    while ledger.pending:
+        section = take_section(ledger, 6000)
+        ledger.check()
+        assert section.size_bytes == sum(map(len, section.entries)) <= 6000
+        assert list(section.lengths) == [len(entry) for entry in section.entries]
+        taken += section.entries
+
+    assert taken == [b"%d" % number for number in range(5000)]
