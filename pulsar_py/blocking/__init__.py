@@ -245,28 +245,25 @@ __all__ = [
     "timeout",
 ]
 
-_HOMES = {
-    "AnyConsumer": "pulsar_py.blocking.many_topics",
-    "Client": "pulsar_py.blocking.client",
-    "Consumer": "pulsar_py.blocking.consumer",
-    "MultiTopicsConsumer": "pulsar_py.blocking.many_topics",
-    "PartitionedProducer": "pulsar_py.blocking.producer",
-    "PatternConsumer": "pulsar_py.blocking.many_topics",
-    "Producer": "pulsar_py.blocking.producer",
-    "Reader": "pulsar_py.blocking.reader",
-    "SendResult": "pulsar_py.blocking.send_result",
-    "TableView": "pulsar_py.blocking.table_view",
-    "timeout": "pulsar_py.blocking.client_thread",
-}
-"""The names that are not those of `pulsar_py` itself."""
-
-
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module it lives in."""
-        if name in _HOMES:
-            return getattr(import_module(_HOMES[name]), name)
+        homes = {
+            "AnyConsumer": "pulsar_py.blocking.many_topics",
+            "Client": "pulsar_py.blocking.client",
+            "Consumer": "pulsar_py.blocking.consumer",
+            "MultiTopicsConsumer": "pulsar_py.blocking.many_topics",
+            "PartitionedProducer": "pulsar_py.blocking.producer",
+            "PatternConsumer": "pulsar_py.blocking.many_topics",
+            "Producer": "pulsar_py.blocking.producer",
+            "Reader": "pulsar_py.blocking.reader",
+            "SendResult": "pulsar_py.blocking.send_result",
+            "TableView": "pulsar_py.blocking.table_view",
+            "timeout": "pulsar_py.blocking.client_thread",
+        }
+        if name in homes:
+            return getattr(import_module(homes[name]), name)
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(sys.modules["pulsar_py"], name)

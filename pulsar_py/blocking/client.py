@@ -17,8 +17,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import TracebackType
-from typing import Any, Protocol, Self, Unpack, cast
-from weakref import WeakSet
+from typing import Any, Self, Unpack, cast
 
 from pulsar_py.blocking import absent_names
 from pulsar_py.blocking.client_thread import client_thread
@@ -30,9 +29,9 @@ from pulsar_py.blocking.many_topics import AnyConsumer, MultiTopicsConsumer, Pat
 from pulsar_py.blocking.prefetch import LARGEST_RUN
 from pulsar_py.blocking.producer import PartitionedProducer, Producer
 from pulsar_py.blocking.reader import Reader
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.table_view import TableView
 from pulsar_py.client import client
-from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.brokers.service_url import ServiceUrlProvider
 from pulsar_py.client.consuming.consumer import Consumer as AsyncConsumer
 from pulsar_py.client.many_topics.multi_topics_consumer import (
@@ -60,13 +59,6 @@ __all__ = ["Client"]
 _DEFAULT_QUEUE_SIZE = 1000
 
 
-class HandsOver(Protocol):
-    """A part of the client whose threads hand things over to the loop."""
-
-    def hand_over(self) -> None:
-        """Take all of it; called in the loop."""
-
-
 @lacks(absent_names.CLIENT)
 class Client:
     """A client of one cluster, for any thread; use it with `with`, or call `close`."""
@@ -88,20 +80,10 @@ class Client:
         self._inner = client.Client(
             service_url, authentication, clock=clock, chance=chance, **options
         )
-        self.thread = client_thread()
-        self.thread.open_clients.add(self)
+        self._thread = client_thread()
+        self._thread.open_clients[self] = None
+        self._shared = ClientParts(self, self._thread, self._inner.context)
         self._threads_count = options.get("message_listener_threads", 1)
-        # Producers, consumers and readers whose threads may have something to hand over.
-        self._parts: WeakSet[HandsOver] = WeakSet()
-
-    @property
-    def context(self) -> ClientContext:
-        """The state that the client's parts share; only for modules of this package."""
-        return self._inner.context
-
-    def register(self, part: HandsOver) -> None:
-        """Have `part` hand over before the client closes; for its parts only."""
-        self._parts.add(part)
 
     @property
     def service_url(self) -> str:
@@ -123,10 +105,10 @@ class Client:
         async def create() -> Producer:
             producer = await self._inner.create_producer(topic, **options)
             if isinstance(producer, AsyncPartitionedProducer):
-                return PartitionedProducer(self, producer)
-            return Producer(self, producer)
+                return PartitionedProducer(self._shared, producer)
+            return Producer(self._shared, producer)
 
-        return self.thread.run(create())
+        return self._thread.run(create())
 
     def subscribe(
         self,
@@ -159,7 +141,7 @@ class Client:
             assert handling.pool is not None, "made with the handling"
             in_pool = handling.pool.calling(listener)
             given["message_listener"] = lambda _, message: in_pool(consumer, message)
-        return self.thread.run(subscribe())
+        return self._thread.run(subscribe())
 
     def _handling_of(
         self, subscription_name: str, options: ConsumerOptions
@@ -193,10 +175,10 @@ class Client:
         self, inner: AsyncConsumer | AsyncMultiTopicsConsumer, handling: Handling
     ) -> AnyConsumer:
         if isinstance(inner, AsyncPatternConsumer):
-            return PatternConsumer(self, inner, handling)
+            return PatternConsumer(self._shared, inner, handling)
         if isinstance(inner, AsyncMultiTopicsConsumer):
-            return MultiTopicsConsumer(self, inner, handling)
-        return Consumer(self, inner, handling)
+            return MultiTopicsConsumer(self._shared, inner, handling)
+        return Consumer(self._shared, inner, handling)
 
     def create_reader(
         self,
@@ -220,7 +202,7 @@ class Client:
             limit = (
                 1 if options.get("interceptors") else _run_limit(options.get("receiver_queue_size"))
             )
-            reader = Reader(self, inner, run_limit=limit, pool=pool)
+            reader = Reader(self._shared, inner, run_limit=limit, pool=pool)
             return reader
 
         # Any: the listener of a blocking client takes blocking readers
@@ -229,7 +211,7 @@ class Client:
             pool = ListenerPool(f"reader of {topic}", 1)
             in_pool = pool.calling(listener)
             given["reader_listener"] = lambda _, message: in_pool(reader, message)
-        return self.thread.run(create())
+        return self._thread.run(create())
 
     def create_table_view(
         self,
@@ -244,16 +226,16 @@ class Client:
 
         async def create() -> TableView:
             view = await self._inner.create_table_view(topic, subscription_name, **options)
-            return TableView(self, view)
+            return TableView(self._shared, view)
 
-        return self.thread.run(create())
+        return self._thread.run(create())
 
     def get_topic_partitions(self, topic: str) -> list[str]:
         """The full names of a topic's partitions; its own name where it has none.
 
         Raises as `pulsar_py.Client.get_topic_partitions`.
         """
-        return self.thread.run(self._inner.get_topic_partitions(topic))
+        return self._thread.run(self._inner.get_topic_partitions(topic))
 
     def update_service_url(
         self,
@@ -263,7 +245,7 @@ class Client:
         tls_trust_certs_file_path: str | None = None,
     ) -> None:
         """Use another cluster; see `pulsar_py.Client.update_service_url`."""
-        self.thread.run(
+        self._thread.run(
             self._inner.update_service_url(
                 service_url,
                 authentication=authentication,
@@ -277,25 +259,21 @@ class Client:
         What threads have handed over is sent before; it ends within the operation timeout and a few
         seconds, also when brokers don't answer.
         """
-        if not self.thread.is_forked:
-            self.thread.open_clients.discard(self)
-        self.thread.run(self._close())
+        if not self._thread.is_forked:
+            self._thread.open_clients.pop(self, None)
+        self._thread.run(self._close())
 
     async def _close(self) -> None:
-        self._hand_over()
+        self._shared.hand_over()
         await self._inner.close()
-
-    def _hand_over(self) -> None:
-        for part in list(self._parts):
-            part.hand_over()
 
     def shutdown(self) -> None:
         """Close all connections at once, without CLOSE commands and without waiting.
 
         Sends that wait for receipts fail with ConnectionClosedError or AlreadyClosedError.
         """
-        self.thread.open_clients.discard(self)
-        self.thread.post(self._inner.shutdown)
+        self._thread.open_clients.pop(self, None)
+        self._thread.post(self._inner.shutdown)
 
     def __repr__(self) -> str:
         return f"blocking.{self._inner!r}"
@@ -313,7 +291,7 @@ class Client:
 
     def __del__(self) -> None:
         """Tell of a client that nobody closed; it and what it made are dropped."""
-        thread = getattr(self, "thread", None)
+        thread = getattr(self, "_thread", None)
         if thread is None or thread.is_forked or self._inner.is_closed:
             return
         warnings.warn(

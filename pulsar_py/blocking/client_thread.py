@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, TypeVar
-from weakref import WeakSet
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from pulsar_py.common.errors import ClientError, ForkedProcessError
 from pulsar_py.common.loops.clock import SystemClock
@@ -101,6 +101,13 @@ class Signal:
             raise TimeoutError("the time limit around this call of a blocking client passed")
 
 
+class HasShutdown(Protocol):
+    """A client, as the thread knows it."""
+
+    def shutdown(self) -> None:
+        """Drop all connections at once."""
+
+
 class ClientThread:
     """An event loop in a daemon thread of its own. Made by `client_thread`, once a process."""
 
@@ -116,7 +123,7 @@ class ClientThread:
         # Whether this process is a child of the one that the thread runs in.
         self.is_forked = False
         # What has to be closed before the process ends.
-        self.open_clients: WeakSet[Any] = WeakSet()  # Any: `Client`, which is above this module
+        self.open_clients: WeakKeyDictionary[HasShutdown, None] = WeakKeyDictionary()
         self._thread = threading.Thread(target=self._run, name=_THREAD_NAME, daemon=True)
         self._thread.start()
 

@@ -31,7 +31,7 @@ class Consumer(ConsumerCalls[consumer.Consumer]):
         """Acknowledge all messages of the subscription up to this one.
 
         Raises:
-            CumulativeAcknowledgementNotAllowedError: The subscription is Shared or KeyShared.
+            CumulativeAcknowledgementNotAllowedError: The subscription is ClientParts or KeyShared.
             AlreadyClosedError: The consumer is closed.
             ServiceError, ClientError: With receipts: the broker did not confirm it.
         """

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pulsar_py.blocking.acknowledgements import Acknowledgements
 from pulsar_py.blocking.listener_pool import ListenerPool, in_listener
 from pulsar_py.blocking.prefetch import Prefetch
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.consuming import consumer
 from pulsar_py.client.many_topics import multi_topics_consumer
 from pulsar_py.client.messages.message import Message
@@ -22,9 +23,6 @@ from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError
 from pulsar_py.common.message_id import MessageId
-
-if TYPE_CHECKING:
-    from pulsar_py.blocking.client import Client
 
 __all__ = ["ConsumerCalls", "Handling"]
 
@@ -49,22 +47,22 @@ class Handling:
 class ConsumerCalls(Generic[C]):
     """Receives messages for one subscription, in any thread. Made by `Client.subscribe`."""
 
-    def __init__(self, client: Client, inner: C, handling: Handling) -> None:
-        """Take over an open consumer; called in the loop. The client lives as long as it."""
-        self._client = client
-        self._thread = client.thread
-        self._context = client.context
+    def __init__(self, shared: ClientParts, inner: C, handling: Handling) -> None:
+        """Take over an open consumer; called in the loop."""
+        self._shared = shared
+        self._thread = shared.thread
+        self._context = shared.context
         self._inner = inner
         self._has_plain_acks = handling.has_plain_acks
         self._policy = handling.policy
         self._pool = handling.pool
-        self._acks = Acknowledgements(client.thread, inner)
+        self._acks = Acknowledgements(shared.thread, inner)
         self._prefetch = Prefetch(
-            client.thread, inner, run_limit=handling.run_limit, on_fetch=self._acks.take
+            shared.thread, inner, run_limit=handling.run_limit, on_fetch=self._acks.take
         )
         # Bound, which saves hot paths look-ups; `popleft` raises IndexError when it is empty.
         self._next = self._prefetch.messages.popleft
-        client.register(self)
+        shared.parts[self] = None
 
     def hand_over(self) -> None:
         """Tell the asyncio consumer what threads acknowledged; called in the loop."""

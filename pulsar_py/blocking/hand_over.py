@@ -124,6 +124,10 @@ class HandOver:
 
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
+        with self._lock:
+            if self._outgoing and self._outgoing[-1][1] is result:  # usually: no wake-up for it
+                result._observe(observer)  # noqa: SLF001 - its other half
+                return
         self._thread.post(lambda: result._observe(observer))  # noqa: SLF001 - its other half
 
     def flush_soon(self) -> None:

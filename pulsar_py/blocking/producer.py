@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pulsar_py.blocking import absent_names
 from pulsar_py.blocking.hand_over import HandOver
 from pulsar_py.blocking.send_result import SendResult
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.producing import producer
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.shared.absent_names import lacks
@@ -24,9 +25,6 @@ from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationErro
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import MessageId
 
-if TYPE_CHECKING:
-    from pulsar_py.blocking.client import Client
-
 __all__ = ["PartitionedProducer", "Producer"]
 
 
@@ -34,15 +32,15 @@ __all__ = ["PartitionedProducer", "Producer"]
 class Producer:
     """Sends messages to one topic, from any thread. Made by `Client.create_producer`."""
 
-    def __init__(self, client: Client, inner: producer.Producer) -> None:
+    def __init__(self, shared: ClientParts, inner: producer.Producer) -> None:
         """Take over an open producer; called in the loop."""
-        self._client = client  # it lives as long as what it made
-        self._thread = client.thread
-        self._context = client.context
+        self._shared = shared
+        self._thread = shared.thread
+        self._context = shared.context
         self._inner = inner
-        self._hand_over = HandOver(client.thread, inner)
+        self._hand_over = HandOver(shared.thread, inner)
         self._clock = SystemClock()
-        client.register(self)
+        shared.parts[self] = None
 
     def hand_over(self) -> None:
         """Submit what threads have handed over; called in the loop."""

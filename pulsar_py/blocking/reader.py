@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pulsar_py.blocking import absent_names
 from pulsar_py.blocking.listener_pool import ListenerPool
 from pulsar_py.blocking.prefetch import Prefetch
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.messages.topic_message_id import SeekTarget, TopicMessageId
 from pulsar_py.client.reading import reader
@@ -22,9 +23,6 @@ from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError
 from pulsar_py.common.loops.tasks import TaskOwner
-
-if TYPE_CHECKING:
-    from pulsar_py.blocking.client import Client
 
 __all__ = ["Reader"]
 
@@ -36,21 +34,21 @@ class Reader:
     """Reads one topic, or all partitions of one, in any thread. Made by `Client.create_reader`."""
 
     def __init__(
-        self, client: Client, inner: reader.Reader, *, run_limit: int, pool: ListenerPool | None
+        self, shared: ClientParts, inner: reader.Reader, *, run_limit: int, pool: ListenerPool | None
     ) -> None:
         """Take over an open reader; called in the loop. `pool`: the thread of its listener."""
-        self._client = client  # it lives as long as what it made
-        self._thread = client.thread
-        self._context = client.context
+        self._shared = shared
+        self._thread = shared.thread
+        self._context = shared.context
         self._inner = inner
         self._pool = pool
         self._prefetch = Prefetch(
-            client.thread, inner.consumer, run_limit=run_limit, on_fetch=self.hand_over
+            shared.thread, inner.consumer, run_limit=run_limit, on_fetch=self.hand_over
         )
         self._tasks = TaskOwner(f"reader of {inner.topic()}")
         # The last message that was acknowledged.
         self._acknowledged: Message | None = None
-        client.register(self)
+        shared.parts[self] = None
 
     def hand_over(self) -> None:
         """Acknowledge what threads have taken; called in the loop."""

@@ -8,25 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pulsar_py.blocking.client_thread import Signal
 from pulsar_py.client.producing import send_result
 from pulsar_py.common.message_id import MessageId
 
-if TYPE_CHECKING:
-    from pulsar_py.blocking.hand_over import HandOver
-
 __all__ = ["SendResult"]
+
+
+class Way(Protocol):
+    """How a result reaches the loop: the producer's `HandOver`."""
+
+    def observe(self, observe: Callable[[], None]) -> None:
+        """Have the loop take what there is, at once, and then call `observe`."""
+
+    def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
+        """Have `observer` called when the result is done."""
 
 
 class SendResult:
     """One message on its way; `result` waits for its id."""
 
-    __slots__ = ("_error", "_hand_over", "_inner", "_observers")
+    __slots__ = ("_error", "_inner", "_observers", "_way")
 
-    def __init__(self, hand_over: HandOver) -> None:
-        self._hand_over = hand_over
+    def __init__(self, way: Way) -> None:
+        self._way = way
         # The asyncio client's result, and the error with which it refused the message; both None
         # until the loop takes the message.
         self._inner: send_result.SendResult | None = None
@@ -95,7 +102,7 @@ class SendResult:
         if self.done():
             return
         signal = Signal()
-        self._hand_over.observe(partial(self._observe, signal.set))
+        self._way.observe(partial(self._observe, signal.set))
         signal.wait(timeout_seconds)
 
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
@@ -103,4 +110,4 @@ class SendResult:
 
         It must neither block nor raise: the client stands still meanwhile.
         """
-        self._hand_over.add_observer(self, lambda: callback(self))
+        self._way.add_observer(self, lambda: callback(self))

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from pulsar_py.blocking.listener_pool import ListenerPool, check_listener
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.reading import table_view
 from pulsar_py.client.reading.table_view import TableViewListener
-
-if TYPE_CHECKING:
-    from pulsar_py.blocking.client import Client
 
 __all__ = ["TableView"]
 
@@ -24,10 +22,10 @@ __all__ = ["TableView"]
 class TableView(Mapping[str, Any]):  # Any: the schema decides
     """A mapping from keys to newest values. Made by `Client.create_table_view`."""
 
-    def __init__(self, client: Client, inner: table_view.TableView) -> None:
+    def __init__(self, shared: ClientParts, inner: table_view.TableView) -> None:
         """Take over a view that has caught up; called in the loop."""
-        self._client = client  # it lives as long as what it made
-        self._thread = client.thread
+        self._shared = shared
+        self._thread = shared.thread
         self._inner = inner
         # One thread, so that callbacks keep the order of changes.
         self._pool = ListenerPool(f"table view of {inner.topic()}", 1)

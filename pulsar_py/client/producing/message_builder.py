@@ -140,6 +140,15 @@ class OutgoingMessage:
         """The properties that the application attached; a copy."""
         return dict(self.property_map or {})
 
+    def set_property(self, name: str, value: str) -> None:
+        """Add a property, or replace the one of that name; for interceptors.
+
+        Raises:
+            InvalidMessageError: One of the two is not text, or can't be encoded in UTF-8.
+        """
+        _check_properties({name: value})
+        self.property_map = {**(self.property_map or {}), name: value}
+
     def has_key(self) -> bool:
         """Whether it has a partition key."""
         return self.key is not None
