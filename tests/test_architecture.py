@@ -183,6 +183,9 @@ BOOKKEEPER_ORDER = (
 BOOKKEEPER_APART = {"metadata": {"protocol"}, "placement": {"protocol"}}
 """The rooms of `bookkeeper`, in the same way."""
 
+SCHEMA_ORDER = ("values", "avro", "classes")
+"""The rooms of `schema`, in the same way."""
+
 MAX_MODULES = 25
 """Of one room; its `__init__` is not counted."""
 
@@ -283,6 +286,7 @@ def _may_use(part: str, target: str) -> bool:
 
 NONE_APART: dict[str, set[str]] = {}
 ROOMS = {
+    "schema": (SCHEMA_ORDER, NONE_APART),
     "bookkeeper": (BOOKKEEPER_ORDER, BOOKKEEPER_APART),
     "storage": (STORAGE_ORDER, STORAGE_APART),
     "client": (CLIENT_ORDER, CLIENT_APART),

@@ -17,9 +17,10 @@ import warnings
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import TracebackType
-from typing import Any, Self, Unpack, cast
+from typing import Any, Self, Unpack, cast, overload
 
 from pulsar_py.blocking import absent_names
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.client_thread import client_thread
 from pulsar_py.blocking.consumer import Consumer
 from pulsar_py.blocking.consumer_calls import Handling
@@ -29,7 +30,6 @@ from pulsar_py.blocking.many_topics import AnyConsumer, MultiTopicsConsumer, Pat
 from pulsar_py.blocking.prefetch import LARGEST_RUN
 from pulsar_py.blocking.producer import PartitionedProducer, Producer
 from pulsar_py.blocking.reader import Reader
-from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.table_view import TableView
 from pulsar_py.client import client
 from pulsar_py.client.brokers.service_url import ServiceUrlProvider
@@ -51,6 +51,7 @@ from pulsar_py.client.producing.partitioned_producer import (
 from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared.absent_names import lacks
+from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.message_id import MessageId
 
@@ -95,14 +96,16 @@ class Client:
         """Whether it was closed; it can't be used again."""
         return self._inner.is_closed
 
-    def create_producer(self, topic: str, **options: Unpack[ProducerOptions]) -> Producer:
+    def create_producer(
+        self, topic: str, **options: Unpack[ProducerOptions[Sent]]
+    ) -> Producer[Sent]:
         """Create a producer of a topic, of all its partitions if it has several.
 
         Interceptors, a `message_router` and a `crypto_key_reader` are called in the client's
         thread: they must not block. Raises as `pulsar_py.Client.create_producer`.
         """
 
-        async def create() -> Producer:
+        async def create() -> Producer[Sent]:
             producer = await self._inner.create_producer(topic, **options)
             if isinstance(producer, AsyncPartitionedProducer):
                 return PartitionedProducer(self._shared, producer)
@@ -110,12 +113,36 @@ class Client:
 
         return self._thread.run(create())
 
+    @overload
+    def subscribe(
+        self,
+        topic: re.Pattern[str],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> PatternConsumer[Received]: ...
+
+    @overload
+    def subscribe(
+        self,
+        topic: list[str] | tuple[str, ...],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> MultiTopicsConsumer[Received]: ...
+
+    @overload
     def subscribe(
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions],
-    ) -> AnyConsumer:
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> AnyConsumer[Received]: ...
+
+    def subscribe(
+        self,
+        topic: str | Sequence[str] | re.Pattern[str],
+        subscription_name: str,
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> AnyConsumer[Received]:
         """Subscribe a consumer to a topic with all its partitions, to several, or to a pattern.
 
         A `message_listener` is a plain function, called in `message_listener_threads` (or
@@ -125,9 +152,9 @@ class Client:
         """
         handling, given = self._handling_of(subscription_name, options)
         events = given.get("consumer_event_listener")
-        consumer: AnyConsumer
+        consumer: AnyConsumer[Received]
 
-        async def subscribe() -> AnyConsumer:
+        async def subscribe() -> AnyConsumer[Received]:
             nonlocal consumer
             inner = await self._inner.subscribe(topic, subscription_name, **given)
             # The listener's first call comes after this step of the loop.
@@ -144,8 +171,8 @@ class Client:
         return self._thread.run(subscribe())
 
     def _handling_of(
-        self, subscription_name: str, options: ConsumerOptions
-    ) -> tuple[Handling, ConsumerOptions]:
+        self, subscription_name: str, options: ConsumerOptions[Received]
+    ) -> tuple[Handling, ConsumerOptions[Received]]:
         """How the consumer's messages are handled, and its options for the asyncio client."""
         given = options.copy()
         pool = None
@@ -172,8 +199,10 @@ class Client:
         return handling, given
 
     def _wrapped(
-        self, inner: AsyncConsumer | AsyncMultiTopicsConsumer, handling: Handling
-    ) -> AnyConsumer:
+        self,
+        inner: AsyncConsumer[Received] | AsyncMultiTopicsConsumer[Received],
+        handling: Handling,
+    ) -> AnyConsumer[Received]:
         if isinstance(inner, AsyncPatternConsumer):
             return PatternConsumer(self._shared, inner, handling)
         if isinstance(inner, AsyncMultiTopicsConsumer):
@@ -184,8 +213,8 @@ class Client:
         self,
         topic: str,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
-        **options: Unpack[ReaderOptions],
-    ) -> Reader:
+        **options: Unpack[ReaderOptions[Received]],
+    ) -> Reader[Received]:
         """Create a reader that begins after `start_message_id` (or at it, if inclusive).
 
         A `reader_listener` is a plain function, called in a thread of the reader's own, and may
@@ -193,9 +222,9 @@ class Client:
         """
         given = options.copy()
         pool: ListenerPool | None = None
-        reader: Reader
+        reader: Reader[Received]
 
-        async def create() -> Reader:
+        async def create() -> Reader[Received]:
             nonlocal reader
             inner = await self._inner.create_reader(topic, start_message_id, **given)
             # The listener's first call comes after this step of the loop.
@@ -217,14 +246,14 @@ class Client:
         self,
         topic: str,
         subscription_name: str | None = None,
-        **options: Unpack[TableViewOptions],
-    ) -> TableView:
+        **options: Unpack[TableViewOptions[Received]],
+    ) -> TableView[Received]:
         """Create a view of each key's newest value; returns when it has caught up.
 
         Raises as `pulsar_py.Client.create_table_view`.
         """
 
-        async def create() -> TableView:
+        async def create() -> TableView[Received]:
             view = await self._inner.create_table_view(topic, subscription_name, **options)
             return TableView(self._shared, view)
 

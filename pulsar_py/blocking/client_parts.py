@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from pulsar_py.blocking.client_thread import ClientThread
 from pulsar_py.client.brokers.client_context import ClientContext
 
-__all__ = ["HandsOver", "ClientParts"]
+__all__ = ["ClientParts", "HandsOver"]
 
 
 class HandsOver(Protocol):

@@ -13,13 +13,14 @@ from pulsar_py.client.consuming import consumer
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.shared.absent_names import lacks
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["Consumer"]
 
 
 @lacks(absent_names.CONSUMER)
-class Consumer(ConsumerCalls[consumer.Consumer]):
+class Consumer(ConsumerCalls[consumer.Consumer[T_co], T_co]):
     """Receives the messages of one topic for one subscription, in any thread."""
 
     @property

@@ -13,21 +13,22 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from pulsar_py.blocking.acknowledgements import Acknowledgements
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.listener_pool import ListenerPool, in_listener
 from pulsar_py.blocking.prefetch import Prefetch
-from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.consuming import consumer
 from pulsar_py.client.many_topics import multi_topics_consumer
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["ConsumerCalls", "Handling"]
 
 T = TypeVar("T")
-C = TypeVar("C", bound=consumer.Consumer | multi_topics_consumer.MultiTopicsConsumer)
+C = TypeVar("C", bound=consumer.Consumer[Any] | multi_topics_consumer.MultiTopicsConsumer[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Handling:
     """The threads of its listener; None without one."""
 
 
-class ConsumerCalls(Generic[C]):
+class ConsumerCalls(Generic[C, T_co]):
     """Receives messages for one subscription, in any thread. Made by `Client.subscribe`."""
 
     def __init__(self, shared: ClientParts, inner: C, handling: Handling) -> None:
@@ -57,7 +58,7 @@ class ConsumerCalls(Generic[C]):
         self._policy = handling.policy
         self._pool = handling.pool
         self._acks = Acknowledgements(shared.thread, inner)
-        self._prefetch = Prefetch(
+        self._prefetch: Prefetch[T_co] = Prefetch(
             shared.thread, inner, run_limit=handling.run_limit, on_fetch=self._acks.take
         )
         # Bound, which saves hot paths look-ups; `popleft` raises IndexError when it is empty.
@@ -120,7 +121,7 @@ class ConsumerCalls(Generic[C]):
 
     # --- receiving -----------------------------------------------------------------------------
 
-    def receive(self, timeout_millis: int | None = None) -> Message:
+    def receive(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one.
 
         Raises:
@@ -137,13 +138,13 @@ class ConsumerCalls(Generic[C]):
         except IndexError:
             return self._prefetch.take(timeout_millis)
 
-    def receive_nowait(self) -> Message | None:
+    def receive_nowait(self) -> Message[T_co] | None:
         """The next message if there is one here, else None. Raises as `receive`."""
         if self._context.closed_error is not None:
             raise self._context.closed_error
         return self._prefetch.take_nowait()
 
-    def batch_receive(self) -> list[Message]:
+    def batch_receive(self) -> list[Message[T_co]]:
         """Several messages, by `batch_receive_policy`; empty if its time passed without any.
 
         What `receive` has brought here and nobody took comes alone, before the rest. Raises as
@@ -158,7 +159,7 @@ class ConsumerCalls(Generic[C]):
         """Messages until the consumer is closed."""
         return self
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Message[T_co]:
         """The next message."""
         try:
             return self.receive()

@@ -11,13 +11,14 @@ from pulsar_py.client.many_topics import multi_topics_consumer
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.messages.topic_message_id import MultiMessageId, SeekTarget, TopicMessageId
 from pulsar_py.client.shared.absent_names import lacks
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["AnyConsumer", "MultiTopicsConsumer", "PatternConsumer"]
 
 
 @lacks(absent_names.CONSUMER)
-class MultiTopicsConsumer(ConsumerCalls[multi_topics_consumer.MultiTopicsConsumer]):
+class MultiTopicsConsumer(ConsumerCalls[multi_topics_consumer.MultiTopicsConsumer[T_co], T_co]):
     """Receives the messages of several topics for one subscription, with `Consumer`'s methods."""
 
     def topics(self) -> list[str]:
@@ -52,9 +53,9 @@ class MultiTopicsConsumer(ConsumerCalls[multi_topics_consumer.MultiTopicsConsume
         return self._run(self._inner.get_last_message_id)
 
 
-class PatternConsumer(MultiTopicsConsumer):
+class PatternConsumer(MultiTopicsConsumer[T_co]):
     """Receives the messages of all topics of a namespace whose names match a pattern."""
 
 
-AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
+AnyConsumer: TypeAlias = Consumer[T_co] | MultiTopicsConsumer[T_co]
 """The type of consumers that `Client.subscribe` returns."""

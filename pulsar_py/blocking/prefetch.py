@@ -19,12 +19,13 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic
 
 from pulsar_py.blocking.client_thread import ClientThread, Signal
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import ClientTimeoutError, PulsarError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -50,13 +51,13 @@ class _Request:
         self.error: PulsarError | None = None
 
 
-class Prefetch:
+class Prefetch(Generic[T_co]):
     """The messages on their way from one consumer to its threads; owned by that consumer."""
 
     def __init__(
         self,
         thread: ClientThread,
-        consumer: Consumer | MultiTopicsConsumer,
+        consumer: Consumer[T_co] | MultiTopicsConsumer[T_co],
         *,
         run_limit: int,
         on_fetch: Callable[[], None],
@@ -67,10 +68,10 @@ class Prefetch:
         self._run_limit = run_limit
         self._on_fetch = on_fetch
         # Threads take from the left.
-        self.messages: deque[Message] = deque()
+        self.messages: deque[Message[T_co]] = deque()
         # In the loop: the last run, and what was handed out before it.
-        self._run: list[Message] = []
-        self._last: Message | None = None
+        self._run: list[Message[T_co]] = []
+        self._last: Message[T_co] | None = None
         self._requests: deque[_Request] = deque()
         self._waiting: asyncio.Task[None] | None = None
         self._tasks = TaskOwner(f"prefetch of {consumer.topic()}")
@@ -82,7 +83,7 @@ class Prefetch:
 
     # --- called by threads of the application --------------------------------------------------
 
-    def take(self, timeout_millis: int | None = None) -> Message:
+    def take(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one. Raises as `Consumer.receive`."""
         messages = self.messages
         seconds = None if timeout_millis is None else timeout_millis / 1000
@@ -115,7 +116,7 @@ class Prefetch:
         if request.error is not None:
             raise request.error.with_traceback(None)
 
-    def take_nowait(self) -> Message | None:
+    def take_nowait(self) -> Message[T_co] | None:
         """The next message if there is one here, else None. Raises as `Consumer.receive`."""
         if not self.messages:
             self._thread.call(self._fetch_queued)
@@ -124,7 +125,7 @@ class Prefetch:
         except IndexError:
             return None
 
-    def take_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message]:
+    def take_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message[T_co]]:
         """Messages that were brought here and nobody took, as many as fit; may be empty."""
         collector = BatchCollector(policy)
         while self.messages and not collector.is_full:
@@ -181,7 +182,7 @@ class Prefetch:
             if self._waiting is task:
                 self._waiting = None
 
-    def _take_run(self, limit: int) -> list[Message]:
+    def _take_run(self, limit: int) -> list[Message[T_co]]:
         """Queued messages, up to `limit`; raises what `receive` raises."""
         consumer = self._consumer
         if isinstance(consumer, Consumer) and consumer.hands_out_runs:
@@ -189,12 +190,12 @@ class Prefetch:
                 return []
             run = consumer.receiver.take_run(limit, _RUN_BYTES)
             return run if isinstance(run, list) else list(run)
-        taken: list[Message] = []
+        taken: list[Message[T_co]] = []
         while len(taken) < limit and (message := consumer.receive_nowait()) is not None:
             taken.append(message)
         return taken
 
-    def _arrived(self, run: list[Message]) -> None:
+    def _arrived(self, run: list[Message[T_co]]) -> None:
         if not run:
             return
         if self._run:
@@ -210,7 +211,7 @@ class Prefetch:
             request.error = error
             request.signal.set()
 
-    def _drop(self) -> list[Message]:
+    def _drop(self) -> list[Message[T_co]]:
         dropped = []
         while self.messages:
             try:
@@ -233,7 +234,7 @@ class Prefetch:
         receiver.put_back(dropped)
 
     @property
-    def last_taken(self) -> list[Message]:
+    def last_taken(self) -> list[Message[T_co]]:
         """The messages of the last run that were taken; in the order in which they came."""
         return self._run[: len(self._run) - len(self.messages)]
 

@@ -11,28 +11,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pulsar_py.blocking import absent_names
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.hand_over import HandOver
 from pulsar_py.blocking.send_result import SendResult
-from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.producing import producer
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.statistics import ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError, PulsarError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import MessageId
 
+if TYPE_CHECKING:
+    from pulsar_py.schema.schema import Schema
+
 __all__ = ["PartitionedProducer", "Producer"]
+
+Other = TypeVar("Other")
 
 
 @lacks(absent_names.PRODUCER)
-class Producer:
+class Producer(Generic[T_contra]):
     """Sends messages to one topic, from any thread. Made by `Client.create_producer`."""
 
-    def __init__(self, shared: ClientParts, inner: producer.Producer) -> None:
+    def __init__(self, shared: ClientParts, inner: producer.Producer[T_contra]) -> None:
         """Take over an open producer; called in the loop."""
         self._shared = shared
         self._thread = shared.thread
@@ -46,6 +52,40 @@ class Producer:
         """Submit what threads have handed over; called in the loop."""
         self._hand_over.take()
 
+    @overload
+    def send(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> MessageId: ...
+    @overload
+    def send(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> MessageId: ...
     def send(  # noqa: PLR0917 - the official client's order
         self,
         content: Any,  # Any: whatever the producer's schema takes
@@ -85,6 +125,40 @@ class Producer:
         self._hand_over.flush_soon()
         return result.result()
 
+    @overload
+    def send_nowait(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> SendResult: ...
+    @overload
+    def send_nowait(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> SendResult: ...
     def send_nowait(  # noqa: PLR0917 - as `send`
         self,
         content: Any,  # Any: whatever the producer's schema takes
@@ -241,5 +315,5 @@ class Producer:
         self.close()
 
 
-class PartitionedProducer(Producer):
+class PartitionedProducer(Producer[T_contra]):
     """Sends to the partitions of one topic. Made by `Client.create_producer`."""

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pulsar_py.blocking import absent_names
+from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.blocking.listener_pool import ListenerPool
 from pulsar_py.blocking.prefetch import Prefetch
-from pulsar_py.blocking.client_parts import ClientParts
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.messages.topic_message_id import SeekTarget, TopicMessageId
 from pulsar_py.client.reading import reader
 from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError
 from pulsar_py.common.loops.tasks import TaskOwner
 
@@ -30,11 +31,16 @@ T = TypeVar("T")
 
 
 @lacks(absent_names.READER)
-class Reader:
+class Reader(Generic[T_co]):
     """Reads one topic, or all partitions of one, in any thread. Made by `Client.create_reader`."""
 
     def __init__(
-        self, shared: ClientParts, inner: reader.Reader, *, run_limit: int, pool: ListenerPool | None
+        self,
+        shared: ClientParts,
+        inner: reader.Reader[T_co],
+        *,
+        run_limit: int,
+        pool: ListenerPool | None,
     ) -> None:
         """Take over an open reader; called in the loop. `pool`: the thread of its listener."""
         self._shared = shared
@@ -42,12 +48,12 @@ class Reader:
         self._context = shared.context
         self._inner = inner
         self._pool = pool
-        self._prefetch = Prefetch(
+        self._prefetch: Prefetch[T_co] = Prefetch(
             shared.thread, inner.consumer, run_limit=run_limit, on_fetch=self.hand_over
         )
         self._tasks = TaskOwner(f"reader of {inner.topic()}")
         # The last message that was acknowledged.
-        self._acknowledged: Message | None = None
+        self._acknowledged: Message[T_co] | None = None
         shared.parts[self] = None
 
     def hand_over(self) -> None:
@@ -92,7 +98,7 @@ class Reader:
         """Statistics of the reader."""
         return self._thread.call(self._inner.statistics)
 
-    def read_next(self, timeout_millis: int | None = None) -> Message:
+    def read_next(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one.
 
         Raises:
@@ -103,7 +109,7 @@ class Reader:
         self._check_may_read()
         return self._prefetch.take(timeout_millis)
 
-    def read_nowait(self) -> Message | None:
+    def read_nowait(self) -> Message[T_co] | None:
         """The next message that is here, None if there is none; does not wait for messages.
 
         Raises:
@@ -153,7 +159,7 @@ class Reader:
         """Messages until the reader is closed."""
         return self
 
-    def __next__(self) -> Message:
+    def __next__(self) -> Message[T_co]:
         """The next message."""
         try:
             return self.read_next()

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from pulsar_py.blocking.listener_pool import ListenerPool, check_listener
 from pulsar_py.blocking.client_parts import ClientParts
+from pulsar_py.blocking.listener_pool import ListenerPool, check_listener
 from pulsar_py.client.reading import table_view
 from pulsar_py.client.reading.table_view import TableViewListener
+from pulsar_py.client.shared.type_variables import T_co
 
 __all__ = ["TableView"]
 
 
-class TableView(Mapping[str, Any]):  # Any: the schema decides
+class TableView(Mapping[str, T_co]):
     """A mapping from keys to newest values. Made by `Client.create_table_view`."""
 
-    def __init__(self, shared: ClientParts, inner: table_view.TableView) -> None:
+    def __init__(self, shared: ClientParts, inner: table_view.TableView[T_co]) -> None:
         """Take over a view that has caught up; called in the loop."""
         self._shared = shared
         self._thread = shared.thread
@@ -34,7 +35,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         """The topic's full name."""
         return self._inner.topic()
 
-    def __getitem__(self, key: str) -> Any:  # Any: the schema decides
+    def __getitem__(self, key: str) -> T_co:
         """The newest value of a key."""
         return self._inner[key]
 
@@ -50,26 +51,26 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         """The keys that there are now."""
         return self._inner.copy().keys()
 
-    def values(self) -> ValuesView[Any]:  # Any: the schema decides
+    def values(self) -> ValuesView[T_co]:
         """The values that there are now."""
         return self._inner.copy().values()
 
-    def items(self) -> ItemsView[str, Any]:  # Any: the schema decides
+    def items(self) -> ItemsView[str, T_co]:
         """The keys and values that there are now."""
         return self._inner.copy().items()
 
-    def for_each(self, callback: TableViewListener) -> None:
+    def for_each(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` with each key and its value."""
         for key, value in self.items():
             callback(key, value)
 
-    def listen(self, callback: TableViewListener) -> None:
+    def listen(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` in a thread with each change from now on; its errors are logged."""
         check_listener("callback", callback)
         posting = self._pool.in_order(callback, f"listener of the table view of {self.topic()}")
         self._thread.call(lambda: self._inner.listen(posting))
 
-    def for_each_and_listen(self, callback: TableViewListener) -> None:
+    def for_each_and_listen(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` in a thread with each key and its value, then with each change."""
         check_listener("callback", callback)
         posting = self._pool.in_order(callback, f"listener of the table view of {self.topic()}")

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
-from pulsar_py.schema.avro_codec import AvroReader, AvroWriter, reader_of
-from pulsar_py.schema.avro_definition import definition_text, parse_definition, types_of
-from pulsar_py.schema.dataclass_types import record_of
+from pulsar_py.schema.avro.avro_codec import AvroReader, AvroWriter, reader_of
+from pulsar_py.schema.avro.avro_definition import definition_text, parse_definition, types_of
+from pulsar_py.schema.classes.dataclass_types import record_of
 from pulsar_py.schema.schema import Decoder, Schema, T
 from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
-from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, ValueType
+from pulsar_py.schema.values.value_types import AvroJson, MisfitError, Names, ValueType
 
 __all__ = ["AvroDefined", "AvroSchema", "Definition", "RecordMaker"]
 

@@ -18,7 +18,7 @@ from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_schema import AvroDefined
 from pulsar_py.schema.schema import T
 from pulsar_py.schema.schema_info import SchemaType
-from pulsar_py.schema.value_types import MisfitError, ValueType
+from pulsar_py.schema.values.value_types import MisfitError, ValueType
 
 __all__ = ["JsonSchema", "json_payload"]
 

@@ -275,7 +275,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ConsumerKeySharedPolicy | None": _object(
         "client.consuming.key_shared_policy", "ConsumerKeySharedPolicy"
     ).or_none(),
-    "DeadLetterPolicy | None": _object(
+    "ConsumerDeadLetterPolicy | None": _object(
         "client.consuming.dead_letter", "DeadLetterPolicy"
     ).or_none(),
     "RedeliveryBackoff | None": _BACKOFF.or_none(),

@@ -24,6 +24,7 @@ from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.concurrently import concurrently, each_result
@@ -50,7 +51,7 @@ def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int
     return own or share
 
 
-class PartitionedProducer(Producer):
+class PartitionedProducer(Producer[T_contra]):
     """Sends to the partitions of one topic. Made by `Client.create_producer`.
 
     Invariant: `_producers` has an item for each partition of the router; None for a partition

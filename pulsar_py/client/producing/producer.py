@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.send_result import SendResult
@@ -22,23 +22,63 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 
+if TYPE_CHECKING:
+    from pulsar_py.schema.schema import Schema
+
 __all__ = ["Producer"]
+
+Other = TypeVar("Other")
 
 
 @blocks
 @lacks(absent_names.PRODUCER)
-class Producer(ABC):
+class Producer(ABC, Generic[T_contra]):
     """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
 
     _clock: Clock
     # The task of `close`; None before it began.
     _closing: asyncio.Task[None] | None = None
 
+    @overload
+    async def send(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> MessageId: ...
+    @overload
+    async def send(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> MessageId: ...
     async def send(  # noqa: PLR0917 - the official client's order
         self,
         content: Any,  # Any: whatever the producer's schema takes
@@ -123,6 +163,40 @@ class Producer(ABC):
             )
         )
 
+    @overload
+    def send_nowait(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> SendResult: ...
+    @overload
+    def send_nowait(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> SendResult: ...
     def send_nowait(  # noqa: PLR0917, D417 - as `send`
         self,
         content: Any,  # Any: whatever the producer's schema takes

@@ -32,6 +32,7 @@ from pulsar_py.client.producing.send_permits import SendPermits
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     MemoryBufferFullError,
@@ -52,7 +53,7 @@ __all__ = ["TopicProducer"]
 logger = logging.getLogger(__name__)
 
 
-class TopicProducer(Producer):
+class TopicProducer(Producer[T_contra]):
     """Sends to one topic or partition. Owned by the application, or by a PartitionedProducer."""
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
-from pulsar_py.schema.avro_codec import AvroReader, AvroWriter, reader_of
+from pulsar_py.schema.avro.avro_codec import AvroReader, AvroWriter, reader_of
 
 NODE = {
     "type": "record",

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.avro_definition import (
+from pulsar_py.schema.avro.avro_definition import (
     definition_text,
     parse_definition,
     types_of,
 )
-from pulsar_py.schema.value_types import Names
+from pulsar_py.schema.values.value_types import Names
 
 NODE = {
     "type": "record",

@@ -14,17 +14,17 @@ from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.logical_types import logical_type
-from pulsar_py.schema.named_types import EnumType, FixedType
-from pulsar_py.schema.record_types import (
+from pulsar_py.schema.avro.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.logical_types import logical_type
+from pulsar_py.schema.values.named_types import EnumType, FixedType
+from pulsar_py.schema.values.record_types import (
     NO_DEFAULT,
     MappingType,
     RecordField,
     UnionType,
 )
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     AvroJson,
     BooleanType,
     BytesType,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_py.schema.avro_nodes import AvroNode
+from pulsar_py.schema.avro.avro_nodes import AvroNode
 
 __all__ = ["mismatch"]
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     AvroJson,
     BytesType,
     MisfitError,

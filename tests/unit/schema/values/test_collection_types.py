@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.value_types import BytesType, IntegerType, MisfitError, Names, StringType
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.value_types import (
+    BytesType,
+    IntegerType,
+    MisfitError,
+    Names,
+    StringType,
+)
 
 
 def test_definitions() -> None:

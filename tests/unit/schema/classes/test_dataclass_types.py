@@ -23,8 +23,8 @@ from pulsar_py.schema import (
     TimestampMillis,
     decimal_of,
 )
-from pulsar_py.schema.dataclass_types import record_of
-from pulsar_py.schema.value_types import Names
+from pulsar_py.schema.classes.dataclass_types import record_of
+from pulsar_py.schema.values.value_types import Names
 
 
 class Colour(Enum):

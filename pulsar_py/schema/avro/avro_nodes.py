@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.named_types import full_name
-from pulsar_py.schema.value_types import AvroJson
+from pulsar_py.schema.values.named_types import full_name
+from pulsar_py.schema.values.value_types import AvroJson
 
 __all__ = ["AvroNode", "avro_node", "has_uncountable_arrays", "is_recursive"]
 

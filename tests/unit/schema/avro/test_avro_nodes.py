@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.avro_nodes import avro_node, has_uncountable_arrays, is_recursive
+from pulsar_py.schema.avro.avro_nodes import avro_node, has_uncountable_arrays, is_recursive
 
 NODE = {
     "type": "record",

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.logical_types import DecimalType, LogicalType, UuidType, logical_type
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.logical_types import DecimalType, LogicalType, UuidType, logical_type
+from pulsar_py.schema.values.value_types import (
     BytesType,
     FloatingType,
     IntegerType,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.named_types import EnumType, FixedType, full_name
-from pulsar_py.schema.value_types import MisfitError, Names
+from pulsar_py.schema.values.named_types import EnumType, FixedType, full_name
+from pulsar_py.schema.values.value_types import MisfitError, Names
 
 
 class Colour(Enum):

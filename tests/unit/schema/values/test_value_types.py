@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     BooleanType,
     BytesType,
     FloatingType,

@@ -30,18 +30,18 @@ from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.avro_definition import types_of
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.logical_types import DecimalType, LogicalType, UuidType
-from pulsar_py.schema.named_types import EnumType
-from pulsar_py.schema.record_types import (
+from pulsar_py.schema.avro.avro_definition import types_of
+from pulsar_py.schema.classes.records import Record, record_type
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.logical_types import DecimalType, LogicalType, UuidType
+from pulsar_py.schema.values.named_types import EnumType
+from pulsar_py.schema.values.record_types import (
     ObjectType,
     RecordField,
     RecordType,
     UnionType,
 )
-from pulsar_py.schema.records import Record, record_type
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     BooleanType,
     BytesType,
     FloatingType,

@@ -24,11 +24,16 @@ from decimal import Decimal
 from typing import Any, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
-from pulsar_py.schema.avro_definition import parse_definition
-from pulsar_py.schema.avro_mismatch import mismatch
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node, has_uncountable_arrays, is_recursive
-from pulsar_py.schema.logical_types import decimal_of
-from pulsar_py.schema.value_types import AvroJson
+from pulsar_py.schema.avro.avro_definition import parse_definition
+from pulsar_py.schema.avro.avro_mismatch import mismatch
+from pulsar_py.schema.avro.avro_nodes import (
+    AvroNode,
+    avro_node,
+    has_uncountable_arrays,
+    is_recursive,
+)
+from pulsar_py.schema.values.logical_types import decimal_of
+from pulsar_py.schema.values.value_types import AvroJson
 
 __all__ = ["AvroReader", "AvroWriter", "reader_of"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, ValueType, takes
+from pulsar_py.schema.values.value_types import AvroJson, MisfitError, Names, ValueType, takes
 
 __all__ = ["ArrayType", "MapType"]
 

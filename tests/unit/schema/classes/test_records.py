@@ -28,7 +28,7 @@ from pulsar_py.schema import (
     Record,
     String,
 )
-from pulsar_py.schema.records import record_type
+from pulsar_py.schema.classes.records import record_type
 
 
 class Colour(Enum):

@@ -6,8 +6,8 @@ import pytest
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema import AvroSchema
-from pulsar_py.schema.avro_mismatch import mismatch
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_mismatch import mismatch
+from pulsar_py.schema.avro.avro_nodes import avro_node
 
 
 def record(name: str = "R", **fields: Any) -> dict[str, Any]:

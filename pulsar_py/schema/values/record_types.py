@@ -15,8 +15,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pulsar_py.schema.named_types import NamedType
-from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, NullType, ValueType, takes
+from pulsar_py.schema.values.named_types import NamedType
+from pulsar_py.schema.values.value_types import (
+    AvroJson,
+    MisfitError,
+    Names,
+    NullType,
+    ValueType,
+    takes,
+)
 
 __all__ = ["NO_DEFAULT", "MappingType", "ObjectType", "RecordField", "RecordType", "UnionType"]
 

@@ -30,16 +30,15 @@ from enum import Enum
 from typing import Any, ClassVar, Self
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.named_types import EnumType
-from pulsar_py.schema.record_types import (
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.named_types import EnumType
+from pulsar_py.schema.values.record_types import (
     NO_DEFAULT,
     RecordField,
     RecordType,
     UnionType,
 )
-from pulsar_py.schema.value_types import (
-    AvroJson,
+from pulsar_py.schema.values.value_types import (
     BooleanType,
     BytesType,
     FloatingType,
@@ -343,9 +342,10 @@ class Record(Field):
         return f"{type(self).__name__}({values})"
 
     @classmethod
-    def schema(cls) -> AvroJson:
+    def schema(cls) -> dict[str, Any]:  # Any: what JSON can hold
         """The Avro definition."""
-        return record_type(cls).definition(Names())
+        definition: dict[str, Any] = record_type(cls).definition(Names())
+        return definition
 
     def _value_type(self) -> ValueType:
         """See `Field`."""

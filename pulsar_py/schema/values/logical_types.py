@@ -24,7 +24,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     AvroJson,
     BytesType,
     IntegerType,

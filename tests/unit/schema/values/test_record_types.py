@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.schema.collection_types import ArrayType, MapType
-from pulsar_py.schema.named_types import EnumType
-from pulsar_py.schema.record_types import (
+from pulsar_py.schema.values.collection_types import ArrayType, MapType
+from pulsar_py.schema.values.named_types import EnumType
+from pulsar_py.schema.values.record_types import (
     NO_DEFAULT,
     MappingType,
     ObjectType,
     RecordField,
     UnionType,
 )
-from pulsar_py.schema.value_types import (
+from pulsar_py.schema.values.value_types import (
     BytesType,
     FloatingType,
     IntegerType,
