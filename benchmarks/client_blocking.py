@@ -8,7 +8,6 @@ there.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque

@@ -374,9 +374,6 @@ CIRCLES: dict[str, dict[str, str]] = {
             "subscribe_command"
         ): "listeners and interceptors in the options are called with the consumer",
     },
-    "client.reading": {
-        "reader reader_config": "a listener in the options is called with the reader"
-    },
     "server.publishing": {
         "producer requests": "a request's `on_ready` is called with the producer, which keeps its request",
     },

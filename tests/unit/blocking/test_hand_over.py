@@ -58,9 +58,13 @@ def test_what_the_memory_has_no_room_for_goes_later(
         producer.flush()
         assert all(each.done() for each in results)
         assert [int(consumer.receive(5000).data()[:5]) for _ in range(300)] == list(range(300))
-        refusing = client.create_producer(topic)
+        holding = client.create_producer(
+            topic, batching_enabled=True, batching_max_publish_delay_ms=60_000
+        )
+        holding.send_nowait(bytes(90_000))
+        holding.send_nowait(bytes(20_000))  # one message may exceed the limit
         with pytest.raises(blocking.MemoryBufferFullError):
-            refusing.send(bytes(200_000))
+            client.create_producer(topic).send(bytes(50_000))
 
 
 def test_closing_sends_what_was_handed_over(client: blocking.Client, topic: str) -> None:

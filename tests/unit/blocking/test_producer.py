@@ -126,5 +126,5 @@ def test_drain_sends_everything_and_closes(client: blocking.Client, topic: str) 
 
 def test_the_official_clients_names_say_what_to_use(client: blocking.Client, topic: str) -> None:
     producer = client.create_producer(topic)
-    with pytest.raises(AttributeError, match="send_nowait.*add_done_callback"):
+    with pytest.raises(AttributeError, match=r"send_nowait.*add_done_callback"):
         producer.send_async  # noqa: B018 - asking for it is what is tested
