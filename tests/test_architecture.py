@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "admin_client": {"common"},
     "client": {"wire", "schema", "common", "proto"},
     "blocking": {"client", "schema", "common"},
+    "telemetry": {"blocking", "client", "common"},
     "spark": {"client", "schema", "common"},
     "pipeline": {"spark", "client", "admin_client", "common"},
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
@@ -436,7 +437,12 @@ def test_settings_are_read_by_the_composition_alone() -> None:
 # --- third-party packages ----------------------------------------------------------------------
 
 
-IMPORTED_AS = {"protobuf": "google", "google-re2": "re2", "pytest-asyncio": "pytest_asyncio"}
+IMPORTED_AS = {
+    "prometheus-client": "prometheus_client",
+    "protobuf": "google",
+    "google-re2": "re2",
+    "pytest-asyncio": "pytest_asyncio",
+}
 """What packages are imported as, where that is not their name."""
 
 

@@ -86,7 +86,11 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import (
+        ClientStatistics,
+        ConsumerStatistics,
+        ProducerStatistics,
+    )
     from pulsar_py.common.errors import (
         AlreadyClosedError,
         AuthenticationDataError,
@@ -162,6 +166,7 @@ __all__ = [
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientStatistics",
     "ClientTimeoutError",
     "Clock",
     "CompressionType",

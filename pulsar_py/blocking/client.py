@@ -51,6 +51,7 @@ from pulsar_py.client.producing.partitioned_producer import (
 from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared.absent_names import lacks
+from pulsar_py.client.shared.statistics import ClientStatistics
 from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.message_id import MessageId
@@ -265,6 +266,10 @@ class Client:
         Raises as `pulsar_py.Client.get_topic_partitions`.
         """
         return self._thread.run(self._inner.get_topic_partitions(topic))
+
+    def statistics(self) -> ClientStatistics:
+        """The figures of the client, its producers and its consumers, since they were made."""
+        return self._thread.call(self._inner.statistics)
 
     def update_service_url(
         self,

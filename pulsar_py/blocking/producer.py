@@ -9,6 +9,7 @@ Source: `Producer` of the official Python client.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
@@ -46,6 +47,7 @@ class Producer(Generic[T_contra]):
         self._inner = inner
         self._hand_over = HandOver(shared.thread, inner)
         self._clock = SystemClock()
+        self._has_interceptors = inner.has_interceptors()
         shared.parts[self] = None
 
     def hand_over(self) -> None:
@@ -191,6 +193,7 @@ class Producer(Generic[T_contra]):
             raise self._closed_error()
         if (
             content.__class__ is bytes
+            and not self._has_interceptors
             and properties is None
             and partition_key is None
             and key is None
@@ -222,10 +225,14 @@ class Producer(Generic[T_contra]):
             schema=schema,
             now_millis=self._clock.wall_time_millis() if deliver_after is not None else 0,
         )
-        is_final = self._inner.encode_ahead(message)
+        if not self._has_interceptors:
+            self._inner.encode_ahead(message)
         result = self._hand_over.add(message, len(message.payload))
-        if not is_final:  # interceptors get the value as it is now, before the caller changes it
-            self._thread.call(self._hand_over.take)
+        if self._has_interceptors:
+            # Interceptors get the value as it is now, before the caller changes it, and run in the
+            # caller's context, which has the current span of a trace.
+            context = copy_context()
+            self._thread.call(lambda: context.run(self._hand_over.take))
         return result
 
     def _closed_error(self) -> PulsarError:

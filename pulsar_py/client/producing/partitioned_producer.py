@@ -278,6 +278,10 @@ class PartitionedProducer(Producer[T_contra]):
         now = self._clock.monotonic_seconds()
         return self._counters.peek(now, pending_queue_size=self.pending_count())
 
+    def peek(self) -> ProducerStatistics:
+        """As `statistics`, for the client's."""
+        return self.statistics()
+
     def take_statistics(self, now: float) -> ProducerStatistics:
         """End the interval, and return its statistics; called by the client's reporter."""
         return self._counters.take(now, pending_queue_size=self.pending_count())
@@ -305,13 +309,14 @@ class PartitionedProducer(Producer[T_contra]):
         for each in self._started:
             each.flush_soon()
 
-    def encode_ahead(self, message: OutgoingMessage) -> bool:
+    def has_interceptors(self) -> bool:
+        """As `Producer.has_interceptors`."""
+        return bool(self._interceptors)
+
+    def encode_ahead(self, message: OutgoingMessage) -> None:
         """As `Producer.encode_ahead`."""
-        if self._interceptors:
-            return False
         self._values.encode(message)
         message.is_encoded = True
-        return True
 
     def statistics_fields(self) -> Mapping[str, str]:
         """Log fields that identify the producer."""

@@ -390,8 +390,12 @@ class Producer(ABC, Generic[T_contra]):
         """Send open batches at the end of this step of the loop."""
 
     @abstractmethod
-    def encode_ahead(self, message: OutgoingMessage) -> bool:
-        """Encode the value now, in any thread; False where interceptors have to see it first.
+    def has_interceptors(self) -> bool:
+        """Whether interceptors have to see values before they are encoded."""
+
+    @abstractmethod
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """Encode the value now, in any thread; not with interceptors.
 
         Raises:
             SchemaSerializationError: The value doesn't fit the schema.

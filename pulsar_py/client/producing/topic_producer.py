@@ -477,13 +477,14 @@ class TopicProducer(Producer[T_contra]):
         """As `Producer.flush_soon`."""
         self._batcher.flush_soon()
 
-    def encode_ahead(self, message: OutgoingMessage) -> bool:
+    def has_interceptors(self) -> bool:
+        """As `Producer.has_interceptors`."""
+        return bool(self._interceptors)
+
+    def encode_ahead(self, message: OutgoingMessage) -> None:
         """As `Producer.encode_ahead`."""
-        if self._interceptors:
-            return False
         self._values.encode(message)
         message.is_encoded = True
-        return True
 
     def set_max_pending_messages(self, limit: int) -> None:
         """Change the limit of messages without receipt; 0 for no limit."""
@@ -493,6 +494,10 @@ class TopicProducer(Producer[T_contra]):
         """As `Producer.statistics`."""
         now = self._clock.monotonic_seconds()
         return self.counters.peek(now, pending_queue_size=self._permits.used)
+
+    def peek(self) -> ProducerStatistics:
+        """As `statistics`, for the client's."""
+        return self.statistics()
 
     def take_statistics(self, now: float) -> ProducerStatistics:
         """End the interval, and return its statistics; called by the client's reporter."""
