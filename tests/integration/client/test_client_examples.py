@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
+import inspect
 import re
 from collections.abc import AsyncIterator
 
@@ -33,8 +35,10 @@ SAYS = {
     "retry_later": "pay the rent again, attempt 1",
     "schemas": r"Coffee\(kind='espresso', cents=190\)",
     "standby": r"(?s)a works.*b works.*entry 2 went to b",
+    "synchronous": "stored up to entry .*\n1001 letters\nno more",
     "table_view": r"\{'coffee': '2.10', 'tea': '1.20'\}\nFalse 1",
     "time_limits": "nothing yet\nhere it is",
+    "tracing": "1 trace: process receive send",
     "work_queue": "attempt 3 failed\ngiven up: bad of persistent://public/default/jobs",
 }
 
@@ -60,7 +64,10 @@ async def run_example(name: str, service_url: str) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
 
-    await module.main(service_url)
+    if inspect.iscoroutinefunction(module.main):
+        await module.main(service_url)
+    else:
+        await asyncio.to_thread(module.main, service_url)
 
 
 def test_each_program_is_run_and_has_its_line_in_the_guide() -> None:
