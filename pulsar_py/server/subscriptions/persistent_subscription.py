@@ -266,6 +266,10 @@ class PersistentSubscription(Subscription):
             return
         self._check_end_of_topic()
 
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call `on_durable` once the cursor is written; it gets None, or the error."""
+        self.cursor.when_durable(on_durable)
+
     def _log_refused(self, error: ManagedLedgerError) -> None:
         logger.debug(
             "acknowledgement refused",
@@ -395,7 +399,7 @@ class PersistentSubscription(Subscription):
     # Entries that may not be dispatched yet are neither skipped nor cleared, and don't expire.
 
     async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge the next entries of the backlog.
+        """Acknowledge the next entries of the backlog, durably.
 
         With `counts_acknowledged` the count includes entries that are acknowledged already.
         """
@@ -405,13 +409,21 @@ class PersistentSubscription(Subscription):
             up_to=self.max_read_position(),
         )
         self._on_cursor_advanced()
+        await self._write_cursor()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge all entries that may be dispatched."""
+        """Acknowledge all entries that may be dispatched, durably."""
         await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
+        await self._write_cursor()
+
+    async def _write_cursor(self) -> None:
+        try:
+            await self.cursor.flush()
+        except _STORAGE_ERRORS as error:
+            raise PersistenceError(f"failed to write the cursor of {self.name}: {error}") from error
 
     async def expire_up_to(self, position: Position) -> bool:
         """Acknowledge all entries up to `position`; returns whether the cursor moved."""
