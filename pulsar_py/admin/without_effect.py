@@ -25,6 +25,12 @@ _RATES: Final = "rates are not limited in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
+_GROUPS: Final = "the topics of a resource group do not share its rates in this version"
+_FILTERS: Final = "there are no entry filters in this version"
+_ACKS: Final = (
+    "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
+    "for it"
+)
 _TRANSACTIONS: Final = "there are no transactions in this version"
 
 CALLS: Final[Mapping[str, str]] = {}
@@ -46,7 +52,20 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.replicatorDispatchRate": _RATES,
     "NamespacePolicies.clusterSubscribeRate": _RATES,
     "NamespacePolicies.publishMaxMessageRate": _RATES,
-    "NamespacePolicies.resource_group_name": "there are no resource groups in this version",
+    "NamespacePolicies.resource_group_name": _GROUPS,
+    "NamespacePolicies.schema_auto_update_compatibility_strategy": (
+        "the old form of schema_compatibility_strategy, which counts"
+    ),
+    "NamespacePolicies.migrated": "clients are not sent to another cluster in this version",
+    "NamespacePolicies.entryFilters": _FILTERS,
+    "NamespacePolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
+    "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
+        "`/metrics` has a fixed selection of labels"
+    ),
+    "ResourceGroup.publishRateInMsgs": _GROUPS,
+    "ResourceGroup.publishRateInBytes": _GROUPS,
+    "ResourceGroup.dispatchRateInMsgs": _GROUPS,
+    "ResourceGroup.dispatchRateInBytes": _GROUPS,
     "TopicPolicies.replicationClusters": _REPLICATION,
     "TopicPolicies.dispatchRate": _RATES,
     "TopicPolicies.subscriptionDispatchRate": _RATES,
@@ -54,13 +73,20 @@ VALUES: Final[Mapping[str, str]] = {
     "TopicPolicies.publishRate": _RATES,
     "TopicPolicies.subscribeRate": _RATES,
     "TopicPolicies.subscriptionPolicies": _RATES,
+    "TopicPolicies.entryFilters": _FILTERS,
+    "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
 """Stored values without effect: the reason, by class in `metadata.documents` and key."""
 
 PARTS: Final[Mapping[str, str]] = {
     "persistence: bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum": (
-        "the embedded store keeps one copy of each ledger; its mark-delete rate counts"
+        "the embedded store keeps one copy of each ledger; its mark-delete rate counts. They count "
+        "with `pulsar-py broker`"
     ),
+    "persistence/bookieAffinity": (
+        "a standalone broker has no bookies to choose from; it counts with `pulsar-py broker`"
+    ),
+    "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }
 """Parts of values, and parameters of calls, without effect, although the others have one."""

@@ -67,7 +67,7 @@ C = TypeVar("C")
 CURSOR_UNITS: Final = 20
 """Units of work that the statistics of a cursor are."""
 
-_MARK_BITS = 64  # no two owners of a topic draw the same
+MARK_BITS = 64  # no two owners of a topic draw the same
 
 
 class SharedParts(Protocol):
@@ -125,7 +125,7 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
-            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
             check_owner=self.check_owner,
@@ -368,7 +368,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is not stored.
         """
-        await self._change_properties(lambda before: {**before, name: value})
+        await self.change_properties(lambda before: {**before, name: value})
 
     async def delete_property(self, name: str) -> None:
         """Remove one property durably; fine if it is not there.
@@ -376,13 +376,18 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is still stored.
         """
-        await self._change_properties(
+        await self.change_properties(
             lambda before: {key: value for key, value in before.items() if key != name}
         )
 
-    async def _change_properties(
+    async def change_properties(
         self, change: Callable[[Mapping[str, str]], dict[str, str]]
     ) -> None:
+        """Store changed properties durably, all at once.
+
+        Raises:
+            ManagedLedgerError, MetadataError: They are as before.
+        """
         async with self.change_lock:
             self.raise_if_unusable()
             properties = change(self._ledgers.properties)

@@ -43,11 +43,14 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     decode_ledger_list,
     decode_name,
+    encode_ledger_list,
     is_deletion_begun,
     ledger_path,
 )
-from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
-from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+from pulsar_py.managed_ledger.log.list_deletion import remove_marked
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
+from pulsar_py.managed_ledger.managed_ledger import MARK_BITS, ManagedLedger
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 
 logger = logging.getLogger(__name__)
 
@@ -176,13 +179,13 @@ class ManagedLedgerOpener:
         if found is None:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
-            if await self.metadata.children(path):
-                await self.metadata.delete_recursive(path)  # cursors that a deletion left over
+            if await self.metadata.children(path):  # of cursors, left over or made late
+                await self._end_deletion(name, None)
             return await self._create(name, config, MUST_NOT_EXIST)
         stored = decode_ledger_list(found.value)
         if stored.is_being_deleted:
             # A deletion was interrupted: it is finished first.
-            await self.metadata.delete_recursive(path)
+            await self._end_deletion(name, found)
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
@@ -201,6 +204,21 @@ class ManagedLedgerOpener:
             at_once=RECOVERIES_AT_ONCE,
         )
         return ledger
+
+    async def _end_deletion(self, name: str, marked: Versioned | None) -> None:
+        """Remove a list that says that it is being deleted; None: there is none, mark one first."""
+
+        def check_owner() -> None:
+            self.check_owner(name)
+
+        record = OwnedRecord(self.metadata, ledger_path(name), check_owner=check_owner)
+        if marked is None:
+            owner_mark = f"{self.chance.getrandbits(MARK_BITS):x}"
+            doomed = LedgerList(is_being_deleted=True, owner_mark=owner_mark)
+            await record.write(encode_ledger_list(doomed))
+        else:
+            record.found(marked)
+        await remove_marked(self.metadata, record, check_owner)
 
     async def _create(self, name: str, config: ManagedLedgerConfig, version: int) -> Ledger:
         ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=version)

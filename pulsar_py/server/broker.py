@@ -201,12 +201,20 @@ class BrokerService:
     async def start(self) -> None:
         """Open a metadata session, start the timers; afterwards lookups and topics work."""
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
-        self._on_dynamic(await self.resources.dynamic_configuration.get(""))
+        await self.apply_dynamic_configuration()
         await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)
         self.managed_ledgers.deletions.begin(self._tasks)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
+
+    async def apply_dynamic_configuration(self) -> None:
+        """Use the settings that are stored for all brokers now.
+
+        Raises:
+            MetadataError: They can't be read.
+        """
+        self._on_dynamic(await self.resources.dynamic_configuration.get(""))
 
     def _on_topic_lost(self, topic: Topic) -> None:
         self.topics.on_topic_lost(topic)

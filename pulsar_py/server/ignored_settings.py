@@ -147,10 +147,6 @@ transactionPendingAckStoreProviderClassName=org.apache.pulsar.broker.transaction
 *configurationMetadataSyncEventTopic=
 *metadataSyncEventTopic=
 
-#! TLS and SASL to ZooKeeper can't be set up by these files yet.
-configurationStoreConfigPath=
-metadataStoreConfigPath=
-
 #! A broker without a quorum of ZooKeeper's servers behind it serves nothing from metadata.
 metadataStoreAllowReadOnlyOperations=false
 
@@ -198,16 +194,14 @@ bookkeeperClientThrottleValue=0
 bookkeeperClientExposeStatsToPrometheus=false
 bookkeeperClientLimitStatsLogging=true
 
-#! TLS to bookies can't be set up by these files yet.
-bookkeeperTLSCertificateFilePath=
-bookkeeperTLSClientAuthentication=false
-bookkeeperTLSKeyFilePath=
+#! Keys and certificates are read as PEM, without a password.
 bookkeeperTLSKeyFileType=PEM
 bookkeeperTLSKeyStorePasswordPath=
 bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
 bookkeeperTLSTrustCertTypes=PEM
-bookkeeperTLSTrustCertsFilePath=
 bookkeeperTLSTrustStorePasswordPath=
+
+#! Certificates are read anew for each connection to a bookie.
 bookkeeperTlsCertFilesRefreshDurationSeconds=300
 
 #! Bookies are spoken to without authentication.
@@ -402,7 +396,6 @@ useTargetEntryLogSizeForGc=false
 verifyMetadataOnGC=false
 waitTimeoutOnResponseBackpressureMs=
 writeBufferSizeBytes=
-zkEnableSecurity=false
 zkLedgersRootPath=/ledgers
 zkRequestRateLimit=0.0
 zkRetryBackoffMaxMs=10000

@@ -19,7 +19,6 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     encoded_part,
     json_response,
-    optional_json_response,
 )
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.requests import (
@@ -107,7 +106,6 @@ class Topics:
                 consumes=(),
             ),
             put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
-            get(TOPIC + "/properties", self.properties, Action.GET_METADATA),
             put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
             get(COMPACTION, self.compaction_status, Action.COMPACT),
             post(TOPIC + "/terminate", self.terminate, Action.TERMINATE, consumes=()),
@@ -320,16 +318,6 @@ class Topics:
             if self._topics.loaded(part) is not None:
                 await self._topics.unload(part)
         return NO_CONTENT
-
-    async def properties(self, request: Request) -> Response:
-        """Return the topic's properties; an empty body for a partitioned topic without any."""
-        name = topic_of(request)
-        metadata = await self._broker.resources.partitioned_topics.get(name)
-        if metadata is not None:
-            return optional_json_response(metadata.properties or None)
-        topic = await require_topic(self._broker, name)
-        stored = topic.ledger.properties if isinstance(topic, PersistentTopic) else {}
-        return json_response(dict(stored))
 
     async def compact(self, request: Request) -> Response:
         """Start a compaction of the topic, or of all partitions.

@@ -28,6 +28,7 @@ from pulsar_py.managed_ledger.cursors.persister import CursorPersister, Persiste
 from pulsar_py.managed_ledger.cursors.reading import CursorReading, ReadingOwner
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.stats import CursorStats
 
@@ -240,6 +241,7 @@ class ManagedCursor:
         """
         self._raise_if_closed()
         before = self._state.mark_delete_position
+        self._touch(positions)
         try:
             return self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
         finally:
@@ -265,8 +267,24 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         before = self._state.mark_delete_position
         now = self._clock.monotonic_seconds()
+        self._touch((position,))
         self._state.acknowledge_cumulative(position, ack_set, properties, now)
         self._after_change(before)
+
+    def _touch(self, positions: Sequence[Position]) -> None:
+        persister = self._persister
+        if persister is not None and persister.changes is not None:
+            persister.changes.touch(positions)
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Call `on_durable` once, when all that was acknowledged so far is durable, or never will.
+
+        It gets None, or the error. For a non-durable cursor that is at once.
+        """
+        if self._persister is None:
+            on_durable(None)
+        else:
+            self._persister.when_durable(on_durable)
 
     def _after_change(self, before: Position) -> None:
         self.last_active_millis = self._clock.wall_time_millis()
@@ -283,6 +301,7 @@ class ManagedCursor:
         await self._persister.load(ledger_id)
 
     def _on_loaded(self, before: Position, finished: list[Position]) -> None:
+        self._touch(finished)
         if finished and self.on_acknowledged_late is not None:
             self.on_acknowledged_late(finished)
         if before != self._state.mark_delete_position:

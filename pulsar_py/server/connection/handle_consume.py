@@ -16,6 +16,7 @@ from pulsar_py.common.errors import (
     ConsumerNotFoundError,
     LedgerNotFoundError,
     NotAllowedError,
+    PersistenceError,
     RemoteProtocolError,
     ServiceError,
     ServiceMetadataError,
@@ -141,7 +142,10 @@ def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
 
 
 def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] | None:
-    """Acknowledge; answered only if the command has a request id and the consumer exists."""
+    """Acknowledge; answered only if the command has a request id and the consumer exists.
+
+    The answer follows the write of the cursor that has the acknowledgement.
+    """
     # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
@@ -162,7 +166,7 @@ def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] |
         _answer_ack(cnx, command, cnx.explain(error))
         return None
     if command.HasField("request_id"):
-        cnx.send(commands.ack_response(command.consumer_id, command.request_id))
+        _answer_once_durable(cnx, command, consumer)
     return None
 
 
@@ -193,7 +197,8 @@ def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) ->
         if following is None:
             break
         part = following
-    _answer_ack(cnx, command, None)
+    if command.HasField("request_id"):
+        _answer_once_durable(cnx, command, consumer)
 
 
 def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[None, None, bool]:
@@ -210,6 +215,23 @@ def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[
         if not consumer.acknowledge(some):
             return False
     return True
+
+
+def _answer_once_durable(cnx: CommandConnection, command: CommandAck, consumer: Consumer) -> None:
+    consumer_id, request_id = command.consumer_id, command.request_id
+
+    def answer(error: Exception | None) -> None:
+        if error is None:
+            cnx.send(commands.ack_response(consumer_id, request_id))
+        else:
+            reason = PersistenceError(f"the acknowledgement may not be on disk: {error}")
+            cnx.send(
+                commands.ack_response(
+                    consumer_id, request_id, code=reason.code, message=str(reason)
+                )
+            )
+
+    consumer.subscription.when_acknowledged_durably(answer)
 
 
 def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError | None) -> None:

@@ -29,6 +29,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
@@ -265,6 +266,10 @@ class PersistentSubscription(Subscription):
             return
         self._check_end_of_topic()
 
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call `on_durable` once the cursor is written; it gets None, or the error."""
+        self.cursor.when_durable(on_durable)
+
     def _log_refused(self, error: ManagedLedgerError) -> None:
         logger.debug(
             "acknowledgement refused",
@@ -394,7 +399,7 @@ class PersistentSubscription(Subscription):
     # Entries that may not be dispatched yet are neither skipped nor cleared, and don't expire.
 
     async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge the next entries of the backlog.
+        """Acknowledge the next entries of the backlog, durably.
 
         With `counts_acknowledged` the count includes entries that are acknowledged already.
         """
@@ -404,13 +409,21 @@ class PersistentSubscription(Subscription):
             up_to=self.max_read_position(),
         )
         self._on_cursor_advanced()
+        await self._write_cursor()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge all entries that may be dispatched."""
+        """Acknowledge all entries that may be dispatched, durably."""
         await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
+        await self._write_cursor()
+
+    async def _write_cursor(self) -> None:
+        try:
+            await self.cursor.flush()
+        except _STORAGE_ERRORS as error:
+            raise PersistenceError(f"failed to write the cursor of {self.name}: {error}") from error
 
     async def expire_up_to(self, position: Position) -> bool:
         """Acknowledge all entries up to `position`; returns whether the cursor moved."""
@@ -528,7 +541,17 @@ class PersistentSubscription(Subscription):
 
     def properties(self) -> Mapping[str, str]:
         """The users' properties of the subscription."""
-        return self.cursor.cursor_properties if self.is_durable else self._initial_properties
+        if not self.is_durable:
+            return self._initial_properties
+        stored = self.cursor.cursor_properties
+        return {name: text for name, text in stored.items() if not name.startswith(INTERNAL_PREFIX)}
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable."""
+        if self.is_durable:
+            await self.cursor.set_cursor_properties(properties)
+        else:
+            self._initial_properties = dict(properties)
 
     def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher
