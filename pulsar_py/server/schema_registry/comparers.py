@@ -19,9 +19,9 @@ from typing import Final, Protocol
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
 from pulsar_py.proto.PulsarApi_pb2 import Schema
-from pulsar_py.schema.avro_definition import parse_definition
-from pulsar_py.schema.avro_mismatch import mismatch
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.avro.avro_definition import parse_definition
+from pulsar_py.schema.avro.avro_mismatch import mismatch
+from pulsar_py.schema.avro.avro_nodes import AvroNode, avro_node
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 from pulsar_py.server.schema_registry.validation import split_key_value
 

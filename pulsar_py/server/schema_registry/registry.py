@@ -51,6 +51,8 @@ from pulsar_py.server.schema_registry.storage import (
 from pulsar_py.server.schema_registry.validation import check_definition, comparable
 
 CACHED_HISTORIES = 10_000
+LONG_HISTORY = 100
+"""Versions beyond which a single one is read by itself, unless all are in the cache."""
 _TOMBSTONE = SchemaDefinition(type=Schema.Type.Value("None"), data=b"")
 
 
@@ -135,6 +137,8 @@ class SchemaRegistry:
 
     async def latest(self, schema_id: str) -> StoredSchema | None:
         """The newest version, None if there is none or it was deleted."""
+        if await self._is_long(schema_id):
+            return await self._storage.read_one(schema_id, None)
         return (await self._history(schema_id)).latest
 
     async def get(self, schema_id: str, version: bytes) -> StoredSchema | None:
@@ -144,6 +148,8 @@ class SchemaRegistry:
             IncompatibleSchemaError: The version bytes are not eight long.
         """
         number = decode_version(version)
+        if await self._is_long(schema_id):
+            return await self._storage.read_one(schema_id, number)
         return (await self._history(schema_id)).get(number)
 
     async def named_ledgers(self) -> set[int]:
@@ -275,6 +281,12 @@ class SchemaRegistry:
             named = replace(stored, definition=replace(stored.definition, name=schema_id))
             history.update([*history.versions, named], version)
         return encode_version(stored.version)
+
+    async def _is_long(self, schema_id: str) -> bool:
+        """Whether it is better to read one version than all: they are many, and not cached."""
+        if schema_id in self._cache:
+            return False
+        return len(await self._storage.places(schema_id)) > LONG_HISTORY
 
     async def _history(self, schema_id: str) -> _History:
         history = self._cache.get(schema_id)

@@ -117,6 +117,20 @@ class SchemaStorage:
         )
         return [*known[:same], *read], found.version
 
+    async def read_one(self, schema_id: str, version: int | None) -> StoredSchema | None:
+        """One version since the last deletion, or the newest, without reading the others.
+
+        A deletion is known by its entry in the locator, which has no hash.
+        """
+        found = await self._metadata.get(locator_path(schema_id))
+        if found is None:
+            return None
+        index = SchemaLocator.FromString(found.value).index
+        number = len(index) - 1 if version is None else version
+        if not 0 <= number < len(index) or not all(each.hash for each in index[number:]):
+            return None
+        return await self._read(schema_id, index[number])
+
     async def places(self, schema_id: str) -> list[SchemaPlace]:
         """Where all versions are stored, oldest first."""
         found = await self._metadata.get(locator_path(schema_id))

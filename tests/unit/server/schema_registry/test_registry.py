@@ -138,6 +138,31 @@ async def test_purging_forgets_everything(registry: SchemaRegistry, bookie: Book
     assert await put(registry, text("a")) == V0
 
 
+async def test_of_a_long_history_single_versions_are_read(
+    registry: SchemaRegistry,
+    metadata: MemoryMetadataStore,
+    bookie: Bookie,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.LONG_HISTORY", 2)
+    await put(registry, text("a"))
+    await registry.delete(ID)
+    for letter in "bcd":
+        await put(registry, text(letter))
+    other = SchemaRegistry(metadata, bookie, SystemClock())
+    latest = await other.latest(ID)
+    assert latest is not None
+    assert latest.definition.data == b"d"
+    found = [await other.get(ID, encode_version(number)) for number in range(6)]
+    data = [each and each.definition.data for each in found]
+    assert data == [None, None, b"b", b"c", b"d", None]
+    assert not other._cache
+    await registry.delete(ID)
+    assert await other.latest(ID) is None
+    assert await other.get(ID, encode_version(3)) is None
+    await other.close()
+
+
 async def test_cache_of_histories_is_bounded(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
