@@ -52,5 +52,5 @@ def mistakes(client: blocking.Client) -> None:
     client.create_producer("t", schema=schema).send("text")  # type: ignore[call-overload]
     client.create_producer("t").send(1)  # type: ignore[call-overload]
     client.create_producer("t", batching_enable=True)  # type: ignore[call-arg]
-    print(client.subscribe("t", "s", schema=schema).receive().value().euros)  # type: ignore[union-attr]
-    print(client.create_table_view("t", schema=schema)["k"].euros)  # type: ignore[attr-defined]
+    assert client.subscribe("t", "s", schema=schema).receive().value().euros  # type: ignore[union-attr]
+    assert client.create_table_view("t", schema=schema)["k"].euros  # type: ignore[attr-defined]
