@@ -28,7 +28,7 @@ PATH = Path("docs/client/API.md")
 LINE_LENGTH = 120
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Client": (
+    "Clients": (
         "Client", "ClientOptions", "ClientConfig", "ClientStatistics", "ConnectionListener",
         "Clock",
     ),

@@ -27,9 +27,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
-from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.errors import (
     ConfigurationError,
 )

@@ -205,6 +205,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.config",
     "pulsar_py.server.settings",
     "pulsar_py.server.settings_cluster",
+    "pulsar_py.server.settings_cluster_security",
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_topics",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pulsar_py.schema.auto_schemas import AutoConsumeSchema, AutoProduceBytesSchema, schema_of
     from pulsar_py.schema.avro_schema import AvroSchema
-    from pulsar_py.schema.classes.dataclass_types import (
+    from pulsar_py.schema.classes.annotations import (
         AvroType,
         Float32,
         Int32,

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import Any, NamedTuple, TypedDict, assert_type
+
+from pydantic import BaseModel
 
 import pulsar_py
 import pulsar_py.client
 import pulsar_py.schema
 from pulsar_py import AnyConsumer, Consumer, MultiTopicsConsumer, PatternConsumer
-from pulsar_py.schema import JsonSchema, StringSchema
+from pulsar_py.schema import AvroSchema, JsonSchema, StringSchema
 
 
 def misspelt(*names: object) -> None: ...
@@ -209,6 +211,31 @@ async def viewing(client: pulsar_py.Client) -> None:
     view.listen(on_change)
     view.for_each_and_listen(on_text)  # type: ignore[arg-type]
     assert_type(await client.create_table_view("t"), pulsar_py.TableView[bytes])
+
+
+class Person(TypedDict):
+    name: str
+
+
+class Point(NamedTuple):
+    x: int
+
+
+class Receipt(BaseModel):
+    cents: int
+
+
+async def schemas_of_classes(client: pulsar_py.Client) -> None:
+    assert_type(JsonSchema(Person), JsonSchema[Person])
+    assert_type(AvroSchema(Point), AvroSchema[Point])
+    receipts = await client.create_producer("t", schema=AvroSchema(Receipt))
+    assert_type(receipts, pulsar_py.Producer[Receipt])
+    await receipts.send(Receipt(cents=1))
+    await receipts.send({"cents": 1})  # type: ignore[call-overload]
+    people = await client.subscribe("t", "s", schema=JsonSchema(Person))
+    message = await people.receive()
+    assert_type(message.value()["name"], str | Any)
+    _ = message.value()["nmae"]  # type: ignore[typeddict-item]
 
 
 async def schemas_without_a_class(client: pulsar_py.Client) -> None:

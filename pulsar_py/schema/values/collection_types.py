@@ -56,6 +56,15 @@ class ArrayType(ValueType):
         """See `ValueType`."""
         return _each(value, self._items.to_default)
 
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`; any iterable is taken, and comes back as what was declared."""
+        made: Any = self._make or list  # Any: the class of a sequence or set
+        return isinstance(value, made) and all(self._items.is_own(each) for each in value)
+
+    def wrote_json(self, plain: Any) -> bool:
+        """See `ValueType`."""
+        return isinstance(plain, list) and all(self._items.wrote_json(each) for each in plain)
+
     def _made(self, values: list[Any]) -> Any:
         return values if self._make is None else self._make(values)
 
@@ -107,6 +116,14 @@ class MapType(ValueType):
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""
         return self._convert(value, self._values.to_default)
+
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`."""
+        return isinstance(value, dict) and self.accepts(value)
+
+    def wrote_json(self, plain: Any) -> bool:
+        """See `ValueType`."""
+        return isinstance(plain, dict) and all(map(self._values.wrote_json, plain.values()))
 
     @staticmethod
     def _convert(value: Any, convert: Callable[[Any], Any]) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class _Timestamp(_Kind):
 
     def check(self, value: Any) -> None:
         if not isinstance(value, datetime) or value.tzinfo is None:
-            raise takes("datetimes with a time zone", value)
+            raise takes("datetimes with a time zone (LocalTimestamp takes those without)", value)
 
     def number_of(self, value: Any) -> int:
         micros: int = (value - _EPOCH) // _MICROSECOND
@@ -303,6 +303,10 @@ class DecimalType(ValueType):
             return decimal_of(plain.encode("latin-1"), self._scale)
         except ValueError as error:
             raise MisfitError(f"{plain!r:.100} is not a default of a decimal: {error}") from None
+
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`; whole numbers are taken, and come back as decimals."""
+        return isinstance(value, Decimal) and self.accepts(value)
 
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""

@@ -145,6 +145,14 @@ class EnumType(NamedType):
             return value
         raise takes(f"one of {', '.join(self.symbols)}", value)
 
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`; symbols are taken, and come back as members."""
+        return self.accepts(value) and (self._members is None or isinstance(value, self._members))
+
+    def json_values(self) -> list[Any]:
+        """See `ValueType`."""
+        return [*self.symbols]
+
     def from_avro(self, plain: Any) -> Any:
         """See `ValueType`."""
         return plain if self._members is None else self._members[plain]

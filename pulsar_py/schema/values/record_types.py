@@ -1,8 +1,9 @@
 """Types of unions and records; see `value_types` (pure).
 
-A value of a union goes to the first branch that accepts it. fastavro gets it with that branch's
-name, so that it need not try them all; it returns a pair of name and value for named types, else
-just the value. JSON does not name branches: the first one that can read a value does.
+A value of a union goes to the first branch whose own values are like it, else to the first that
+accepts it. fastavro gets it with that branch's name, so that it need not try them all; it returns a
+pair of name and value for named types, else just the value. JSON does not name branches: the first
+one that may have written a value reads it, else the first that can.
 
 Subclasses of `RecordType` take records apart into values, and put them together. A field that JSON
 lacks gets its default, or None if it may be None.
@@ -28,6 +29,9 @@ from pulsar_py.schema.values.value_types import (
 __all__ = ["NO_DEFAULT", "MappingType", "ObjectType", "RecordField", "RecordType", "UnionType"]
 
 
+_NUMBERS: Final = frozenset({"float", "double"})
+
+
 class UnionType(ValueType):
     """One of several types."""
 
@@ -39,6 +43,8 @@ class UnionType(ValueType):
         self.takes_none = len(others) < len(branches)
         # The only branch besides null; None if there are several.
         self._only = others[0] if self.takes_none and len(others) == 1 else None
+        # Text is a number that is not finite only where it can't be anything else.
+        self._readers_of_text = sorted(self.branches, key=lambda each: each.branch in _NUMBERS)
 
     def definition(self, names: Names) -> AvroJson:
         """See `ValueType`."""
@@ -50,6 +56,9 @@ class UnionType(ValueType):
         return self.branches
 
     def _branch_of(self, value: Any) -> ValueType:
+        for branch in self.branches:
+            if branch.is_own(value):
+                return branch
         for branch in self.branches:
             if branch.accepts(value):
                 return branch
@@ -73,16 +82,40 @@ class UnionType(ValueType):
                     return branch.from_avro(plain)
         if self._only is not None:
             return self._only.from_avro(plain)
+        if isinstance(plain, dict):
+            return self._of_dict(plain)
         for branch in self.branches:
-            if _looks_like(branch, plain):
+            if branch.branch == "array" if isinstance(plain, list) else branch.is_own(plain):
                 return branch.from_avro(plain)
         return plain
+
+    def _of_dict(self, plain: dict[str, Any]) -> Any:
+        """The value of a map, or of a record's default, which comes without a name."""
+        for branch in self.branches:
+            if branch.branch == "map" and branch.is_own(value := branch.from_avro(plain)):
+                return value
+        records = [each for each in self.branches if isinstance(each, RecordType)]
+        return records[0].from_avro(plain) if records else plain
 
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""
         if value is None and self.takes_none:
             return None
-        return (self._only or self._branch_of(value)).to_json(value)
+        if self._only is not None:
+            return self._only.to_json(value)
+        branch = self._branch_of(value)
+        plain = branch.to_json(value)
+        if isinstance(value, float) and isinstance(plain, str):
+            self._check_not_finite(branch, plain)
+        return plain
+
+    def _check_not_finite(self, branch: ValueType, plain: str) -> None:
+        """Refuse a number that JSON writes as text where another branch has that text, too."""
+        if any(each.wrote_json(plain) for each in self.branches if each is not branch):
+            raise MisfitError(
+                f"{plain} is text in JSON, and can't be told from other texts of this union: "
+                "use AvroSchema, or send None instead"
+            )
 
     def from_json(self, plain: Any) -> Any:
         """See `ValueType`."""
@@ -90,6 +123,9 @@ class UnionType(ValueType):
             return None
         if self._only is not None:
             return self._only.from_json(plain)
+        for branch in self._readers_of_text if isinstance(plain, str) else self.branches:
+            if branch.wrote_json(plain):
+                return branch.from_json(plain)
         for branch in self.branches:
             try:
                 return branch.from_json(plain)
@@ -105,16 +141,13 @@ class UnionType(ValueType):
         """See `ValueType`."""
         return any(branch.accepts(value) for branch in self.branches)
 
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`."""
+        return any(branch.is_own(value) for branch in self.branches)
 
-def _looks_like(branch: ValueType, plain: Any) -> bool:
-    """Whether fastavro may have read this value, which has no name, for that branch."""
-    if isinstance(plain, dict):
-        return isinstance(branch, RecordType) or branch.branch == "map"
-    if isinstance(plain, list):
-        return branch.branch == "array"
-    if isinstance(plain, float):
-        return branch.branch in {"float", "double"}
-    return branch.accepts(plain)
+    def wrote_json(self, plain: Any) -> bool:
+        """See `ValueType`."""
+        return any(branch.wrote_json(plain) for branch in self.branches)
 
 
 class _NoDefault:
@@ -230,6 +263,17 @@ class RecordType(NamedType):
                 raise error.inside(field.name) from None
         return self.put_together(values)
 
+    def wrote_json(self, plain: Any) -> bool:
+        """See `ValueType`; all fields are written, whatever their values."""
+        return (
+            isinstance(plain, dict)
+            and len(plain) == len(self.fields)
+            and all(
+                each.name in plain and each.type.wrote_json(plain[each.name])
+                for each in self.fields
+            )
+        )
+
     def to_default(self, value: Any) -> AvroJson:
         """See `ValueType`."""
         items = zip(self.fields, self.take_apart(value), strict=True)
@@ -252,9 +296,13 @@ class ObjectType(RecordType):
         self._owner = owner
 
     def take_apart(self, value: Any) -> Sequence[Any]:
-        """See `RecordType`."""
-        if not isinstance(value, self._owner):
-            raise takes(self._owner.__name__, value)
+        """See `RecordType`; of a subclass it would lose the fields, so that is refused."""
+        if type(value) is not self._owner:
+            misfit = takes(self._owner.__name__, value)
+            if isinstance(value, self._owner):
+                name = type(value).__name__
+                misfit.text += f": a {name} comes back only where the field's type names {name}"
+            raise misfit
         return [getattr(value, each.name) for each in self.fields]
 
     def put_together(self, values: dict[str, Any]) -> Any:
@@ -266,7 +314,7 @@ class ObjectType(RecordType):
 
     def accepts(self, value: Any) -> bool:
         """See `ValueType`."""
-        return isinstance(value, self._owner)
+        return type(value) is self._owner
 
 
 class MappingType(RecordType):

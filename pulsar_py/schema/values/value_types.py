@@ -117,6 +117,22 @@ class ValueType(ABC):
             return False
         return True
 
+    def is_own(self, value: Any) -> bool:
+        """Whether a Python value is one that `from_avro` and `from_json` make, in class and all."""
+        return self.accepts(value)
+
+    def wrote_json(self, plain: Any) -> bool:
+        """Whether `to_json` may have written this, which tells apart the branches of a union."""
+        try:
+            written = self.to_json(self.from_json(plain))
+        except MisfitError:
+            return False
+        return type(written) is type(plain) and bool(written == plain)
+
+    def json_values(self) -> list[Any] | None:
+        """All that `to_json` writes, if that is a few values; None if not."""
+        return None
+
     @property
     def children(self) -> Iterable[ValueType]:
         """The types that it contains."""
@@ -213,6 +229,10 @@ class FloatingType(ValueType):
             raise MisfitError(f"{value!r} is too large for a float of 32 bits")
         return number
 
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`; whole numbers are taken, and come back with a point."""
+        return isinstance(value, float) and self.accepts(value)
+
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""
         number = self.to_avro(value)
@@ -267,6 +287,10 @@ class BytesType(ValueType):
     def from_avro(self, plain: Any) -> Any:
         """See `ValueType`."""
         return plain.encode("latin-1") if isinstance(plain, str) else plain
+
+    def is_own(self, value: Any) -> bool:
+        """See `ValueType`."""
+        return isinstance(value, bytes)
 
     def to_json(self, value: Any) -> Any:
         """See `ValueType`."""

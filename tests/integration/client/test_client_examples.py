@@ -53,6 +53,11 @@ async def broker() -> AsyncIterator[Broker]:
 async def test_a_program_does_what_it_says(
     broker: Broker, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    await run_example(name, broker.service_url)
+    assert re.search(SAYS[name], capsys.readouterr().out)
+
+
+async def run_example(name: str, service_url: str) -> None:
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -60,11 +65,9 @@ async def test_a_program_does_what_it_says(
     spec.loader.exec_module(module)
 
     if inspect.iscoroutinefunction(module.main):
-        await module.main(broker.service_url)
+        await module.main(service_url)
     else:
-        await asyncio.to_thread(module.main, broker.service_url)
-
-    assert re.search(SAYS[name], capsys.readouterr().out)
+        await asyncio.to_thread(module.main, service_url)
 
 
 def test_each_program_is_run_and_has_its_line_in_the_guide() -> None:
