@@ -265,7 +265,7 @@ left_open = blocking.Client(broker.service_url)
 
 def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED],
+        [sys.executable, "-X", "dev", "-c", INTERRUPTED],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -273,6 +273,7 @@ def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\nb'x'\n"), done.stderr
+    assert done.stderr.count("ResourceWarning: unclosed blocking.Client(pulsar://") == 1
 
 
 def test_threads_go_on_after_an_outage() -> None:
