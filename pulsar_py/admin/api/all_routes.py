@@ -17,6 +17,7 @@ from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.properties import Properties
 from pulsar_py.admin.resources.resource_groups import ResourceGroups
+from pulsar_py.admin.resources.schemas import Schemas
 from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
 from pulsar_py.admin.resources.topics import Topics
@@ -38,6 +39,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Topics(broker),
         TopicPolicyResource(broker),
         Subscriptions(broker),
+        Schemas(broker),
         Lookup(broker),
         Metrics(broker),
         Properties(broker),
