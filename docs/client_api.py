@@ -28,7 +28,10 @@ PATH = Path("docs/client/API.md")
 LINE_LENGTH = 120
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Client": ("Client", "ClientOptions", "ClientConfig", "ConnectionListener", "Clock"),
+    "Clients": (
+        "Client", "ClientOptions", "ClientConfig", "ClientStatistics", "ConnectionListener",
+        "Clock",
+    ),
     "Producing": (
         "Producer", "PartitionedProducer", "ProducerOptions", "ProducerConfig", "SendResult",
         "MessageRouterFunction", "ProducerInterceptor", "OutgoingMessage", "ProducerStatistics",
@@ -74,8 +77,10 @@ UNEXPORTED = {
 NOT_OF_THE_CLIENT = {"Broker"}
 
 INTERNAL = {
-    "abandon", "open", "own", "receiver", "redeliver", "redelivery_filter", "start",
-    "statistics_fields", "take_statistics",
+    "abandon", "acknowledge_all", "blocks_if_full", "consumer", "copy", "encode_ahead",
+    "flush_soon", "hands_out_runs", "has_interceptors", "open", "own", "peek", "pending_count",
+    "pending_limit", "receiver", "redeliver", "redelivery_filter", "start", "statistics_fields",
+    "submit_waiting", "take_statistics", "watch_room",
 }  # fmt: skip
 """Methods of `MADE_BY_CLIENT` for parts of the package only."""
 

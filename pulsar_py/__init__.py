@@ -79,7 +79,11 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import (
+        ClientStatistics,
+        ConsumerStatistics,
+        ProducerStatistics,
+    )
     from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.common.errors import (
         AlreadyClosedError,
@@ -160,6 +164,7 @@ __all__ = [
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientStatistics",
     "ClientTimeoutError",
     "Clock",
     "CompressionType",
@@ -283,6 +288,7 @@ _HOMES = {
     "Client": "pulsar_py.client.client",
     "ClientError": "pulsar_py.common.errors",
     "ClientOptions": "pulsar_py.client.options",
+    "ClientStatistics": "pulsar_py.client.shared.statistics",
     "ClientTimeoutError": "pulsar_py.common.errors",
     "Clock": "pulsar_py.common.loops.clock",
     "CompressionType": "pulsar_py.client.shared.enums",

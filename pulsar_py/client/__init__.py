@@ -83,7 +83,11 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import (
+        ClientStatistics,
+        ConsumerStatistics,
+        ProducerStatistics,
+    )
     from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.common.errors import (
         AlreadyClosedError,
@@ -160,6 +164,7 @@ __all__ = [
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientStatistics",
     "ClientTimeoutError",
     "Clock",
     "CompressionType",

@@ -43,6 +43,7 @@ from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.fork_safety import watch
+from pulsar_py.client.shared.statistics import ClientStatistics
 from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
 from pulsar_py.common.loops.clock import Clock, SystemClock
@@ -252,6 +253,17 @@ class Client:
             return [str(name)]
         count = await self._context.partitions_count(str(name))
         return [str(name.partition(i)) for i in range(count)] or [str(name)]
+
+    def statistics(self) -> ClientStatistics:
+        """The figures of the client, its producers and its consumers, since they were made.
+
+        Intervals (`stats_interval_in_seconds`) go on. Call it in the client's event loop.
+        """
+        context = self._context
+        return context.statistics.peek(
+            connections_count=len(context.pool.connections),
+            pending_bytes=context.memory_limit.current_bytes,
+        )
 
     async def update_service_url(
         self,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pulsar_py.client.messages.message import Message
     from pulsar_py.client.producing.producer_config import MessageRouterFunction
     from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
-    from pulsar_py.client.reading.reader import Reader
     from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.security.crypto_keys import CryptoKeyReader
     from pulsar_py.client.shared.enums import (
@@ -165,7 +164,7 @@ class ReaderOptions(TypedDict, Generic[T], total=False):
     """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
 
     schema: Schema[T] | None
-    reader_listener: Callable[[Reader[T], Message[T]], Awaitable[None] | None] | None
+    reader_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
     reader_name: str | None

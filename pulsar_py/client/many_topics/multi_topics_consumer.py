@@ -15,8 +15,9 @@ Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from types import TracebackType
 from typing import Final, Generic, Self
 
@@ -442,6 +443,12 @@ class MultiTopicsConsumer(Generic[T_co]):
             if (part := self._part_of(each)) is not None:
                 by_part.setdefault(part, []).append(each)
         await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
+
+    def acknowledge_all(self, messages: Iterable[Message]) -> None:
+        """As `Consumer.acknowledge_all`; those of topics that were removed are ignored."""
+        for topic, run in groupby(messages, lambda message: message.entry.topic):
+            if (part := self._parts_by_topic.get(topic)) is not None:
+                part.acknowledge_all(run)
 
     async def acknowledge_cumulative(self, message: Message | MessageId | MultiMessageId) -> None:
         """Acknowledge all messages of a topic up to this one; with a `MultiMessageId`, of several.

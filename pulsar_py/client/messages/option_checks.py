@@ -292,7 +292,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "Sequence[tuple[int, int] | KeyHashRange] | None": _RANGES.or_none(),
     "Callable[[Any, Message], Awaitable[None] | None] | None": _FUNCTION.or_none(),
-    "Callable[[Reader, Message], Awaitable[None] | None] | None": _FUNCTION.or_none(),
     "MessageRouterFunction | None": _FUNCTION.or_none(),
     "ChunkListener | None": _FUNCTION.or_none(),
     "ProblemListener | None": _FUNCTION.or_none(),

@@ -270,9 +270,13 @@ class Producer(ABC, Generic[T_contra]):
         """`send` of a message that has nothing but a value."""
         return await self._send_and_wait(OutgoingMessage(content))
 
-    @abstractmethod
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
         """`send` of any message."""
+        return await (await self.submit_waiting(message))
+
+    @abstractmethod
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """Accept a message once there is room, if it blocks when full; raises as `send`."""
 
     @abstractmethod
     async def flush(self) -> None:
@@ -362,6 +366,40 @@ class Producer(ABC, Generic[T_contra]):
     @abstractmethod
     def statistics(self) -> ProducerStatistics:
         """Statistics of the current interval and since the producer was made."""
+
+    # --- for the blocking client, whose threads hand messages over ------------------------------
+
+    @abstractmethod
+    def pending_count(self) -> int:
+        """The number of messages without receipt; may be asked by any thread."""
+
+    @abstractmethod
+    def pending_limit(self) -> int:
+        """The most messages without receipt that the options allow; 0 for no limit."""
+
+    @abstractmethod
+    def blocks_if_full(self) -> bool:
+        """The option `block_if_queue_full`."""
+
+    @abstractmethod
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
+
+    @abstractmethod
+    def flush_soon(self) -> None:
+        """Send open batches at the end of this step of the loop."""
+
+    @abstractmethod
+    def has_interceptors(self) -> bool:
+        """Whether interceptors have to see values before they are encoded."""
+
+    @abstractmethod
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """Encode the value now, in any thread; not with interceptors.
+
+        Raises:
+            SchemaSerializationError: The value doesn't fit the schema.
+        """
 
     async def __aenter__(self) -> Self:
         return self

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -246,10 +246,11 @@ class TopicProducer(Producer[T_contra]):
         self._batcher.flush_soon()
         return await result
 
-    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """As `Producer.submit_waiting`."""
         if self._interceptors:
-            return await (await self._interceptors.submit(self, message, self._encode))
-        return await (await self._encode(message))
+            return await self._interceptors.submit(self, message, self._encode)
+        return await self._encode(message)
 
     def _encode(self, message: OutgoingMessage) -> Awaitable[SendResult]:
         self._values.encode(message)
@@ -457,8 +458,33 @@ class TopicProducer(Producer[T_contra]):
         return 0
 
     def pending_count(self) -> int:
-        """The number of messages without receipt."""
+        """As `Producer.pending_count`."""
         return self._permits.used
+
+    def pending_limit(self) -> int:
+        """As `Producer.pending_limit`."""
+        return self._permits.limit
+
+    def blocks_if_full(self) -> bool:
+        """As `Producer.blocks_if_full`."""
+        return self._config.block_if_queue_full
+
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """As `Producer.watch_room`."""
+        self._permits.on_given_back = on_room
+
+    def flush_soon(self) -> None:
+        """As `Producer.flush_soon`."""
+        self._batcher.flush_soon()
+
+    def has_interceptors(self) -> bool:
+        """As `Producer.has_interceptors`."""
+        return bool(self._interceptors)
+
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """As `Producer.encode_ahead`."""
+        self._values.encode(message)
+        message.is_encoded = True
 
     def set_max_pending_messages(self, limit: int) -> None:
         """Change the limit of messages without receipt; 0 for no limit."""
@@ -468,6 +494,10 @@ class TopicProducer(Producer[T_contra]):
         """As `Producer.statistics`."""
         now = self._clock.monotonic_seconds()
         return self.counters.peek(now, pending_queue_size=self._permits.used)
+
+    def peek(self) -> ProducerStatistics:
+        """As `statistics`, for the client's."""
+        return self.statistics()
 
     def take_statistics(self, now: float) -> ProducerStatistics:
         """End the interval, and return its statistics; called by the client's reporter."""

@@ -63,6 +63,11 @@ class Reader(Generic[T_co]):
             )
             self._listener.start()
 
+    @property
+    def consumer(self) -> Consumer[T_co] | MultiTopicsConsumer[T_co]:
+        """What the reader reads with, for other parts of the library."""
+        return self._consumer
+
     def topic(self) -> str:
         """The topic's full name."""
         return self._consumer.topic()

@@ -167,6 +167,10 @@ class TableView(Mapping[str, T_co]):
         """The number of keys."""
         return len(self._values)
 
+    def copy(self) -> dict[str, T_co]:
+        """What it holds now, as a dictionary; may be asked by any thread."""
+        return self._values.copy()
+
     def for_each(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` with each key and its value."""
         for key, value in list(self._values.items()):
