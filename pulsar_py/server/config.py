@@ -27,6 +27,7 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
+from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_server import ServerSettings
 from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
@@ -87,7 +88,9 @@ UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 """The value of an old name in Pulsar's own files that means "not set"."""
 
 
-class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, ServerSettings):
+class BrokerConfig(
+    ClusterSettings, StorageSettings, BrokerTopicSettings, RateSettings, ServerSettings
+):
     """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.
 
     Each keyword is a setting's name; see `declared()` for defaults, bounds and what they do.

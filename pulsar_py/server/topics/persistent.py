@@ -137,7 +137,7 @@ class PersistentTopic(Topic):
             or self.deduplication is not None
             or self._stamper.is_needed
         )
-        return self._append_checked if looks else self.ledger.append
+        return self._throttled(self._append_checked if looks else self.ledger.append)
 
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
         """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
@@ -382,6 +382,7 @@ class PersistentTopic(Topic):
             stats = subscription.stats()
             self._messages_out_gone += stats.messages_out_count
             self._bytes_out_gone += stats.bytes_out_count
+            self._limits.forget_subscription(subscription.name)
             self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -409,7 +410,7 @@ class PersistentTopic(Topic):
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
         self._producers.set_append(self.append_function())
-        if settings.dispatch != before.dispatch:
+        if (settings.dispatch, settings.resource_group) != (before.dispatch, before.resource_group):
             for subscription in self._subscriptions.values():
                 assert isinstance(subscription, PersistentSubscription)
                 subscription.on_settings_changed()
