@@ -9,7 +9,7 @@ WORKERS ?= 2
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test test-all test-cluster check format bench bench-storage bench-client bench-spark proto docs clean
+.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -18,8 +18,9 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
-	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
-	@echo "make proto docs   write again what is generated"
+	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
+	@echo "make proto        write again what is generated of proto/*.proto"
+	@echo "make docs         write again what is generated of documents, and build/site of all of them"
 
 setup: $(STAMP)
 
@@ -51,6 +52,7 @@ test-all: setup
 
 test-cluster: setup
 	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
+	$(BIN)/pytest -q --timeout $(TIMEOUT) --on-bookkeeper tests/interop
 
 format: setup
 	$(BIN)/ruff format .
@@ -66,6 +68,9 @@ bench-storage: setup
 bench-client: setup
 	$(BIN)/python -m benchmarks.client
 
+bench-cluster: setup
+	$(BIN)/python -m benchmarks.cluster
+
 bench-spark: setup
 	$(BIN)/python -m benchmarks.spark
 
@@ -73,7 +78,10 @@ proto: setup
 	$(BIN)/python proto/generate.py
 
 docs: setup
+	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[docs]'
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -21,7 +21,6 @@ REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 
 _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
-_COMPACTION: Final = "topics are not compacted in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
@@ -32,11 +31,7 @@ _ACKS: Final = (
 )
 _TRANSACTIONS: Final = "there are no transactions in this version"
 
-CALLS: Final[Mapping[str, str]] = {
-    "PUT /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/compaction": (
-        _COMPACTION
-    ),
-}
+CALLS: Final[Mapping[str, str]] = {}
 """Calls that are answered with 501: the reason, by method and template."""
 
 VALUES: Final[Mapping[str, str]] = {
@@ -51,7 +46,6 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.replication_clusters": _REPLICATION,
     "NamespacePolicies.allowed_clusters": _REPLICATION,
     "NamespacePolicies.replicatorDispatchRate": _REPLICATION,
-    "NamespacePolicies.compaction_threshold": _COMPACTION,
     "NamespacePolicies.schema_auto_update_compatibility_strategy": (
         "the old form of schema_compatibility_strategy, which counts"
     ),
@@ -63,7 +57,6 @@ VALUES: Final[Mapping[str, str]] = {
     ),
     "TopicPolicies.replicationClusters": _REPLICATION,
     "TopicPolicies.replicatorDispatchRate": _REPLICATION,
-    "TopicPolicies.compactionThreshold": _COMPACTION,
     "TopicPolicies.entryFilters": _FILTERS,
     "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
@@ -71,7 +64,11 @@ VALUES: Final[Mapping[str, str]] = {
 
 PARTS: Final[Mapping[str, str]] = {
     "persistence: bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum": (
-        "the embedded store keeps one copy of each ledger; its mark-delete rate counts"
+        "the embedded store keeps one copy of each ledger; its mark-delete rate counts. They count "
+        "with `pulsar-py broker`"
+    ),
+    "persistence/bookieAffinity": (
+        "a standalone broker has no bookies to choose from; it counts with `pulsar-py broker`"
     ),
     "dispatchRate and subscriptionDispatchRate, of non-persistent topics": (
         "what a consumer has no permits for is dropped, so nothing is held back"
@@ -82,9 +79,6 @@ PARTS: Final[Mapping[str, str]] = {
 """Parts of values, and parameters of calls, without effect, although the others have one."""
 
 FIELDS: Final[Mapping[str, str]] = {
-    "CommandSubscribe.read_compacted": (
-        f"{_COMPACTION}: a topic that never was reads the same either way"
-    ),
     "CommandSubscribe.replicate_subscription_state": (
         f"{_REPLICATION}; kept with the subscription and shown"
     ),

@@ -15,6 +15,7 @@ from pulsar_py.metadata.policies_format import (
     AUTO_SUBSCRIPTION_CREATION,
     AUTO_TOPIC_CREATION,
     BACKLOG_QUOTAS,
+    BOOKIE_AFFINITY,
     BOOLEAN,
     DELAYED_DELIVERY,
     DISPATCH_RATE,
@@ -76,6 +77,7 @@ class LocalPolicies(JsonDocument):
 
     boundaries = key("bundles", _BOUNDARIES)
     """The ends of the hash space included: one more than there are bundles."""
+    bookie_affinity = key("bookieAffinityGroup", BOOKIE_AFFINITY)
     anti_affinity_group = key("namespaceAntiAffinityGroup", TEXT)
 
 

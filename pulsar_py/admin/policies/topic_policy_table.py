@@ -316,7 +316,7 @@ POLICIES: Final = (
         word="compactionThreshold",
         place=OneKey(TopicPolicies.compaction_threshold_bytes),
         read=values.not_negative_long,
-        default=lambda _: 0,
+        default=lambda broker: broker.config.brokerServiceCompactionThresholdInBytes,
         inherits=OneKey(NamespacePolicies.compaction_threshold_bytes),
     ),
     Policy(

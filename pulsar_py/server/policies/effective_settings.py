@@ -19,14 +19,16 @@ from typing import Any, Final, TypeVar
 
 from pulsar_py.common.policies import (
     AutoTopicCreation,
+    BookieAffinity,
     DelayedDeliveryPolicy,
     PersistencePolicies,
     RetentionPolicy,
     SchemaCompatibilityStrategy,
 )
+from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
-from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.policies_format import DISPATCH_RATE
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
@@ -51,13 +53,15 @@ def effective_settings(
     broker: TopicSettings,
     namespace: NamespacePolicies | None,
     topic: TopicPolicies | None,
+    local: LocalPolicies | None = None,
 ) -> TopicSettings:
-    """The effective settings of a topic.
+    """The effective settings of a topic; `local` is what this cluster alone has of its namespace.
 
     Raises:
         MetadataError: A policy can't be read.
     """
-    if namespace is None and topic is None:
+    affinity = local.bookie_affinity if local is not None else None
+    if namespace is None and topic is None and affinity is None:
         return broker
     ns = namespace or _NO_NAMESPACE
     own = topic or _NO_TOPIC
@@ -98,6 +102,11 @@ def effective_settings(
             ns.deduplication_snapshot_seconds,
             broker.deduplication_snapshot_seconds,
         ),
+        compaction_threshold_bytes=_first(
+            own.compaction_threshold_bytes,
+            ns.compaction_threshold_bytes,
+            broker.compaction_threshold_bytes,
+        ),
         publish_rate=_optional(
             own.publish_rate, _of_cluster(ns.publish_rates, broker), broker.publish_rate
         ),
@@ -108,7 +117,7 @@ def effective_settings(
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
         schema=_schema(broker.schema, ns, own),
         dispatch=_with_rates(_dispatch(broker.dispatch, ns, own), broker, ns, own),
-        managed_ledger=_managed_ledger(broker.managed_ledger, ns, own),
+        managed_ledger=_managed_ledger(broker.managed_ledger, ns, own, affinity),
     )
 
 
@@ -227,7 +236,10 @@ def _with_rates(
 
 
 def _managed_ledger(
-    broker: ManagedLedgerConfig, ns: NamespacePolicies, own: TopicPolicies
+    broker: ManagedLedgerConfig,
+    ns: NamespacePolicies,
+    own: TopicPolicies,
+    affinity: BookieAffinity | None,
 ) -> ManagedLedgerConfig:
     changes: dict[str, Any] = {}  # Any: fields of ManagedLedgerConfig
     retention = own.retention or ns.retention
@@ -237,8 +249,15 @@ def _managed_ledger(
     persistence = own.persistence or ns.persistence
     if persistence is not None:
         changes["ledger_options"] = _ledger_options(broker.ledger_options, persistence)
-        changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
-            persistence.max_mark_deletes_per_second
+        if persistence.max_mark_deletes_per_second >= 0:
+            changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
+                persistence.max_mark_deletes_per_second
+            )
+    if affinity is not None and affinity.primary:
+        options = changes.get("ledger_options", broker.ledger_options)
+        bound = labels.bookie_affinity(affinity.primary, affinity.secondary)
+        changes["ledger_options"] = replace(
+            options, custom_metadata={**options.custom_metadata, **bound}
         )
     return replace(broker, **changes) if changes else broker
 

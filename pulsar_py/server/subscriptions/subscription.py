@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -369,6 +369,13 @@ class Subscription(ABC):
 
         Raises:
             ValueError: A name belongs to the broker.
+        """
+
+    @abstractmethod
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call `on_durable` once, when all acknowledgements so far are durable, or with an error.
+
+        That may be at once. Without a cursor that is written there is nothing to wait for.
         """
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:

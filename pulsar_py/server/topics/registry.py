@@ -122,6 +122,7 @@ class TopicRegistry:
         self._watch = TopicWatch(resources.local)
         self._watch_cancels = [
             resources.namespaces.watch(self._on_namespace_changed),
+            resources.local_policies.watch(self._on_namespace_changed),
             resources.topic_policies.watch(self._on_topic_policies_changed),
             resources.global_topic_policies.watch(self._on_topic_policies_changed),
             resources.resource_groups.watch(self._on_resource_group_changed),
@@ -291,7 +292,8 @@ class TopicRegistry:
     async def _settings_of(self, name: TopicName) -> TopicSettings:
         namespace = await self._resources.namespaces.get(name.namespace_name)
         own = await self._topic_policies_of(name) if self.settings.has_topic_policies else None
-        settings = effective_settings(self.settings.topic, namespace, own)
+        local = await self._resources.local_policies.get(name.namespace_name)
+        settings = effective_settings(self.settings.topic, namespace, own, local)
         if settings.resource_group and self._context.limits is not None:
             group = await self._resources.resource_groups.get(settings.resource_group)
             self._context.limits.group(settings.resource_group).apply(group)

@@ -33,6 +33,7 @@ from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
@@ -65,12 +66,14 @@ class TopicContext(ProducerContext):
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
         refused: Says which topics are not served; None where there was never another broker.
         limits: The rates that topics share; None for no limit.
+        compaction: What compactions of topics share; None: topics are not compacted.
     """
 
     on_topic_lost: Callable[[Topic], None]
     unacked_limit: BrokerUnackedLimit | None = None
     refused: RefusedTopics | None = None
     limits: BrokerLimits | None = None
+    compaction: CompactionParts | None = None
 
 
 class TopicState(Enum):
