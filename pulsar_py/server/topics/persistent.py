@@ -557,6 +557,22 @@ class PersistentTopic(Topic):
             subscription.on_terminated()
         return position
 
+    async def truncate(self) -> None:
+        """Clear the backlog of all durable subscriptions and delete what is stored.
+
+        What a compaction has not read yet stays: its cursor is not moved.
+
+        Raises:
+            PersistenceError, ManagedLedgerError, MetadataError, StorageError: It is not complete.
+        """
+        for subscription in list(self._subscriptions.values()):
+            if subscription.is_durable and subscription.name != COMPACTION_CURSOR:
+                assert isinstance(subscription, PersistentSubscription)
+                await subscription.clear_backlog()
+        if self.deduplication is not None:
+            self.deduplication.take_snapshot()
+        await self.ledger.truncate()
+
     def last_message_position(self) -> Position:
         """Position of the last message; `EARLIEST` if there is none, or none any more."""
         last = self.ledger.last_confirmed_entry
