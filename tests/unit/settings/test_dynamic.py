@@ -27,14 +27,17 @@ from tests.unit.settings.test_managed_ledger import cached_bytes, caching
 
 READ_WHEN_NEEDED = {
     "brokerDeleteInactivePartitionedTopicMetadataEnabled",
+    "brokerServiceCompactionPhaseOneLoopTimeInSeconds",
     "brokerShutdownTimeoutMs",
     "defaultNumberOfNamespaceBundles",
     "forceDeleteNamespaceAllowed",
     "forceDeleteTenantAllowed",
     "maxNamespacesPerTenant",
     "maxTenants",
+    "topicCompactionMaxMemoryMB",
+    "topicCompactionRetainNullKey",
 }
-"""Those that no component holds: each has a test of its own below."""
+"""Those that no component holds: each has a test of its own below, those of compaction in theirs."""
 
 DYNAMIC = sorted(
     name for name, declaration in BrokerConfig.declared().items() if declaration.is_dynamic
