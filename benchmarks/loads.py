@@ -231,7 +231,7 @@ class Acknowledger(Subscriber):
 
     def _on_frame(self, data: memoryview) -> None:
         size = struct.unpack_from(">I", data, 4)[0]
-        command = BaseCommand.FromString(data[8 : 8 + size])
+        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
         if command.type == BaseCommand.ACK_RESPONSE:
             self.acknowledged_count += 1
             return
