@@ -23,7 +23,7 @@ from pulsar_py.common.errors import (
     ManagedLedgerError,
 )
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, owned_ledgers
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister, PersisterOwner
 from pulsar_py.managed_ledger.cursors.reading import CursorReading, ReadingOwner
 from pulsar_py.managed_ledger.cursors.state import CursorState
@@ -157,6 +157,10 @@ class ManagedCursor:
     def cursor_ledger_id(self) -> int:
         """The cursor ledger that the record names, -1 if none."""
         return NO_LEDGER if self._persister is None else self._persister.store.ledger_id
+
+    def owned_ledger_ids(self) -> list[int]:
+        """Ids of the ledgers that its properties name, and that are deleted with it."""
+        return owned_ledgers(self.properties, self.cursor_properties)
 
     # Reading
 
@@ -493,6 +497,24 @@ class ManagedCursor:
         """
         await self._durable().set_internal_property(name, value)
 
+    async def mark_delete_in_record(
+        self, position: Position, properties: Mapping[str, int], *, without: str
+    ) -> None:
+        """Acknowledge everything up to `position`, and store that in the metadata store at once.
+
+        One write moves the cursor, replaces its properties and removes the internal property
+        `without`, so that the record itself names the ledgers in `properties`.
+
+        Raises:
+            InvalidCursorPositionError: Past the last entry, or before the mark-delete position.
+            ManagedLedgerError: It is not durable, or closed.
+            MetadataError: It is not stored, or the outcome is unknown; the cursor has moved in
+                memory, and the state is written later.
+        """
+        persister = self._durable()
+        self.acknowledge_cumulative(position, properties=properties)
+        await persister.write_into_record(without=without)
+
     def _durable(self) -> CursorPersister:
         self._raise_if_closed()
         if self._persister is None:
@@ -548,7 +570,7 @@ class ManagedCursor:
             ManagedLedgerFencedError: Another owner changed it.
         """
         if self._persister is not None:
-            await self._persister.delete()
+            await self._persister.delete(self.owned_ledger_ids())
         self.abandon()
 
     def _raise_if_closed(self) -> None:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -502,6 +502,28 @@ class CursorPersister:
             changed[INTERNAL_PREFIX + name] = value
         await self._store_cursor_properties(changed)
 
+    async def write_into_record(self, *, without: str) -> None:
+        """Store the whole state in the record, without a cursor ledger and one internal property.
+
+        Raises:
+            MetadataError, ManagedLedgerFencedError: It is not stored, or the outcome is unknown.
+        """
+        store = self.store
+        async with self._lock:
+            self._raise_if_deleted()
+            self._raise_if_fenced()
+            before, old_ledger_id = store.cursor_properties, store.ledger_id
+            store.cursor_properties = {
+                name: value for name, value in before.items() if name != INTERNAL_PREFIX + without
+            }
+            try:
+                await store.write_record(self._state)
+            except (MetadataError, ManagedLedgerError) as error:
+                store.cursor_properties = before
+                self._fence_if_lost(error)
+                raise
+            await store.drop_ledger(old_ledger_id)
+
     async def _store_cursor_properties(self, properties: dict[str, str]) -> None:
         store = self.store
         async with self._lock:
@@ -557,8 +579,8 @@ class CursorPersister:
         self._saver.close()
         self._receipts.end(self._closed_error())
 
-    async def delete(self) -> None:
-        """Remove the record and the cursor ledger for good.
+    async def delete(self, owned_ledger_ids: Sequence[int] = ()) -> None:
+        """Remove the record, the cursor ledger and the ledgers that end with it for good.
 
         Raises:
             MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
@@ -567,7 +589,7 @@ class CursorPersister:
         self._is_closed = True
         with OnFailure(self._go_on):
             async with self._lock:
-                await self.store.delete()
+                await self.store.delete(owned_ledger_ids)
                 self._is_deleted = True
 
     def _go_on(self) -> None:

@@ -441,8 +441,8 @@ class CursorStore:
         if writer is not None:
             await writer.close()
 
-    async def delete(self) -> None:
-        """Remove the record, then the cursor ledger.
+    async def delete(self, owned_ledger_ids: Sequence[int] = ()) -> None:
+        """Remove the record, then the cursor ledger, and those that the record named.
 
         Raises:
             MetadataError: The record may still be there.
@@ -451,6 +451,8 @@ class CursorStore:
         await self._confirm_newest()
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)
+        for ledger_id in owned_ledger_ids:
+            await self._delete_ledger(None, ledger_id)
 
 
 def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> bytes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import (
     ConsumerNotFoundError,
+    LedgerNotFoundError,
     NotAllowedError,
     PersistenceError,
     RemoteProtocolError,
@@ -363,7 +364,8 @@ async def _get_last_message_id(
     cnx: CommandConnection, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
     try:
-        position, batch_index = await _last_message(topic)
+        compacted = await _last_compacted(topic) if consumer.reads_compacted else None
+        position, batch_index = compacted or await _last_message(topic)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         cnx.send_error(command.request_id, error)
         return
@@ -380,6 +382,30 @@ async def _get_last_message_id(
             mark_delete_position,
         )
     )
+
+
+async def _last_compacted(topic: Topic) -> tuple[Position, int] | None:
+    """The last message that a compaction kept, if nothing came after it; None: as for others.
+
+    Where nothing was kept, the batch index is 0, as in Pulsar.
+    """
+    if not isinstance(topic, PersistentTopic) or topic.compaction is None:
+        return None
+    compacted = topic.compaction.compacted
+    if compacted is None or topic.last_readable_entry() > compacted.horizon:
+        return None
+    try:
+        record = await compacted.last_record()
+    except LedgerNotFoundError:
+        topic.compaction.on_missing(compacted)
+        return None
+    if record is None:
+        return EARLIEST, 0
+    metadata = parse_metadata(record.message)
+    if not metadata.HasField("num_messages_in_batch"):
+        return record.position, -1
+    kept = metadata.compacted_batch_indexes
+    return record.position, kept[-1] if kept else metadata.num_messages_in_batch - 1
 
 
 async def _last_message(topic: Topic) -> tuple[Position, int]:

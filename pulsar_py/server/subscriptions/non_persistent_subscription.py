@@ -89,6 +89,14 @@ class NonPersistentSubscription(Subscription):
         del consumer, positions, ack_sets
         return True
 
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+        return self._properties
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, until the topic is closed."""
+        self._properties = dict(properties)
+
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:

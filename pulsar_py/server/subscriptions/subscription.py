@@ -356,6 +356,18 @@ class Subscription(ABC):
         """Acknowledge all entries up to a position for a consumer."""
 
     @abstractmethod
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+
+    @abstractmethod
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable.
+
+        Raises:
+            ValueError: A name belongs to the broker.
+        """
+
+    @abstractmethod
     def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
         """Call `on_durable` once, when all acknowledgements so far are durable, or with an error.
 

@@ -145,6 +145,7 @@ class StandInSubscription:
 class StandInConsumer:
     def __init__(self, request: SubscribeRequest) -> None:
         self.request = request
+        self.reads_compacted = request.read_compacted
         self.subscription = StandInSubscription()
         self.permits: list[int] = []
         self.acknowledged: list[Message] = []
