@@ -70,6 +70,13 @@ LOADS = [
         )
         for count in (1, 4, 16)
     ),
+    *(
+        Load(
+            f"Shared, each message acknowledged, {label} receipts",
+            lambda target, _, asks=asks: loads.acknowledge(target, asks_for_receipts=asks),
+        )
+        for label, asks in (("without", False), ("with", True))
+    ),
     Load(
         "catch-up, 1 KB, 256 MB backlog",
         lambda target, _: loads.catch_up(target, backlog_bytes=CATCH_UP_BACKLOG_BYTES),

@@ -15,9 +15,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.raw_client import RawConnection, entry, send_block
+from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.targets import Target
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 _names = itertools.count()
 _BLOCK = 50
@@ -213,6 +213,71 @@ async def tailing_consume(
         megabytes_per_second=count * size_bytes / elapsed / 1e6,
         cpu_micros_per_entry=used / max(count, 1) * 1e6,
     )
+
+
+class Acknowledger(Subscriber):
+    """Acknowledges each message by a command of its own, with a receipt or without."""
+
+    def __init__(self, connection: RawConnection, *, asks_for_receipts: bool) -> None:
+        super().__init__(connection)
+        self.acknowledged_count = 0  # with receipts: those that came
+        self._asks_for_receipts = asks_for_receipts
+
+    def start(self) -> None:
+        """Open the tap."""
+        self.connection.start_counting()
+        self.connection.on_frame = self._on_frame
+        self.connection.flow(1, self._queue)
+
+    def _on_frame(self, data: memoryview) -> None:
+        size = struct.unpack_from(">I", data, 4)[0]
+        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
+        if command.type == BaseCommand.ACK_RESPONSE:
+            self.acknowledged_count += 1
+            return
+        answer = BaseCommand(type=BaseCommand.ACK)
+        answer.ack.consumer_id = 1
+        answer.ack.ack_type = answer.ack.Individual
+        answer.ack.message_id.add().CopyFrom(command.message.message_id)
+        self.received_count += 1
+        if self._asks_for_receipts:
+            answer.ack.request_id = self.received_count
+        else:
+            self.acknowledged_count += 1
+        self.connection.write(frame(answer))
+        self._not_flowed += 1
+        if self._not_flowed >= self._queue // 2:
+            self.connection.flow(1, self._not_flowed)
+            self._not_flowed = 0
+
+
+async def acknowledge(
+    target: Target, *, asks_for_receipts: bool, count: int = 30_000, size_bytes: int = 100
+) -> Figures:
+    """A Shared subscription takes a backlog and acknowledges each message by itself."""
+    topic = fresh_topic()
+    consuming = await RawConnection.connect(target.host, target.port)
+    kind = CommandSubscribe.Shared
+    await consuming.subscribe(topic, "s", 1, from_earliest=True, kind=kind)
+    publishing = await RawConnection.connect(target.host, target.port)
+    await publishing.create_producer(topic, 1)
+    publisher = Publisher(publishing, size_bytes, 4 << 20)
+    publisher.limit = count = count // _BLOCK * _BLOCK
+    publisher.start()
+    while publisher.receipts_count < count:
+        await asyncio.sleep(0.05)
+    consumer = Acknowledger(consuming, asks_for_receipts=asks_for_receipts)
+    cpu, start = target.cpu_seconds(), time.perf_counter()
+    consumer.start()
+    while consumer.acknowledged_count < count:
+        await asyncio.sleep(0.005)
+        if time.perf_counter() - start > 120:
+            raise RuntimeError(f"{target.name}: {consumer.acknowledged_count} of {count} in 120 s")
+    elapsed = time.perf_counter() - start
+    used = target.cpu_seconds() - cpu
+    consuming.close()
+    publishing.close()
+    return Figures(entries_per_second=count / elapsed, cpu_micros_per_entry=used / count * 1e6)
 
 
 async def catch_up(

@@ -123,6 +123,18 @@ def with_batches(ledgers: LedgerState) -> CursorState:
     return state
 
 
+def store_of(metadata: MetadataStore, bookie: LedgerStore, owner: Owner) -> CursorStore:
+    """The cursor's store, as a new process makes it."""
+    return CursorStore(
+        PATH,
+        metadata,
+        bookie,
+        owner.clock,
+        prove_ownership=nobody_asks,
+        confirm_newest=nobody_asks,
+    )
+
+
 async def measure(name: str, state: CursorState, memory_bytes: int) -> None:
     """Save, save after one acknowledgement, restore."""
     owner = Owner()
@@ -134,8 +146,10 @@ async def measure(name: str, state: CursorState, memory_bytes: int) -> None:
         ledger_ids=CountedLedgerIds(1001),
         settings=BookieSettings(),
     )
-    store = CursorStore(PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks)
-    await store.create(state)
+    store = CursorStore(
+        PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks, confirm_newest=nobody_asks
+    )
+    await store.create(CursorState(state.ledgers, state.mark_delete_position))
     persister = CursorPersister("sub", owner, state, store)
     first = Stepped(persister.flush())
     await first
@@ -170,7 +184,9 @@ async def restore(
 ) -> float:
     """Read it back, and compare; returns how long reading took."""
     began = time.perf_counter()
-    store = CursorStore(PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks)
+    store = CursorStore(
+        PATH, metadata, bookie, owner.clock, prove_ownership=nobody_asks, confirm_newest=nobody_asks
+    )
     snapshot = await store.recover(owner.config)
     again = CursorState(state.ledgers, snapshot.mark_delete_position)
     again.restore(snapshot)

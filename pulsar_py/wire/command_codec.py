@@ -25,6 +25,7 @@ from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
+    CommandAckResponse,
     CommandMessage,
     CommandSendReceipt,
 )
@@ -122,6 +123,26 @@ _MESSAGE_PREFIX: Final = _PREFIXES[CommandMessage.DESCRIPTOR.full_name]
 # By size; a receipt has six numbers of at most ten bytes each.
 _RECEIPT_HEADS: Final = tuple(_receipt_head(size) for size in range(80))
 _MESSAGE_HEADS: Final = tuple(_message_head(size) for size in range(128))
+
+
+_ACK_RESPONSE_PREFIX: Final = _PREFIXES[CommandAckResponse.DESCRIPTOR.full_name]
+
+
+def _ack_response_head(size: int) -> bytes:
+    """The bytes before a serialized CommandAckResponse of that size in its frame."""
+    command_size = size + len(_ACK_RESPONSE_PREFIX) + 1
+    return SIZES.pack(command_size + 4, command_size) + _ACK_RESPONSE_PREFIX + varint(size)
+
+
+# By size; two tags of a byte, and two numbers of at most ten.
+_ACK_RESPONSE_HEADS: Final = tuple(_ack_response_head(size) for size in range(23))
+
+
+def encode_ack_receipt(consumer_id: int, request_id: int) -> bytes:
+    """The frame of an ACK_RESPONSE without an error or a transaction."""
+    # Hot path: acknowledge with a receipt; a third of the time of a message made for it.
+    data = b"\x08" + varint(consumer_id) + b"\x30" + varint(request_id)
+    return _ACK_RESPONSE_HEADS[len(data)] + data
 
 
 class SendReceiptEncoder:

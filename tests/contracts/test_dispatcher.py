@@ -221,6 +221,24 @@ async def test_what_was_being_read_when_it_closed_is_sent_to_nobody(
     await cold.close()
 
 
+async def test_a_paused_subscription_sends_nothing_until_it_is_resumed(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    consumer = await topic.consume(1, kind, permits=100)
+    await topic.publish_many(3)
+    await settle()
+    assert received(consumer) == [0, 1, 2]
+    subscription = await topic.subscription()
+    await subscription.pause_dispatch()
+    await topic.publish_many(3)
+    consumer.flow(10)
+    await settle()
+    assert received(consumer) == [0, 1, 2]
+    await subscription.resume_dispatch()
+    await settle()
+    assert len(received(consumer)) == 6
+
+
 @pytest.mark.parametrize("end", ["close", "delete", "disconnect"])
 async def test_ending_a_subscription_costs_what_it_sent_and_no_more(
     topic: Topic, kind: SubscriptionType, end: str

@@ -18,7 +18,12 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.errors import StorageError
-from pulsar_py.managed_ledger.cursors.segments import Marker, StoredSegment, decode_entry
+from pulsar_py.managed_ledger.cursors.segments import (
+    Marker,
+    StoredChanges,
+    StoredSegment,
+    decode_entry,
+)
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from tests.managed_ledger_parts import NAME, World, append_all
 
@@ -49,6 +54,12 @@ async def stored_cursors() -> list[str]:
     cursor.acknowledge(positions[1:40:2])
     count = await written(ledger_id, count)
     cursor.acknowledge([positions[20]])
+    await asyncio.sleep(1.1)
+    count = await written(ledger_id, count)
+    for number in (22, 24, 26):
+        cursor.acknowledge([positions[number], positions[32]], [None, [0b11111 << number - 22]])
+        cursor.when_durable(lambda error: None)
+        await asyncio.sleep(0.05)
     await asyncio.sleep(1.1)
     await written(ledger_id, count)
     world.store.append_error = world.store.create_error = StorageError("full")
@@ -97,6 +108,9 @@ def test_it_has_read_a_position_in_every_entry_and_ranges_in_every_marker() -> N
         decoded = decode_entry(bytes.fromhex(data))
         kinds.add(type(decoded))
         assert each["read"].startswith("3:")
+        assert "a=1" in each["read"]
         has_ranges = "ranges [] words []" not in each["read"]
+        if isinstance(decoded, StoredChanges):
+            continue
         assert has_ranges == (not isinstance(decoded, StoredSegment))
-    assert kinds >= {StoredSegment, Marker}
+    assert kinds >= {StoredSegment, StoredChanges, Marker}

@@ -101,6 +101,9 @@ class Subscriptions:
             put(SUBSCRIPTION, self.create, Action.SUBSCRIBE),
             delete(SUBSCRIPTION, self.delete, Action.UNSUBSCRIBE),
             post(SUBSCRIPTION + "/skip_all", self.skip_all, Action.SKIP, consumes=()),
+            # Not of Apache Pulsar: dispatch stops until it is resumed, also over restarts.
+            put(SUBSCRIPTION + "/pause", self.pause, Action.SKIP, consumes=()),
+            delete(SUBSCRIPTION + "/pause", self.resume, Action.SKIP),
             post(SUBSCRIPTION + "/skip/{count}", self.skip, Action.SKIP, consumes=()),
             post(
                 SUBSCRIPTION + "/expireMessages/{seconds}",
@@ -209,6 +212,24 @@ class Subscriptions:
             await subscription.clear_backlog()
 
         await self._for_each(request, "Skip messages", act)
+        return NO_CONTENT
+
+    async def pause(self, request: Request) -> Response:
+        """Send no more messages of a subscription to its consumers, also after a restart."""
+
+        async def act(subscription: PersistentSubscription) -> None:
+            await subscription.pause_dispatch()
+
+        await self._for_each(request, "Pause dispatch", act)
+        return NO_CONTENT
+
+    async def resume(self, request: Request) -> Response:
+        """Send the messages of a subscription to its consumers again."""
+
+        async def act(subscription: PersistentSubscription) -> None:
+            await subscription.resume_dispatch()
+
+        await self._for_each(request, "Resume dispatch", act)
         return NO_CONTENT
 
     async def skip(self, request: Request) -> Response:

@@ -439,10 +439,13 @@ class CursorPersister:
 
         Raises:
             StorageError, MetadataError: It could not be written; it will be tried again.
+            CursorClosedError: The cursor was closed or abandoned before.
         """
         async with self._lock:
             if self._is_deleted:
                 return
+            if self._is_closed and self._state.is_dirty:
+                raise self._closed_error()
             changes = self._state.changes_due(self._clock.monotonic_seconds(), is_forced=True)
             if changes is None:
                 if self._state.is_write_in_flight:

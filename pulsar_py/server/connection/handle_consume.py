@@ -51,6 +51,7 @@ from pulsar_py.server.subscriptions.consumer import check_ack_set
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.wire import commands
+from pulsar_py.wire.command_codec import encode_ack_receipt
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def _answer_once_durable(cnx: CommandConnection, command: CommandAck, consumer: 
 
     def answer(error: Exception | None) -> None:
         if error is None:
-            cnx.send(commands.ack_response(consumer_id, request_id))
+            cnx.send(encode_ack_receipt(consumer_id, request_id))
         else:
             reason = PersistenceError(f"the acknowledgement may not be on disk: {error}")
             cnx.send(

@@ -180,6 +180,7 @@ class DispatchHost(Protocol):
     def acknowledge_filtered(self, positions: list[Position]) -> None:
         """Acknowledge entries that are never delivered."""
 
+    is_dispatch_paused: bool  # Nothing more is read for its consumers.
     is_read_in_flight: bool  # A task reads from storage, perhaps for a former dispatcher.
 
     def on_read_finished(self) -> None:
@@ -285,7 +286,7 @@ class PersistentDispatcher(Dispatcher):
         """Read and send while there are entries and permits. Never sends after `close`."""
         # Hot path: tailing consume.
         host = self._host
-        if self._is_reading or self.is_closed or host.is_read_in_flight:
+        if self._is_reading or self.is_closed or host.is_read_in_flight or host.is_dispatch_paused:
             return
         if self._retry is not None:
             return  # the pause after a failed read is kept, whatever calls this

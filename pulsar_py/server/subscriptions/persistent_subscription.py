@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.errors import (
+    CursorClosedError,
     CursorNotFoundError,
     ManagedLedgerError,
     MetadataError,
@@ -73,6 +74,9 @@ logger = logging.getLogger(__name__)
 REPLICATED_PROPERTY = "pulsar.replicated.subscription"
 """A property that a replicated subscription stores with its position, with the value 1."""
 
+PAUSED_PROPERTY = "pulsar-py.paused"
+"""The internal cursor property of a subscription whose dispatch is paused."""
+
 READER_GRACE_SECONDS = 60.0
 """Seconds that a reader's subscription waits for its consumer to subscribe again after SEEK."""
 
@@ -107,6 +111,7 @@ class PersistentSubscription(Subscription):
         self.cursor = cursor
         self.tasks = TaskOwner(f"subscription {name} of {owner.name}")
         self.is_read_in_flight = False
+        self.is_dispatch_paused = INTERNAL_PREFIX + PAUSED_PROPERTY in cursor.cursor_properties
         self.is_replicated = is_replicated or REPLICATED_PROPERTY in cursor.properties
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
@@ -192,6 +197,35 @@ class PersistentSubscription(Subscription):
         if wanted is SubscriptionType.KEY_SHARED:
             return StickyKeyDispatcher(self, meta, self._broker_unacked_limit)
         return MultipleConsumersDispatcher(self, self._broker_unacked_limit)
+
+    # Pausing.
+
+    async def pause_dispatch(self) -> None:
+        """Send nothing more to consumers until `resume_dispatch`, also after a restart.
+
+        What is being read already may still be sent.
+
+        Raises:
+            PersistenceError: It could not be stored; dispatch goes on.
+        """
+        await self._set_paused("true")
+
+    async def resume_dispatch(self) -> None:
+        """Send messages to consumers again.
+
+        Raises:
+            PersistenceError: It could not be stored; dispatch stays paused.
+        """
+        await self._set_paused(None)
+        self.on_read_finished()
+
+    async def _set_paused(self, value: str | None) -> None:
+        if self.is_durable:
+            try:
+                await self.cursor.set_internal_property(PAUSED_PROPERTY, value)
+            except _STORAGE_ERRORS as error:
+                raise PersistenceError(f"failed to pause or resume {self.name}: {error}") from error
+        self.is_dispatch_paused = value is not None
 
     # Joining and leaving.
 
@@ -427,6 +461,10 @@ class PersistentSubscription(Subscription):
     async def _write_cursor(self) -> None:
         try:
             await self.cursor.flush()
+        except CursorClosedError as error:
+            raise SubscriptionUnavailableError(
+                f"Subscription {self.name} was closed meanwhile; try again"
+            ) from error
         except _STORAGE_ERRORS as error:
             raise PersistenceError(f"failed to write the cursor of {self.name}: {error}") from error
 

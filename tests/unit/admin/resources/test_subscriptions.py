@@ -118,6 +118,24 @@ async def test_skipping_acknowledges(admin: Admin) -> None:
     assert await admin.status("POST", A + "/subscription/nobody/skip_all") == 404
 
 
+async def test_dispatch_is_paused_and_resumed_also_over_an_unload(admin: Admin) -> None:
+    topic = await with_entries(admin, 1)
+    await admin.call("PUT", A + "/subscription/s", "earliest")
+    assert await admin.status("PUT", A + "/subscription/s/pause") == 204
+    assert cast("PersistentSubscription", topic.subscriptions["s"]).is_dispatch_paused
+    await admin.call("PUT", A + "/unload")
+    await admin.get(A + "/stats")
+    again = admin.service.topics.loaded(TopicName.parse("a"))
+    assert isinstance(again, PersistentTopic)
+    assert again is not topic
+    topic = again
+    assert cast("PersistentSubscription", topic.subscriptions["s"]).is_dispatch_paused
+    assert topic.subscriptions["s"].properties() == {}
+    assert await admin.status("DELETE", A + "/subscription/s/pause") == 204
+    assert not cast("PersistentSubscription", topic.subscriptions["s"]).is_dispatch_paused
+    assert await admin.status("PUT", A + "/subscription/nobody/pause") == 404
+
+
 async def test_expiring_by_age(admin: Admin) -> None:
     await with_entries(admin, 3)
     for name in ("s", "r"):
@@ -203,6 +221,7 @@ MOVES: dict[str, tuple[str, str, Any]] = {
     "reset to a position": ("POST", S + "/resetcursor", "earliest"),
     "skip": ("POST", S + "/skip/1", ...),
     "skip all": ("POST", S + "/skip_all", ...),
+    "pause": ("PUT", S + "/pause", ...),
     "expire": ("POST", S + "/expireMessages/10", ...),
     "expire to a position": ("POST", S + "/expireMessages", "latest"),
     "create": ("PUT", A + "/subscription/another", "earliest"),

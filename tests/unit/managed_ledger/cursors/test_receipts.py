@@ -215,3 +215,19 @@ async def test_without_receipts_nothing_is_noted_any_more():
         cursor.acknowledge([Position(3, 152)])
         await cursor.flush()
     assert cursor._persister.changes is None
+
+
+async def test_changes_of_a_large_state_show_the_ranges_that_fit_a_second_later():
+    world = World()
+    _, cursor = await with_holes(world, count=900, holes=400, max_ranges_in_cursor_entry=10)
+    for entry_id in (850, 852):
+        cursor.acknowledge([Position(3, entry_id)])
+        asked(cursor)
+        await settle()
+    await asyncio.sleep(1.2)
+    last = bytes(entries_of(world, cursor)[-1])
+    assert isinstance(decode_entry(last), StoredChanges)
+    assert len(PositionInfo.FromString(last).individualDeletedMessages) == 300
+    assert len(last) < 8192
+    again = await after_a_crash(world, max_ranges_in_cursor_entry=10)
+    assert again.backlog_count() == cursor.backlog_count()

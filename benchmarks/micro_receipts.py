@@ -1,0 +1,130 @@
+"""Micro benchmark of receipts of acknowledgements: `python -m benchmarks.micro_receipts`.
+
+A cursor with no holes, and one with five million (every second entry of ten million), gets single
+acknowledgements at random places, so many in flight; on a fast disk and on a slow one, with and
+without receipts. Printed are acknowledgements a second, bytes written an acknowledgement, the mean
+of them in a group, the CPU of the loop, and how long a restart after it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import time
+from dataclasses import dataclass
+
+from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.storage.bookie import Bookie, BookieSettings
+from pulsar_py.testing.disk import SimulatedDisk
+from pulsar_py.testing.ledger_ids import CountedLedgerIds
+
+ENTRIES_COUNT = 10_000_000
+IN_FLIGHT = 500
+SYNC_SECONDS = {"fast disk": 0.0003, "slow disk": 0.004}
+
+
+@dataclass
+class Consumer:
+    """Acknowledges at random places, and waits for receipts if it asks for them."""
+
+    state: CursorState
+    persister: CursorPersister
+    asks: bool
+    entry_ids: list[int]
+    done_count: int = 0
+
+    def acknowledge(self) -> None:
+        """The next one, as a ManagedCursor does it."""
+        positions = [Position(1, self.entry_ids.pop())]
+        changes = self.persister.changes
+        if changes is not None:
+            changes.touch(positions)
+        self.state.acknowledge(positions, None, time.monotonic())
+        self.persister.schedule()
+        if self.asks:
+            self.persister.when_durable(self._on_durable)
+        else:
+            self.done_count += 1
+
+    def _on_durable(self, error: Exception | None) -> None:
+        assert error is None
+        self.done_count += 1
+        if self.entry_ids:
+            self.acknowledge()
+
+
+async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> None:
+    """One row."""
+    ledgers = ledgers_of(1, ENTRIES_COUNT)
+    state = with_holes(ledgers) if holes else CursorState(ledgers, Position(1, -1))
+    owner, disk = Owner(), SimulatedDisk(random.Random(1))
+    disk.sync_seconds = SYNC_SECONDS[disk_name]
+    bookie = await Bookie.start(
+        disk, clock=owner.clock, ledger_ids=CountedLedgerIds(1001), settings=BookieSettings()
+    )
+    metadata = MemoryMetadataStore(owner.clock)
+
+    store = store_of(metadata, bookie, owner)
+    await store.create(CursorState(ledgers, state.mark_delete_position))
+    persister = CursorPersister("sub", owner, state, store)
+    state.acknowledge([Position(1, 1)], None, 0.0)
+    await persister.flush()
+    before = await stored_bytes(bookie, store.ledger_id)
+    # Even ones: no hole has them. Without holes they are neighbours, out of order by a little.
+    chance = random.Random(2)
+    if holes:
+        entry_ids = [2 * chance.randrange(1, ENTRIES_COUNT // 2) for _ in range(count)]
+    else:
+        entry_ids = sorted(range(count), key=lambda each: -each + chance.randrange(20))
+    consumer = Consumer(state, persister, asks, entry_ids)
+    cpu, start = time.thread_time(), time.perf_counter()
+    if asks:
+        for _ in range(IN_FLIGHT):
+            consumer.acknowledge()
+        while consumer.done_count < count:
+            await asyncio.sleep(0.001)
+    else:
+        while entry_ids:
+            for _ in range(min(IN_FLIGHT, len(entry_ids))):
+                consumer.acknowledge()
+            await asyncio.sleep(0)
+        await persister.flush()
+    seconds, used = time.perf_counter() - start, time.thread_time() - cpu
+    after = await stored_bytes(bookie, store.ledger_id)
+    groups = max(after[0] - before[0], 1)
+    began = time.perf_counter()
+    snapshot = await store_of(metadata, bookie, owner).recover(owner.config)
+    again = CursorState(ledgers, snapshot.mark_delete_position)
+    again.restore(snapshot)
+    recovery_seconds = time.perf_counter() - began
+    assert again.backlog_count() == state.backlog_count()
+    print(
+        f"{'5 million holes' if holes else 'no holes':<16}{disk_name}, "
+        f"{'with' if asks else 'without':<8}receipts  {count / seconds / 1000:7.1f}k/s"
+        f"  {used / count * 1e6:5.1f} us CPU"
+        f"  {(after[1] - before[1]) / count:7.1f} B an acknowledgement"
+        f"  {groups} groups of {count / groups:.0f}"
+        f"  recovered in {recovery_seconds * 1e3:.0f} ms"
+    )
+    owner.flusher.close()
+    await bookie.close()
+
+
+def main() -> None:
+    """Print one line a case."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--count", type=int, default=100_000, help="acknowledgements a row")
+    count = parser.parse_args().count
+    for holes in (False, True):
+        for disk_name in SYNC_SECONDS:
+            for asks in (False, True):
+                asyncio.run(measure(disk_name, count, holes=holes, asks=asks))
+
+
+if __name__ == "__main__":
+    main()
