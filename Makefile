@@ -9,7 +9,7 @@ WORKERS ?= 2
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test test-all test-cluster check format bench bench-storage bench-client bench-spark proto docs clean
+.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -18,62 +18,6 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
-	@echo "make bench        benchmarks of the broker; also bench-storage, bench-client, bench-spark"
-	@echo "make proto docs   write again what is generated"
-
-setup: $(STAMP)
-
-$(STAMP): pyproject.toml constraints.txt
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
-
-run: setup
-	$(BIN)/pulsar-py standalone --data-dir data
-
-define static-checks
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-endef
-
-check: setup
-	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
-
-test: setup
-	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow"
-
-test-all: setup
-	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT)
-
-test-cluster: setup
-	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
-
-format: setup
-	$(BIN)/ruff format .
-	$(BIN)/ruff check --fix .
-
-bench: setup
-	$(BIN)/python -m benchmarks
-
-bench-storage: setup
-	$(BIN)/python -m benchmarks.storage
-	$(BIN)/python -m benchmarks.micro_cursor
-
-bench-client: setup
-	$(BIN)/python -m benchmarks.client
-
-bench-spark: setup
-	$(BIN)/python -m benchmarks.spark
-
-proto: setup
-	$(BIN)/python proto/generate.py
-
-docs: setup
-	$(BIN)/python -m docs.generate
-
-clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
+	@echo "make proto        write again what is generated of proto/*.proto"
+	@echo "make docs         write again what is generated of documents, and build/site of all of them"

@@ -25,6 +25,7 @@ from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
 from pulsar_py.common.errors import ConfigurationError, StorageError
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata import paths
@@ -116,6 +117,9 @@ class ClusterStoreSettings:
 
     addresses: ClusterAddresses
     zookeeper: ZooKeeperSettings = field(default_factory=ZooKeeperSettings)
+    configuration_zookeeper: ZooKeeperSettings | None = None
+    """Of the configuration store, where its address is another; None: the same."""
+    bookie_tls: TlsOptions | None = None
     bookkeeper_timeout_seconds: float = 30.0
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     quarantine: QuarantineSettings = field(default_factory=QuarantineSettings)
@@ -139,6 +143,7 @@ class ClusterStoreSettings:
                 connect_timeout_seconds=seconds / 8,
                 request_timeout_seconds=seconds / 4,
                 max_frame_bytes=self.max_message_bytes + FRAME_ROOM_BYTES,
+                tls=self.bookie_tls,
             ),
         )
 
@@ -169,20 +174,30 @@ class ClusterStores:
         self._stack = AsyncExitStack()
 
     async def zookeeper(
-        self, address: ZooKeeperAddress, clock: Clock, *, makes_chroot: bool = False
+        self,
+        address: ZooKeeperAddress,
+        clock: Clock,
+        *,
+        makes_chroot: bool = False,
+        is_configuration: bool = False,
     ) -> MetadataStore:
         """The client of these servers and this chroot; made at the first call.
+
+        `is_configuration` has it made with the settings of the configuration store.
 
         Raises:
             MetadataUnavailableError: No server answered in time.
         """
         key = _key(address)
         if key not in self._opened:
+            settings = self._settings.zookeeper
+            if is_configuration:
+                settings = self._settings.configuration_zookeeper or settings
             store = await ZooKeeperMetadataStore.open(
                 address,
                 clock,
                 chance=self._chance,
-                settings=self._settings.zookeeper,
+                settings=settings,
                 makes_chroot=makes_chroot,
             )
             self._stack.push_async_callback(store.close)
@@ -194,7 +209,9 @@ class ClusterStores:
         addresses = self._settings.addresses
         return MetadataStores(
             local=await self.zookeeper(addresses.local, clock),
-            configuration=await self.zookeeper(addresses.configuration, clock),
+            configuration=await self.zookeeper(
+                addresses.configuration, clock, is_configuration=True
+            ),
         )
 
     async def bookkeeper_metadata(self, clock: Clock) -> MetadataStore:
@@ -219,6 +236,7 @@ class ClusterStores:
             ledger_ids,
             chance=self._chance,
             settings=self._settings.bookkeeper,
+            racks_metadata=await self.zookeeper(self._settings.addresses.local, clock),
         )
         assert isinstance(store, BoundedLedgers)
         store.largest = self._settings.largest

@@ -32,8 +32,17 @@ settings.load_profile("derandomized")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite` puts what playbooks answer now into their files, to be reviewed as a diff."""
+    """Options of ours.
+
+    `--rewrite` puts what playbooks answer now into their files, to be reviewed as a diff.
+    `--on-bookkeeper` has the tests of clients talk to a broker on ZooKeeper and BookKeeper.
+    """
     parser.addoption("--rewrite", action="store_true", help="rewrite the playbooks' answers")
+    parser.addoption(
+        "--on-bookkeeper",
+        action="store_true",
+        help="tests/interop against a broker on three bookies",
+    )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

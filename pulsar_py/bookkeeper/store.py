@@ -67,12 +67,13 @@ class BookKeeperLedgerStore(LedgerStore):
         *,
         chance: Random,
         settings: BookKeeperSettings,
+        racks_metadata: MetadataStore | None = None,
     ) -> None:
         """Use `connect`."""
         self.limits = settings.limits
         self._ledger_ids = ledger_ids
         self._tasks = TaskOwner("BookKeeper")
-        self._registry = BookieRegistry(metadata, settings.root)
+        self._registry = BookieRegistry(metadata, settings.root, racks_metadata)
         bookies = Bookies(
             self._registry, clock, settings.connection, BookieHealth(settings.quarantine)
         )
@@ -107,17 +108,26 @@ class BookKeeperLedgerStore(LedgerStore):
         *,
         chance: Random | None = None,
         settings: BookKeeperSettings | None = None,
+        racks_metadata: MetadataStore | None = None,
     ) -> BookKeeperLedgerStore:
         """A client of the cluster whose bookies are registered in `metadata`.
 
         `ledger_ids` give the ids of new ledgers: the numbers of the cluster's own sequence.
+        `racks_metadata` has the map of racks; None: the same store.
 
         Raises:
             StorageError: BookKeeper's metadata is not formatted, or has an unknown layout.
         """
         chance = chance or Random()  # noqa: S311  # spreads ledgers over bookies
         settings = settings or BookKeeperSettings()
-        store = cls(metadata, clock, ledger_ids, chance=chance, settings=settings)
+        store = cls(
+            metadata,
+            clock,
+            ledger_ids,
+            chance=chance,
+            settings=settings,
+            racks_metadata=racks_metadata,
+        )
         async with OnFailureAwait(store.close):
             await store._cluster.records.check_layout()
         return store

@@ -15,6 +15,7 @@ from pathlib import Path
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
 from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
+from pulsar_py.cli.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
     load_settings,
     port_of,
@@ -37,6 +38,8 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings_cluster import SessionExpiredPolicy
 from pulsar_py.standalone import Broker
 from pulsar_py.zookeeper.client import ZooKeeperSettings
+from pulsar_py.zookeeper.client_config import ZooKeeperClientConfig
+from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL, OPEN_ACL
 
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 
@@ -186,9 +189,22 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
             configuration_url=config.configurationMetadataStoreUrl,
             bookkeeper_uri=config.bookkeeperMetadataServiceUri,
         ),
-        zookeeper=ZooKeeperSettings(
-            session_timeout_millis=config.metadataStoreSessionTimeoutMillis,
-            operation_timeout_seconds=float(config.metadataStoreOperationTimeoutSeconds),
+        zookeeper=zookeeper_settings(
+            config,
+            zookeeper_client("metadataStoreConfigPath", config.metadataStoreConfigPath),
+        ),
+        configuration_zookeeper=zookeeper_settings(
+            config,
+            zookeeper_client("configurationStoreConfigPath", config.configurationStoreConfigPath),
+        ),
+        bookie_tls=bookie_tls(
+            is_on=config.bookkeeperTLSClientAuthentication,
+            files={
+                "bookkeeperTLSTrustCertsFilePath": config.bookkeeperTLSTrustCertsFilePath,
+                "bookkeeperTLSCertificateFilePath": config.bookkeeperTLSCertificateFilePath,
+                "bookkeeperTLSKeyFilePath": config.bookkeeperTLSKeyFilePath,
+            },
+            validates_hostname=config.bookkeeper_tlsHostnameVerificationEnabled,
         ),
         bookkeeper_timeout_seconds=float(config.bookkeeperClientTimeoutInSeconds),
         placement=placement_settings(config),
@@ -210,6 +226,18 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
             write_quorum_size=config.managedLedgerMaxWriteQuorum,
             ack_quorum_size=config.managedLedgerMaxAckQuorum,
         ),
+    )
+
+
+def zookeeper_settings(config: BrokerConfig, client: ZooKeeperClientConfig) -> ZooKeeperSettings:
+    """Bounds of a client of ZooKeeper, and who it is there."""
+    return ZooKeeperSettings(
+        session_timeout_millis=config.metadataStoreSessionTimeoutMillis,
+        operation_timeout_seconds=float(config.metadataStoreOperationTimeoutSeconds),
+        max_request_bytes=client.max_request_bytes,
+        tls=client.tls,
+        sasl=client.sasl,
+        acls=CREATOR_ALL_ACL if config.zkEnableSecurity else OPEN_ACL,
     )
 
 

@@ -64,6 +64,21 @@ def _places(command: F) -> F:
     required=True,
     help="The ZooKeeper that all clusters share; may be the same.",
 )
+@click.option(
+    "-mscp",
+    "--metadata-store-config-path",
+    help="A file with properties of ZooKeeper's clients, for TLS and SASL.",
+)
+@click.option(
+    "-cmscp",
+    "--configuration-metadata-store-config-path",
+    help="The same for the shared ZooKeeper.",
+)
+@click.option(
+    "--zk-enable-security",
+    is_flag=True,
+    help="Nobody but who made a node may read or change it, as with zkEnableSecurity.",
+)
 @click.option("-uw", "--web-service-url", required=True, help="HTTP address of the new cluster.")
 @click.option("-tw", "--web-service-url-tls", help="The same with TLS.")
 @click.option("-ub", "--broker-service-url", help="Address of the new cluster for clients.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from pulsar_py.cli.cluster_security import zookeeper_client
 from pulsar_py.cli.places import show
 from pulsar_py.cluster_stores import ClusterAddresses, ClusterStores, ClusterStoreSettings
 from pulsar_py.common.errors import ConfigurationError
@@ -21,6 +22,7 @@ from pulsar_py.metadata.cluster_setup import (
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.client import ZooKeeperSettings
+from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL, OPEN_ACL
 
 _ADDRESSES = {
     "web_service_url": "serviceUrl",
@@ -44,13 +46,20 @@ async def initialize(options: Mapping[str, Any]) -> int:  # Any: each option has
         MetadataError: Something could not be written; doing it again goes on.
     """
     addresses = _addresses(options)
-    zookeeper = ZooKeeperSettings(session_timeout_millis=options["session_millis"])
-    stores = ClusterStores(ClusterStoreSettings(addresses=addresses, zookeeper=zookeeper))
+    stores = ClusterStores(
+        ClusterStoreSettings(
+            addresses=addresses,
+            zookeeper=_zookeeper(options, "metadata-store-config-path"),
+            configuration_zookeeper=_zookeeper(options, "configuration-metadata-store-config-path"),
+        )
+    )
     clock = SystemClock()
     try:
         both = MetadataStores(
             local=await stores.zookeeper(addresses.local, clock, makes_chroot=True),
-            configuration=await stores.zookeeper(addresses.configuration, clock, makes_chroot=True),
+            configuration=await stores.zookeeper(
+                addresses.configuration, clock, makes_chroot=True, is_configuration=True
+            ),
         )
         for store in (both.local, both.configuration):
             await check_migration(store)
@@ -69,6 +78,17 @@ def _summary(cluster: str, outcomes: list[str]) -> str:
     if set(outcomes) == {SetupStep.ALREADY}:
         return f"Cluster metadata for '{cluster}' was there already; nothing was changed"
     return f"Cluster metadata for '{cluster}' setup correctly"
+
+
+def _zookeeper(options: Mapping[str, Any], name: str) -> ZooKeeperSettings:  # Any: as above
+    client = zookeeper_client(f"--{name}", options[name.replace("-", "_")] or "")
+    return ZooKeeperSettings(
+        session_timeout_millis=options["session_millis"],
+        max_request_bytes=client.max_request_bytes,
+        tls=client.tls,
+        sasl=client.sasl,
+        acls=CREATOR_ALL_ACL if options["zk_enable_security"] else OPEN_ACL,
+    )
 
 
 def _addresses(options: Mapping[str, Any]) -> ClusterAddresses:  # Any: as above

@@ -91,6 +91,17 @@ class PersistencePolicies:
 
 
 @dataclass(frozen=True, slots=True)
+class BookieAffinity:
+    """The groups of bookies that a namespace's ledgers are kept on; none means all bookies.
+
+    The secondary ones are taken where the primary ones have too few.
+    """
+
+    primary: tuple[str, ...] = ()
+    secondary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DispatchRate:
     """The most that is dispatched in a period. Limits of 0 or less are off."""
 

@@ -33,7 +33,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record, owned_ledgers
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
 from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
@@ -53,9 +53,6 @@ from pulsar_py.managed_ledger.managed_ledger import MARK_BITS, ManagedLedger
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 
 logger = logging.getLogger(__name__)
-
-COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
-"""Property of a cursor whose value is the id of the topic's compacted ledger."""
 
 RECOVERIES_AT_ONCE = 16
 """Cursor ledgers of one topic that are fenced and read at the same time while it is opened."""
@@ -310,9 +307,8 @@ class ManagedLedgerOpener:
         if found is None:
             return []
         record = decode_cursor_record(found.value)
-        compacted_ledger_id = record.snapshot.properties.get(COMPACTED_LEDGER_PROPERTY)
-        named = [record.cursor_ledger_id, compacted_ledger_id]
-        return [ledger_id for ledger_id in named if ledger_id not in (None, NO_LEDGER)]
+        named = owned_ledgers(record.snapshot.properties, record.cursor_properties)
+        return named if record.cursor_ledger_id == NO_LEDGER else [*named, record.cursor_ledger_id]
 
     async def check_ledgers(self) -> None:
         """Roll and trim ledgers that are due by age; to be called periodically."""

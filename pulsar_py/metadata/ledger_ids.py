@@ -4,10 +4,17 @@ An id is the number of an ephemeral sequential child of `/ledgers/idgen`, which 
 Apache BookKeeper's clients do it: so ours and theirs never give the same. Numbers grow, whichever
 process takes them. Id 0 is never given: the ids of non-persistent messages have it.
 
+ZooKeeper counts children in 31 bits and then goes on below zero. From then on ids are taken below
+`/ledgers/idgen-long`, which then exists for all clients:
+
+    idgen-long/HOB-0000000001/ID-0000000007    id = 1 << 32 | 7
+
+and the directory after it is used once its own 31 bits are.
+
 No caller waits for the deletion. Children of one moment are deleted together, and those that a
 crash leaves are deleted with the session.
 
-Source: ZkLedgerIdGenerator in Apache BookKeeper.
+Source: ZkLedgerIdGenerator, LongZkLedgerIdGenerator in Apache BookKeeper.
 """
 
 from __future__ import annotations
@@ -31,6 +38,12 @@ logger = logging.getLogger(__name__)
 MAX_ATTEMPTS: Final = 3
 """How often a number is requested for one id, while the outcome of the last request is unknown."""
 
+NUMBERS_COUNT: Final = 0x7FFFFFFF
+"""Numbers that one parent gives; what is beyond, or below 0, is not used."""
+
+_LONG: Final = "-long"
+_HIGH_BITS: Final = "HOB-"
+
 DELETES_AT_ONCE: Final = 1000
 
 DELETE_AFTER_SECONDS: Final = 0.05
@@ -44,6 +57,9 @@ class MetadataLedgerIds:
         """`prefix` is what the children's paths begin with."""
         self._metadata = metadata
         self._prefix = prefix
+        counter, _, self._name = prefix.rpartition("/")
+        self._long_root = counter + _LONG
+        self._high_bits: int | None = None  # of ids; 0: 31 bits do. None before it is known
         self._tasks = TaskOwner("ledger ids")
         self._session: Session | None = None  # None before the first id
         self._taken: list[str] = []  # children to be deleted
@@ -58,23 +74,45 @@ class MetadataLedgerIds:
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                number = await self._take()
+                number = await self._number()
             except MetadataOutcomeUnknownError:
                 if attempt == MAX_ATTEMPTS:
                     raise
                 continue  # a number may be lost, and its key goes with the session
-            return number or await self._take()  # 0, the first number of a cluster, is not an id
+            return number or await self._number()  # 0, the first one of a cluster, is not an id
         raise AssertionError("unreachable")
 
-    async def _take(self) -> int:
+    async def _number(self) -> int:
+        if self._high_bits is None:
+            self._high_bits = await self._known_high_bits()
+        while True:
+            high_bits = self._high_bits
+            prefix = self._prefix
+            if high_bits:
+                prefix = f"{self._long_root}/{_HIGH_BITS}{high_bits:010d}/{self._name}"
+            number = await self._take(prefix)
+            if 0 <= number < NUMBERS_COUNT:
+                return high_bits << 32 | number
+            known = await self._known_high_bits()
+            self._high_bits = max(self._high_bits, known, high_bits + 1)
+            logger.info("ledger ids have more bits now", extra={"high_bits": self._high_bits})
+
+    async def _known_high_bits(self) -> int:
+        """The newest directory of long ids that somebody has made; 0 without one."""
+        names = await self._metadata.children(self._long_root)
+        numbers = [name.removeprefix(_HIGH_BITS) for name in names if name.startswith(_HIGH_BITS)]
+        return max((int(each) for each in numbers if each.isdecimal()), default=0)
+
+    async def _take(self, prefix: str) -> int:
+        """The next number of a parent; from ZooKeeper it is below 0 once 31 bits are used."""
         if self._session is None:
             self._session = await self._metadata.open_session()
-        path = await self._metadata.create_sequential(self._prefix, b"", self._session)
+        path = await self._metadata.create_sequential(prefix, b"", self._session)
         self._taken.append(path)
         if not self._is_deleting and not self._is_closed:
             self._is_deleting = True
             self._tasks.spawn(self._delete_taken(), "delete")
-        return paths.sequence_number(path)
+        return int(path.removeprefix(prefix))
 
     async def _delete_taken(self) -> None:
         try:

@@ -17,6 +17,7 @@ from pulsar_py.common.policies import (
     BacklogQuota,
     BacklogQuotaAction,
     BacklogQuotaType,
+    BookieAffinity,
     DelayedDeliveryPolicy,
     DispatchRate,
     InactiveTopicDeleteMode,
@@ -131,6 +132,23 @@ def _encode_persistence(policies: PersistencePolicies) -> Json:
 
 
 PERSISTENCE = Codec(_decode_persistence, _encode_persistence)
+
+
+def _decode_groups(text: Json) -> tuple[str, ...]:
+    names = () if text is None else str(text).split(",")
+    return tuple(name.strip() for name in names if name.strip())
+
+
+BOOKIE_AFFINITY = Codec(
+    lambda document: BookieAffinity(
+        primary=_decode_groups(document.get("bookkeeperAffinityGroupPrimary")),
+        secondary=_decode_groups(document.get("bookkeeperAffinityGroupSecondary")),
+    ),
+    lambda affinity: {
+        "bookkeeperAffinityGroupPrimary": ",".join(affinity.primary),
+        "bookkeeperAffinityGroupSecondary": ",".join(affinity.secondary),
+    },
+)
 
 
 def _decode_dispatch_rate(document: Json) -> DispatchRate:

@@ -27,6 +27,7 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
+from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
 from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
@@ -87,7 +88,13 @@ UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 """The value of an old name in Pulsar's own files that means "not set"."""
 
 
-class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, ServerSettings):
+class BrokerConfig(
+    ClusterSettings,
+    ClusterSecuritySettings,
+    StorageSettings,
+    BrokerTopicSettings,
+    ServerSettings,
+):
     """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.
 
     Each keyword is a setting's name; see `declared()` for defaults, bounds and what they do.
@@ -215,6 +222,11 @@ class BrokerConfig(ClusterSettings, StorageSettings, BrokerTopicSettings, Server
         effective = {name for name, each in cls._declared.items() if each.is_dynamic}
         ignored = {name for name, each in ignored_settings().items() if each.is_dynamic}
         return sorted(effective | ignored)
+
+    @staticmethod
+    def is_secret(name: str) -> bool:
+        """Whether the value of a setting should not be shown."""
+        return is_secret(name)
 
     def texts(self) -> dict[str, str]:
         """Every setting with an effect as text; `from_texts` reads it back."""

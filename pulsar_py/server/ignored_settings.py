@@ -118,7 +118,6 @@ bookieAuthProviderFactoryClass=
 brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
 brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
-compactionServiceFactoryClassName=org.apache.pulsar.compaction.PulsarCompactionServiceFactory
 delayedDeliveryTrackerFactoryClassName=org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory
 dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
 *entryFiltersDirectory=
@@ -147,10 +146,6 @@ transactionPendingAckStoreProviderClassName=org.apache.pulsar.broker.transaction
 #! Regions of the configuration store are not kept in step by messages.
 *configurationMetadataSyncEventTopic=
 *metadataSyncEventTopic=
-
-#! TLS and SASL to ZooKeeper can't be set up by these files yet.
-configurationStoreConfigPath=
-metadataStoreConfigPath=
 
 #! A broker without a quorum of ZooKeeper's servers behind it serves nothing from metadata.
 metadataStoreAllowReadOnlyOperations=false
@@ -199,16 +194,14 @@ bookkeeperClientThrottleValue=0
 bookkeeperClientExposeStatsToPrometheus=false
 bookkeeperClientLimitStatsLogging=true
 
-#! TLS to bookies can't be set up by these files yet.
-bookkeeperTLSCertificateFilePath=
-bookkeeperTLSClientAuthentication=false
-bookkeeperTLSKeyFilePath=
+#! Keys and certificates are read as PEM, without a password.
 bookkeeperTLSKeyFileType=PEM
 bookkeeperTLSKeyStorePasswordPath=
 bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
 bookkeeperTLSTrustCertTypes=PEM
-bookkeeperTLSTrustCertsFilePath=
 bookkeeperTLSTrustStorePasswordPath=
+
+#! Certificates are read anew for each connection to a bookie.
 bookkeeperTlsCertFilesRefreshDurationSeconds=300
 
 #! Bookies are spoken to without authentication.
@@ -403,7 +396,6 @@ useTargetEntryLogSizeForGc=false
 verifyMetadataOnGC=false
 waitTimeoutOnResponseBackpressureMs=
 writeBufferSizeBytes=
-zkEnableSecurity=false
 zkLedgersRootPath=/ledgers
 zkRequestRateLimit=0.0
 zkRetryBackoffMaxMs=10000
@@ -682,12 +674,6 @@ functionsWorkerServiceNarPackage=
 messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
-
-# There is no topic compaction in this version.
-brokerServiceCompactionMonitorIntervalInSeconds=60
-brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
-brokerServiceCompactionThresholdInBytes=0
-topicCompactionRetainNullKey=false
 
 # There are no entry filters, interceptors or payload processors.
 *allowOverrideEntryFilters=false

@@ -8,11 +8,13 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, java
+from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import free_port
 
 START_SECONDS: Final = 180.0
@@ -69,6 +71,18 @@ class ApacheBroker:
         self._java_options = java_options
         self._process: subprocess.Popen[bytes] | None = None
 
+    @classmethod
+    @contextmanager
+    def with_deduplication(cls, directory: Path, zookeeper_url: str) -> Iterator[Self]:
+        """A running broker of a new cluster that drops duplicates, as the guides' programs need."""
+        broker = cls(directory, zookeeper_url, settings={"brokerDeduplicationEnabled": "true"})
+        broker.initialize_cluster()
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.kill()
+
     @property
     def service_url(self) -> str:
         return f"pulsar://127.0.0.1:{self._port}"
@@ -76,6 +90,12 @@ class ApacheBroker:
     @property
     def web_service_url(self) -> str:
         return f"http://127.0.0.1:{self._web_port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id while it runs."""
+        assert self._process is not None
+        return self._process.pid
 
     def initialize_cluster(self) -> None:
         """Write down what a new cluster has, as Apache Pulsar's own tool does; again is harmless."""
@@ -153,7 +173,7 @@ class ApacheBroker:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None

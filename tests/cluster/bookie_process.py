@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, POM, java
+from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
 START_SECONDS: Final = 90.0
@@ -52,6 +54,22 @@ numHighPriorityWorkerThreads=1
 """
 
 
+def on_own_disk(directory: Path, megabytes: int, command: Sequence[str]) -> list[str]:
+    """The command of a process that sees a small disk at `directory`, which nobody else does."""
+    script = 'mount -t tmpfs -o size="$1"m tmpfs "$0" && shift && exec "$@"'
+    return ["unshare", "-rm", "sh", "-c", script, str(directory), str(megabytes), *command]
+
+
+def own_disks() -> bool:
+    """Whether processes can be given such disks here."""
+    with tempfile.TemporaryDirectory() as name:
+        command = on_own_disk(Path(name), 1, ["true"])
+        try:
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        except OSError:
+            return False
+
+
 class BookieProcess:
     """One bookie with its folder and its port, which it keeps when it is started again."""
 
@@ -62,6 +80,7 @@ class BookieProcess:
         *,
         settings: Mapping[str, object] | None = None,
         java_options: tuple[str, ...] = (),
+        disk_megabytes: int = 0,
     ) -> None:
         """Note what it shall be; nothing is started.
 
@@ -70,12 +89,15 @@ class BookieProcess:
             zookeeper: Where it registers.
             settings: More lines of its configuration.
             java_options: More options of its JVM.
+            disk_megabytes: Of a disk of its own for entries, which is gone with the process; it
+                needs `own_disks`. 0: they are in `directory`.
         """
         self.directory = directory
         self.port = free_port()
         self.http_port = free_port()
         self._settings = dict(settings or {})
         self._java_options = java_options
+        self._disk_megabytes = disk_megabytes
         self._zookeeper = zookeeper
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -112,6 +134,7 @@ class BookieProcess:
 
     def _shell(self, pom: Path, options: Sequence[str], words: Sequence[str]) -> str:
         main = "org.apache.bookkeeper.bookie.BookieShell"
+        options = (*self._java_options, *options)
         command = java(main, "-conf", self.configure(), *words, options=options, pom=pom)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -124,12 +147,15 @@ class BookieProcess:
         deadline = time.monotonic() + START_SECONDS
         while self.is_registered() and time.monotonic() < deadline:
             time.sleep(0.1)
+        command = java(
+            "org.apache.bookkeeper.server.Main", "-c", config, options=self._java_options
+        )
+        if self._disk_megabytes:
+            ledgers = self.directory / "ledgers"
+            ledgers.mkdir(exist_ok=True)
+            command = on_own_disk(ledgers, self._disk_megabytes, command)
         with (self.directory / "bookie.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                java("org.apache.bookkeeper.server.Main", "-c", config, options=self._java_options),
-                stdout=log,
-                stderr=log,
-            )
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def wait(self) -> None:
         """Return when its port answers and it is registered."""
@@ -177,7 +203,7 @@ class BookieProcess:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None
@@ -230,8 +256,9 @@ class BookKeeperCluster:
         *,
         zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
         settings: Mapping[str, object] | None = None,
+        java_options: tuple[str, ...] = (),
     ) -> None:
-        """`settings` are more lines of each bookie's configuration.
+        """`settings` are more lines of each bookie's configuration, `java_options` of its JVM.
 
         `zookeeper` None: one of its own.
         """
@@ -241,6 +268,7 @@ class BookKeeperCluster:
                 directory / f"bookie-{number}",
                 self.zookeeper,
                 settings=settings,
+                java_options=java_options,
             )
             for number in range(1, bookies_count + 1)
         ]

@@ -7,14 +7,11 @@ from dataclasses import replace
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerWriter
 
-Quorums = tuple[int, int, int]
-"""Ensemble, write quorum, ack quorum."""
-
 
 class ReplicatedLedgers(BookKeeperLedgerStore):
     """Keeps each ledger on three bookies, unless its owner says otherwise."""
 
-    quorums: Quorums = (3, 3, 2)
+    quorums = (3, 3, 2)
 
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
         ensemble, write, ack = self.quorums

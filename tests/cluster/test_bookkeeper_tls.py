@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,41 +18,13 @@ from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
-from tests.certificates import Certificate
-from tests.cluster.bookie_process import BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
+from tests.cluster.secure_servers import SecureCluster
 from tests.cluster.waiting import until
 
 pytestmark = pytest.mark.slow  # a bookie of its own; `make test-cluster` runs them
 
 ONE = LedgerOptions(ensemble_size=1, write_quorum_size=1, ack_quorum_size=1)
-
-
-class SecureCluster:
-    """One bookie with TLS, which knows the certificate of one client."""
-
-    def __init__(self, directory: Path) -> None:
-        self.bookie = Certificate(directory, "bookie", host="localhost")
-        self.broker = Certificate(directory, "broker", host="localhost")
-        self.cluster = BookKeeperCluster(
-            directory,
-            bookies_count=1,
-            settings={
-                "tlsProvider": "JDK",
-                "tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory",
-                "tlsClientAuthentication": "true",
-                "tlsKeyStoreType": "PEM",
-                "tlsKeyStore": self.bookie.key_path,
-                "tlsCertificatePath": self.bookie.certificate_path,
-                "tlsTrustStoreType": "PEM",
-                "tlsTrustStore": self.broker.certificate_path,
-            },
-        )
-        self.tls = TlsOptions(
-            tls_trust_certs_file_path=self.bookie.certificate_path,
-            tls_certificate_file_path=self.broker.certificate_path,
-            tls_private_key_file_path=self.broker.key_path,
-        )
 
 
 @pytest.fixture(scope="module")

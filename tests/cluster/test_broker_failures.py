@@ -25,7 +25,14 @@ from pulsar_py.proto.DataFormats_pb2 import BookieServiceInfoFormat
 from pulsar_py.testing.faulty_proxy import Faults, FaultyProxy
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
-from tests.cluster.bookie_process import HOST, ROOT, AutoRecovery, BookieProcess, BookKeeperCluster
+from tests.cluster.bookie_process import (
+    HOST,
+    ROOT,
+    AutoRecovery,
+    BookieProcess,
+    BookKeeperCluster,
+    own_disks,
+)
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.our_broker import OurBroker
 from tests.integration.test_kill9 import History, run_rounds
@@ -38,6 +45,9 @@ SETTINGS: Final = {
     "maxUnackedMessagesPerConsumer": 0,
     "maxUnackedMessagesPerSubscription": 0,
 }
+
+
+SMALL_DISK_MEGABYTES: Final = 64
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +89,10 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 class Sender:
     """A thread with an official client that sends one message after the other."""
 
-    def __init__(self, url: str, topic: str) -> None:
+    def __init__(self, url: str, topic: str, size_bytes: int = 0) -> None:
+        """Messages are blanks before a number, `size_bytes` of them at least."""
         self.topic = topic
+        self._size_bytes = size_bytes
         self.times: list[float] = []  # seconds from a send to its receipt, in order
         self._url = url
         self._is_stopped = threading.Event()
@@ -94,7 +106,7 @@ class Sender:
             producer = client.create_producer(self.topic, send_timeout_millis=0)
             while not self._is_stopped.is_set():
                 began = time.monotonic()
-                producer.send(b"%d" % len(self.times))
+                producer.send((b"%d" % len(self.times)).rjust(self._size_bytes))
                 self.times.append(time.monotonic() - began)
             client.close()
         except Exception as error:  # noqa: BLE001 - whoever waits is told
@@ -237,6 +249,49 @@ async def test_a_bookie_that_takes_no_more_entries_is_replaced(
         assert await check(broker, sender, capsys) < 5.0
     finally:
         await asyncio.to_thread(full.set_read_only, False)
+
+
+async def test_a_bookie_whose_disk_is_full_is_replaced(
+    broker: OurBroker,
+    cluster: BookKeeperCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not own_disks():
+        pytest.skip("a small disk needs unshare and mount")
+    small = BookieProcess(
+        tmp_path / "small",
+        cluster.zookeeper,
+        settings={
+            "diskUsageThreshold": 0.9,
+            "diskUsageWarnThreshold": 0.8,
+            "diskCheckInterval": 500,
+        },
+        disk_megabytes=SMALL_DISK_MEGABYTES,
+    )
+    await asyncio.to_thread(small.start)
+    killed = cluster.bookies[:2]
+    for bookie in killed:  # those that are left have to take every entry
+        bookie.kill()
+    try:
+        for bookie in killed:
+            await until(lambda bookie=bookie: not bookie.is_registered())
+        sender = Sender(broker.service_url, "persistent://public/default/full", 200_000)
+        await sender.more(20)
+        assert small.bookie_id in await broker_bookies(broker)
+        await until(lambda: small.is_read_only() or not small.is_registered(), 120)
+        count = len(sender.times)
+        assert count * 200_000 > SMALL_DISK_MEGABYTES * 500_000
+        await sender.more(50)
+        assert await check(broker, sender, capsys) < 5.0
+    finally:
+        small.kill()
+
+
+async def broker_bookies(broker: OurBroker) -> str:
+    """The labels of bookies that entries went to."""
+    adds = await asyncio.to_thread(broker.metrics, "pulsar_py_bookkeeper_bookie_adds_total")
+    return " ".join(label for label, value in adds.items() if value)
 
 
 def send_more(url: str, topic: str, numbers: range) -> None:

@@ -1,25 +1,17 @@
-"""A whole broker whose ledgers are on real bookies and whose metadata is in a real ZooKeeper."""
+"""A broker on real bookies and a real ZooKeeper; another one goes on where it ended."""
 
 from __future__ import annotations
 
-import asyncio
+from pathlib import Path
 
 import pulsar
 import pytest
 
-from pulsar_py.standalone import Broker
 from tests.cluster.bookie_process import BookKeeperCluster
-from tests.cluster.store_factories import OnBookKeeper, OnZooKeeper
+from tests.cluster.our_broker import OurBroker
 
 COUNT = 500
 TOPIC = "persistent://public/default/kept"
-
-
-def broker(cluster: BookKeeperCluster) -> Broker:
-    return Broker(
-        metadata_store_factory=OnZooKeeper(cluster.zookeeper.url),
-        ledger_store_factory=OnBookKeeper(),
-    )
 
 
 def publish(url: str) -> None:
@@ -46,11 +38,13 @@ def consume(url: str) -> list[bytes]:
 
 
 @pytest.mark.interop
-async def test_a_broker_without_state_of_its_own_goes_on_where_the_last_one_was(
-    bookkeeper: BookKeeperCluster,
+def test_a_broker_without_state_of_its_own_goes_on_where_the_last_one_was(
+    bookkeeper: BookKeeperCluster, tmp_path: Path
 ) -> None:
-    async with broker(bookkeeper) as first:
-        await asyncio.to_thread(publish, first.service_url)
-    async with broker(bookkeeper) as second:
-        found = await asyncio.to_thread(consume, second.service_url)
+    url = f"{bookkeeper.zookeeper.url}/smoke"
+    with OurBroker(tmp_path / "first", url) as first:
+        publish(first.service_url)
+    with OurBroker(tmp_path / "second", url) as second:
+        found = consume(second.service_url)
     assert found == [b"%d" % number for number in range(COUNT // 2, COUNT)]
+    assert not list(second.cwd.iterdir())

@@ -4,35 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
-from typing import Self
+from typing import Final, Self
 
 import pytest
 
 from pulsar_py import Client
-from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.producing.producer import Producer
 from pulsar_py.client.shared.enums import InitialPosition
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.message_id import MessageId
-from pulsar_py.metadata.paths import bundle_owner
-from pulsar_py.metadata.store import SessionEvent
-from pulsar_py.standalone import Broker
 from pulsar_py.testing.faulty_proxy import FaultyProxy
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.bookie_process import BookKeeperCluster
-from tests.cluster.cluster_broker import ZOOKEEPER, Metadata, cluster_broker
 from tests.cluster.java_programs import NotInstalledError
+from tests.cluster.our_broker import OurBroker
 from tests.cluster.waiting import until
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble
 
-pytestmark = pytest.mark.slow  # seconds of real time; `make test-cluster` runs them
+pytestmark = pytest.mark.slow  # minutes of real time; `make test-cluster` runs them
 
-AWAY_SECONDS = 12.0
-"""Two of the broker's sessions."""
-TOPIC = "persistent://public/default/goes-on"
+AWAY_SECONDS: Final = 60.0
+"""Ten of the broker's sessions."""
+ENTRIES_PER_LEDGER: Final = 200
+SETTINGS: Final = {
+    "metadataStoreSessionTimeoutMillis": 6_000,
+    "metadataStoreOperationTimeoutSeconds": 10,
+    "bookkeeperClientTimeoutInSeconds": 15,
+    "managedLedgerMaxEntriesPerLedger": ENTRIES_PER_LEDGER,
+    "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+    "managedLedgerDefaultMarkDeleteRateLimit": 10.0,
+}
+SESSION_GOOD: Final = "pulsar_py_zookeeper_session_good"
+EXPIRED: Final = "pulsar_py_zookeeper_expired_sessions_total"
+ADDS: Final = "pulsar_py_bookkeeper_bookie_adds_total"
+TOPIC: Final = "persistent://public/default/goes-on"
 
 
 class Traffic:
@@ -127,17 +138,40 @@ async def bookkeeper_whole(cluster: BookKeeperCluster) -> BookKeeperCluster:
 
 
 @asynccontextmanager
-async def broker_and_client(metadata: Metadata) -> AsyncIterator[tuple[Broker, Client]]:
-    async with cluster_broker(metadata) as broker, Client(broker.service_url) as client:
-        yield broker, client
+async def broker_and_client(directory: Path, url: str) -> AsyncIterator[tuple[OurBroker, Client]]:
+    broker = OurBroker(directory, url, settings=SETTINGS)
+    await asyncio.to_thread(broker.start)
+    try:
+        async with Client(broker.service_url) as client:
+            yield broker, client
+    finally:
+        broker.kill()
 
 
-def bookies_in_use(broker: Broker, ledger_id: int) -> tuple[str, ...]:
-    """Those of the ledger's ensemble, as its writer knows it."""
-    store = broker.service.ledger_store
-    assert isinstance(store, BookKeeperLedgerStore)
-    writer = next(each for each in store._writers if each.ledger_id == ledger_id)
-    return writer._ledger.recorded.metadata.last_segment.bookie_ids
+async def until_metric(
+    broker: OurBroker, name: str, holds: Callable[[float], bool], seconds: float = 30.0
+) -> None:
+    async with asyncio.timeout(seconds):
+        while not holds(sum((await metrics(broker, name)).values())):
+            await asyncio.sleep(0.1)
+
+
+async def metrics(broker: OurBroker, name: str) -> dict[str, float]:
+    return await asyncio.to_thread(broker.metrics, name)
+
+
+async def bookies_in_use(broker: OurBroker) -> list[str]:
+    """Labels of those that entries go to now."""
+    before = await metrics(broker, ADDS)
+    await asyncio.sleep(1)
+    after = await metrics(broker, ADDS)
+    return [label for label in after if after[label] > before.get(label, 0.0)]
+
+
+async def largest_ledger(broker: OurBroker, topic: str) -> int:
+    path = f"{topic.replace('://', '/')}/internalStats"
+    internal = await asyncio.to_thread(broker.get, path)
+    return max(each["entries"] for each in internal["ledgers"])
 
 
 def topic_of(path: Path) -> str:
@@ -149,33 +183,37 @@ async def test_all_zookeepers_are_away_and_a_bookie_fails_meanwhile(
 ) -> None:
     cluster, topic = bookkeeper_whole, topic_of(tmp_path)
     assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
-    metadata = Metadata(cluster.zookeeper.url)
-    async with broker_and_client(metadata) as (broker, client):
+    url = cluster.zookeeper.url
+    async with broker_and_client(tmp_path / "first", url) as (broker, client):
         async with Traffic(client, topic) as traffic:
             await traffic.more(50)
             cluster.zookeeper.kill()
-            await until(lambda: SessionEvent.IN_DOUBT in metadata.events)
+            ends = time.monotonic() + AWAY_SECONDS
+            await until_metric(broker, SESSION_GOOD, lambda value: value == 0)
             await traffic.more(500)  # more than a ledger has room for
-            ledger = broker.service.managed_ledgers.ledgers[0]
-            in_use = bookies_in_use(broker, ledger.ledgers_info()[-1].ledger_id)
-            killed = next(each for each in cluster.bookies if each.bookie_id in in_use)
+            in_use = await bookies_in_use(broker)
+            assert len(in_use) == 3
+            killed = next(
+                each for each in cluster.bookies if any(each.bookie_id in label for label in in_use)
+            )
             killed.kill()
             await traffic.more(300)
+            assert broker.ready() == 503
+            await asyncio.sleep(max(ends - time.monotonic() - 10, 0))
             new = asyncio.ensure_future(client.create_producer(f"{topic}-new"))
-            await asyncio.sleep(AWAY_SECONDS - ZOOKEEPER.session_timeout_millis / 1000)
+            await asyncio.sleep(max(ends - time.monotonic(), 0))
             await traffic.more(100)
-            assert ledger.ledgers_info()[-1].entries_count > 200, "it grew on"
             assert not new.done(), "nothing new begins while the session is in doubt"
             await asyncio.to_thread(cluster.zookeeper.start)
-            await until(lambda: metadata.session.is_good)
+            await until_metric(broker, SESSION_GOOD, lambda value: value == 1)
             await traffic.more(500)
-            await until(lambda: ledger.ledgers_info()[-1].entries_count <= 200)
             await (await new).close()
+        assert await largest_ledger(broker, topic) > ENTRIES_PER_LEDGER, "it grew on"
         assert traffic.received == traffic.confirmed
         assert await stored(client, topic) == traffic.confirmed
         assert traffic.slowest_seconds < 10
     # Another broker finds the same, and nothing to deliver.
-    async with broker_and_client(Metadata(cluster.zookeeper.url)) as (_, client):
+    async with broker_and_client(tmp_path / "second", url) as (_, client):
         assert await stored(client, topic) == traffic.confirmed
 
 
@@ -184,22 +222,41 @@ async def test_the_leader_of_three_is_killed_under_load(
 ) -> None:
     cluster, topic = bookkeeper_whole, topic_of(tmp_path)
     assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
-    metadata = Metadata(cluster.zookeeper.url)
-    async with broker_and_client(metadata) as (_, client):
-        session_id = metadata.session.session_id
+    async with broker_and_client(tmp_path / "broker", cluster.zookeeper.url) as (broker, client):
         async with Traffic(client, topic) as traffic:
             await traffic.more(300)
-            await asyncio.to_thread(cluster.zookeeper.leader.kill)
+            leader = await asyncio.to_thread(lambda: cluster.zookeeper.leader)
+            leader.kill()
+            ends = time.monotonic() + AWAY_SECONDS
             await traffic.more(1000)
-            await until(lambda: metadata.session.is_good)
+            await until_metric(broker, SESSION_GOOD, lambda value: value == 1)
             new = await client.create_producer(f"{topic}-new")
             await new.send(b"1")
             await new.close()
+            await asyncio.sleep(max(ends - time.monotonic(), 0))
+            await traffic.more(1000)
         assert traffic.received == traffic.confirmed
         assert await stored(client, topic) == traffic.confirmed
-        assert metadata.session.session_id == session_id
-        assert SessionEvent.NEW_SESSION not in metadata.events
+        assert sum((await metrics(broker, EXPIRED)).values()) == 0
         assert traffic.slowest_seconds < 10
+
+
+class Owners:
+    """Who owns the bundles of `public/default`, as ZooKeeper has it."""
+
+    def __init__(self, store: ZooKeeperMetadataStore) -> None:
+        self._store = store
+
+    async def sessions(self) -> dict[str, str]:
+        """Sessions by bundle."""
+        place = "/namespace/public/default"
+        await self._store.sync(place)
+        found = {}
+        for bundle in await self._store.children(place):
+            record = await self._store.get(f"{place}/{bundle}")
+            if record is not None:
+                found[bundle] = str(record.owner)
+        return found
 
 
 async def test_a_session_that_expired_under_a_living_broker_closes_nothing(
@@ -209,25 +266,32 @@ async def test_a_session_that_expired_under_a_living_broker_closes_nothing(
     assert isinstance(cluster.zookeeper, ZooKeeperEnsemble)
     proxy = FaultyProxy("127.0.0.1", cluster.zookeeper.leader.port, Random(7))
     await proxy.start()
-    metadata = Metadata(f"zk:127.0.0.1:{proxy.port}")
-    async with broker_and_client(metadata) as (broker, client):
-        session_id = metadata.session.session_id
+    address = ZooKeeperAddress.parse(cluster.zookeeper.url)
+    store = await ZooKeeperMetadataStore.open(address, SystemClock())
+    owners = Owners(store)
+    async with broker_and_client(tmp_path / "broker", f"zk:127.0.0.1:{proxy.port}") as (
+        broker,
+        client,
+    ):
         async with Traffic(client, topic) as traffic:
             await traffic.more(100)
-            (owned,) = broker.service.namespaces.owned_bundles()
+            before = await owners.sessions()
+            (session_id,) = set(before.values())
             proxy.is_refusing = True
             proxy.cut()
             ended = session_id.encode()
             await until(lambda: ended not in cluster.zookeeper.ask(b"dump"))
             await traffic.more(300)
             proxy.is_refusing = False
-            await until(lambda: SessionEvent.NEW_SESSION in metadata.events)
-            await until(broker.service.namespaces.may_change)
+            await until_metric(broker, EXPIRED, lambda value: value >= 1)
+            await until_metric(broker, SESSION_GOOD, lambda value: value == 1)
+            async with asyncio.timeout(30):
+                while (await owners.sessions()).keys() != before.keys():
+                    await asyncio.sleep(0.1)
             await traffic.more(300)
-        assert metadata.session.session_id != session_id
         assert traffic.received == traffic.confirmed, "nothing was closed, nothing came twice"
-        assert broker.service.namespaces.owned_bundles() == [owned]
-        record = await metadata.store.get(bundle_owner(*owned))
-        assert record is not None
-        assert record.owner == metadata.session.session_id
+        after = await owners.sessions()
+        assert after.keys() == before.keys()
+        assert session_id not in after.values()
+    await store.close()
     await proxy.close()

@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.paths import MANAGED_LEDGERS
 from pulsar_py.metadata.store import MetadataStore, Versioned
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandLookupTopicResponse
-from pulsar_py.standalone import Broker
+from pulsar_py.zookeeper.address import ZooKeeperAddress
+from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
 from tests.cluster.bookie_process import BookKeeperCluster
-from tests.cluster.cluster_broker import Metadata, cluster_broker
-from tests.package_source import ROOT
+from tests.cluster.our_broker import OurBroker
 from tests.wire_client import Received, WireClient, body_of, send_frame
 
 pytestmark = pytest.mark.slow  # seconds of real time; `make test-cluster` runs them
 
+SETTINGS = {"managedLedgerDefaultMarkDeleteRateLimit": 10.0}
 SUBSCRIPTION = "s"
-
-
-@asynccontextmanager
-async def broker_process(url: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str]]:
-    """A broker of its own, and its service URL."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.cluster.broker_program",
-        url,
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    try:
-        async with asyncio.timeout(60):
-            line = await process.stdout.readline()
-        yield process, line.decode().strip()
-    finally:
-        process.kill()
-        await process.wait()
 
 
 async def connect(service_url: str) -> WireClient:
@@ -98,7 +74,7 @@ class Taken:
         client.on_message = self.messages.append
 
 
-async def take_over(other: Broker, topic: str) -> WireClient:
+async def take_over(other: OurBroker, topic: str) -> WireClient:
     """A client of the other broker, once that one serves the topic."""
     client = await connect(other.service_url)
     async with asyncio.timeout(60):
@@ -111,18 +87,20 @@ async def test_a_woken_broker_says_nothing_that_is_not_true_any_more(
     bookkeeper: BookKeeperCluster, tmp_path: Path
 ) -> None:
     topic = f"persistent://public/default/{tmp_path.name}"
-    metadata = Metadata(bookkeeper.zookeeper.url)
-    async with (
-        cluster_broker(metadata) as other,
-        broker_process(bookkeeper.zookeeper.url) as (process, service_url),
-    ):
-        client = await connect(service_url)
-        assert await owner_of(client, topic) == service_url
+    url = bookkeeper.zookeeper.url
+    store = await ZooKeeperMetadataStore.open(ZooKeeperAddress.parse(url), SystemClock())
+    sleeper = OurBroker(tmp_path / "sleeper", url, settings=SETTINGS)
+    other = OurBroker(tmp_path / "other", url, settings=SETTINGS)
+    try:
+        await asyncio.to_thread(sleeper.start)
+        await asyncio.to_thread(other.start)
+        client = await connect(sleeper.service_url)
+        assert await owner_of(client, topic) == sleeper.service_url
         await client.create_producer(topic)
         await client.subscribe(topic, SUBSCRIPTION)
         await send(client, range(10))
 
-        process.send_signal(signal.SIGSTOP)
+        sleeper.freeze()
         at_other = await take_over(other, topic)
         messages: asyncio.Queue[Received] = asyncio.Queue()
         at_other.on_message = messages.put_nowait
@@ -134,7 +112,7 @@ async def test_a_woken_broker_says_nothing_that_is_not_true_any_more(
         assert [body_of(each.headers_and_payload) for each in delivered] == [
             b"%d" % number for number in range(15)
         ]
-        before = await everything_below(metadata.store, MANAGED_LEDGERS)
+        before = await everything_below(store, MANAGED_LEDGERS)
 
         # All of this waits in the sleeping broker's socket: its first turn finds it.
         taken = Taken(client)
@@ -146,7 +124,7 @@ async def test_a_woken_broker_says_nothing_that_is_not_true_any_more(
         producing = asyncio.ensure_future(client.create_producer(f"{topic}-new", 2))
         client.flow(100)
         await client.writer.drain()
-        process.send_signal(signal.SIGCONT)
+        sleeper.thaw()
 
         said = (await answer).lookupTopicResponse
         assert said.response == CommandLookupTopicResponse.Failed or (
@@ -161,10 +139,14 @@ async def test_a_woken_broker_says_nothing_that_is_not_true_any_more(
         while await owner_of(client, topic) != other.service_url:
             await asyncio.sleep(0.2)
         assert taken.receipts == []
-        assert await everything_below(metadata.store, MANAGED_LEDGERS) == before
+        assert await everything_below(store, MANAGED_LEDGERS) == before
         await send(at_other, range(15, 20))
         later = await received(messages, 5)
         assert body_of(later[-1].headers_and_payload) == b"19"
         assert taken.messages == []
         await client.close()
         await at_other.close()
+    finally:
+        sleeper.kill()
+        other.kill()
+        await store.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,84 +13,16 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
 )
 from pulsar_py.common.loops.clock import SystemClock
-from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.zookeeper.address import ZooKeeperAddress
-from pulsar_py.zookeeper.digest_md5 import DigestMd5Credentials
 from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL, Acl
 from pulsar_py.zookeeper.settings import ZooKeeperSettings
 from pulsar_py.zookeeper.store import ZooKeeperMetadataStore
-from tests.certificates import Certificate
 from tests.cluster.java_programs import NotInstalledError
-from tests.cluster.zookeeper_process import ZooKeeperProcess, free_port
+from tests.cluster.secure_servers import BROKER, OTHER, SecureServer
+from tests.cluster.zookeeper_process import ZooKeeperProcess
 
 pytestmark = pytest.mark.slow  # a server of its own; `make test-cluster` runs them
-
-BROKER = DigestMd5Credentials(username="broker", password="broker's secret")
-OTHER = DigestMd5Credentials(username="other", password="other's secret")
-JAAS = f"""
-Server {{
-    org.apache.zookeeper.server.auth.DigestLoginModule required
-    user_{BROKER.username}="{BROKER.password}"
-    user_{OTHER.username}="{OTHER.password}";
-}};
-"""
-
-
-class SecureServer:
-    """A ZooKeeper behind TLS that takes nothing from who is not known by SASL."""
-
-    def __init__(self, directory: Path) -> None:
-        self.own = Certificate(directory, "server", host="localhost")
-        self.broker = Certificate(directory, "broker", host="localhost")
-        self.other = Certificate(directory, "other", host="localhost")
-        trusted = directory / "trusted.pem"
-        trusted.write_text(
-            Path(self.broker.certificate_path).read_text()
-            + Path(self.other.certificate_path).read_text()
-        )
-        key_store = directory / "key-store.pem"
-        key_store.write_text(
-            Path(self.own.key_path).read_text() + Path(self.own.certificate_path).read_text()
-        )
-        jaas = directory / "jaas.conf"
-        jaas.write_text(JAAS)
-        self.secure_port = free_port()
-        self.process = ZooKeeperProcess(
-            directory / "zookeeper",
-            settings=(
-                f"secureClientPort={self.secure_port}",
-                "secureClientPortAddress=127.0.0.1",
-                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
-                f"ssl.keyStore.location={key_store}",
-                f"ssl.trustStore.location={trusted}",
-                "ssl.clientAuth=need",
-                "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-                "sessionRequireClientSASLAuth=true",
-            ),
-            java_options=(f"-Djava.security.auth.login.config={jaas}",),
-        )
-        self.settings = ZooKeeperSettings(
-            session_timeout_millis=10_000,
-            operation_timeout_seconds=30.0,  # its first handshakes take seconds
-            tls=self.tls(self.broker),
-            sasl=BROKER,
-            acls=CREATOR_ALL_ACL,
-        )
-
-    def tls(self, certificate: Certificate) -> TlsOptions:
-        return TlsOptions(
-            tls_trust_certs_file_path=self.own.certificate_path,
-            tls_validate_hostname=True,
-            tls_certificate_file_path=certificate.certificate_path,
-            tls_private_key_file_path=certificate.key_path,
-        )
-
-    async def open(
-        self, settings: ZooKeeperSettings, host: str = "localhost"
-    ) -> ZooKeeperMetadataStore:
-        address = ZooKeeperAddress.parse(f"zk:{host}:{self.secure_port}")
-        return await ZooKeeperMetadataStore.open(address, SystemClock(), settings=settings)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.cluster.java_programs import classpath
+from tests.cluster.waiting import freeze
 
 START_SECONDS = 60.0
 TICK_MILLIS = 500
@@ -106,7 +107,7 @@ class ZooKeeperProcess:
 
     def freeze(self) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        freeze(self._process)
 
     def thaw(self) -> None:
         assert self._process is not None

@@ -34,6 +34,8 @@ class BrokerProcess:
         self.port, self.web_port = free_port(), free_port()
         self._arguments = arguments
         self._log = log
+        self.cwd = _ROOT
+        self.ready_line = ""
         self.process: subprocess.Popen[str] | None = None
 
     @property
@@ -66,7 +68,7 @@ class BrokerProcess:
         with contextlib.ExitStack() as stack:
             log = None if self._log is None else stack.enter_context(self._log.open("ab"))
             self.process = subprocess.Popen(
-                command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+                command, cwd=self.cwd, stdout=subprocess.PIPE, stderr=log, text=True
             )
         assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_seconds
@@ -75,6 +77,7 @@ class BrokerProcess:
             if ready:
                 line = self.process.stdout.readline()
                 if "ready" in line:
+                    self.ready_line = line
                     return
                 if not line:
                     break

@@ -1,7 +1,8 @@
 """A broker in a process of its own, and official clients of it.
 
 With `PULSAR_SERVICE_URL` and `PULSAR_WEB_SERVICE_URL` in the environment the suite runs against
-that broker instead, Apache Pulsar for one.
+that broker instead, Apache Pulsar for one. With `--on-bookkeeper` the broker has its metadata in a
+real ZooKeeper and its ledgers on three real bookies.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import pulsar
 import pytest
 
+from tests.cluster.our_broker import OurBroker
 from tests.interop.broker_process import BrokerProcess
 
 _numbers = itertools.count()
@@ -37,10 +39,18 @@ class Address:
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def address(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Address]:
     """The broker that all interop tests share."""
     if url := os.environ.get("PULSAR_SERVICE_URL"):
         yield Address(url, os.environ["PULSAR_WEB_SERVICE_URL"])
+        return
+    if request.config.getoption("--on-bookkeeper"):
+        bookkeeper = request.getfixturevalue("bookkeeper")
+        directory = tmp_path_factory.mktemp("broker")
+        with OurBroker(directory, f"{bookkeeper.zookeeper.url}/interop") as broker:
+            yield Address(broker.service_url, broker.web_service_url)
         return
     with BrokerProcess(tmp_path_factory.mktemp("data")) as broker:
         yield Address(broker.service_url, broker.web_service_url)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 from google.protobuf.message import DecodeError
 
@@ -67,8 +67,7 @@ class _AskForTls(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        transport.write(start_tls_frame())
+        cast("asyncio.Transport", transport).write(start_tls_frame())  # uvloop's is a class apart
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data

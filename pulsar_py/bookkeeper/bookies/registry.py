@@ -35,12 +35,16 @@ class BookieRegistry:
     """The bookies of one cluster; owned by the store."""
 
     def __init__(
-        self, metadata: MetadataStore, root: str, racks_path: str = paths.BOOKIE_RACKS
+        self, metadata: MetadataStore, root: str, racks_metadata: MetadataStore | None = None
     ) -> None:
-        """Begins to watch; until `close`."""
+        """Begins to watch; until `close`.
+
+        `racks_metadata` has the map of racks, which is the brokers' and not BookKeeper's; None: it
+        is beside the bookies.
+        """
         self._metadata = metadata
         self._available = f"{root}/{AVAILABLE}"
-        self._racks_path = racks_path
+        self._racks_metadata = racks_metadata or metadata
         self.known_writable: tuple[str, ...] = ()
         """As they were listed last."""
         self.known_read_only: tuple[str, ...] = ()
@@ -54,7 +58,7 @@ class BookieRegistry:
         self._changes_count = 0
         self._stop_watching = (
             metadata.watch(self._available, self._on_change),
-            metadata.watch(racks_path, self._on_racks_change),
+            self._racks_metadata.watch(paths.BOOKIE_RACKS, self._on_racks_change),
         )
 
     def _on_change(self, _: Notification) -> None:
@@ -94,10 +98,10 @@ class BookieRegistry:
         if self._has_racks:
             return self.known_racks
         changes_count = self._changes_count
-        found = await self._metadata.get(self._racks_path)
+        found = await self._racks_metadata.get(paths.BOOKIE_RACKS)
         try:
             value = b"" if found is None else found.value
-            self.known_racks = RackMap.parse(self._racks_path, value)
+            self.known_racks = RackMap.parse(paths.BOOKIE_RACKS, value)
         except CorruptDataError as error:
             logger.warning("rack map can't be read, the last one counts", extra={"error": error})
         self._has_racks = changes_count == self._changes_count

@@ -18,14 +18,16 @@ from typing import Any, Final, TypeVar
 
 from pulsar_py.common.policies import (
     AutoTopicCreation,
+    BookieAffinity,
     DelayedDeliveryPolicy,
     PersistencePolicies,
     RetentionPolicy,
     SchemaCompatibilityStrategy,
 )
+from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
-from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, TopicPolicies
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.policies.topic_settings import TopicSettings
@@ -49,13 +51,15 @@ def effective_settings(
     broker: TopicSettings,
     namespace: NamespacePolicies | None,
     topic: TopicPolicies | None,
+    local: LocalPolicies | None = None,
 ) -> TopicSettings:
-    """The effective settings of a topic.
+    """The effective settings of a topic; `local` is what this cluster alone has of its namespace.
 
     Raises:
         MetadataError: A policy can't be read.
     """
-    if namespace is None and topic is None:
+    affinity = local.bookie_affinity if local is not None else None
+    if namespace is None and topic is None and affinity is None:
         return broker
     ns = namespace or _NO_NAMESPACE
     own = topic or _NO_TOPIC
@@ -77,7 +81,9 @@ def effective_settings(
             own.message_ttl_seconds, ns.message_ttl_seconds, broker.message_ttl_seconds
         ),
         subscription_expiration_minutes=_first(
-            ns.subscription_expiration_minutes, broker.subscription_expiration_minutes
+            own.subscription_expiration_minutes,
+            ns.subscription_expiration_minutes,
+            broker.subscription_expiration_minutes,
         ),
         backlog_quotas={
             **broker.backlog_quotas,
@@ -94,10 +100,15 @@ def effective_settings(
             ns.deduplication_snapshot_seconds,
             broker.deduplication_snapshot_seconds,
         ),
+        compaction_threshold_bytes=_first(
+            own.compaction_threshold_bytes,
+            ns.compaction_threshold_bytes,
+            broker.compaction_threshold_bytes,
+        ),
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
         schema=_schema(broker.schema, ns, own),
         dispatch=_dispatch(broker.dispatch, ns, own),
-        managed_ledger=_managed_ledger(broker.managed_ledger, ns, own),
+        managed_ledger=_managed_ledger(broker.managed_ledger, ns, own, affinity),
     )
 
 
@@ -182,7 +193,10 @@ def _dispatch(
 
 
 def _managed_ledger(
-    broker: ManagedLedgerConfig, ns: NamespacePolicies, own: TopicPolicies
+    broker: ManagedLedgerConfig,
+    ns: NamespacePolicies,
+    own: TopicPolicies,
+    affinity: BookieAffinity | None,
 ) -> ManagedLedgerConfig:
     changes: dict[str, Any] = {}  # Any: fields of ManagedLedgerConfig
     retention = own.retention or ns.retention
@@ -192,8 +206,15 @@ def _managed_ledger(
     persistence = own.persistence or ns.persistence
     if persistence is not None:
         changes["ledger_options"] = _ledger_options(broker.ledger_options, persistence)
-        changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
-            persistence.max_mark_deletes_per_second
+        if persistence.max_mark_deletes_per_second >= 0:
+            changes["cursor_persist_interval_seconds"] = cursor_persist_interval_seconds(
+                persistence.max_mark_deletes_per_second
+            )
+    if affinity is not None and affinity.primary:
+        options = changes.get("ledger_options", broker.ledger_options)
+        bound = labels.bookie_affinity(affinity.primary, affinity.secondary)
+        changes["ledger_options"] = replace(
+            options, custom_metadata={**options.custom_metadata, **bound}
         )
     return replace(broker, **changes) if changes else broker
 

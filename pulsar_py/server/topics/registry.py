@@ -122,6 +122,7 @@ class TopicRegistry:
         self._watch = TopicWatch(resources.local)
         self._watch_cancels = [
             resources.namespaces.watch(self._on_namespace_changed),
+            resources.local_policies.watch(self._on_namespace_changed),
             resources.topic_policies.watch(self._on_topic_policies_changed),
             resources.global_topic_policies.watch(self._on_topic_policies_changed),
         ]
@@ -290,7 +291,8 @@ class TopicRegistry:
     async def _settings_of(self, name: TopicName) -> TopicSettings:
         namespace = await self._resources.namespaces.get(name.namespace_name)
         own = await self._topic_policies_of(name) if self.settings.has_topic_policies else None
-        return effective_settings(self.settings.topic, namespace, own)
+        local = await self._resources.local_policies.get(name.namespace_name)
+        return effective_settings(self.settings.topic, namespace, own, local)
 
     async def _topic_policies_of(self, name: TopicName) -> TopicPolicies | None:
         """The topic's policies: those for this cluster, before those for all clusters."""

@@ -11,7 +11,7 @@ from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.ledger_ids import MAX_ATTEMPTS, MetadataLedgerIds
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.store import Session
+from pulsar_py.metadata.store import MUST_NOT_EXIST, Session
 
 
 class Forgetful(MemoryMetadataStore):
@@ -87,3 +87,45 @@ async def test_an_unknown_outcome_costs_a_number_and_no_id() -> None:
         await ids.next()
     assert await ids.next() == 2 + 2 * MAX_ATTEMPTS
     await ids.close()
+
+
+class OfThirtyOneBits(MemoryMetadataStore):
+    """Counts the children of a parent as ZooKeeper does: below zero after 31 bits."""
+
+    first = 0x7FFFFFFF - 2
+
+    async def create_sequential(
+        self, prefix: str, value: bytes, session: Session | None = None
+    ) -> str:
+        """A key with the next number."""
+        made = await super().create_sequential(prefix, value, session)
+        number = paths.sequence_number(made) + self.first
+        await self.delete(made)
+        path = f"{prefix}{number if number <= 0x7FFFFFFF else number - (1 << 32):010d}"
+        await self.put(path, value, expected_version=MUST_NOT_EXIST, session=session)
+        return path
+
+
+async def test_beyond_31_bits_ids_grow_on_for_all_who_take_them() -> None:
+    store = OfThirtyOneBits(SystemClock())
+    ids = MetadataLedgerIds(store)
+    assert [await ids.next() for _ in range(2)] == [0x7FFFFFFD, 0x7FFFFFFE]
+    again = MetadataLedgerIds(store)
+    assert [await again.next() for _ in range(2)] == [
+        (1 << 32) + 0x7FFFFFFD,
+        (1 << 32) + 0x7FFFFFFE,
+    ]
+    assert await ids.next() == (2 << 32) + 0x7FFFFFFD
+    await ids.close()
+    await again.close()
+
+
+async def test_long_ids_go_on_where_bookkeepers_clients_are() -> None:
+    store = MemoryMetadataStore(SystemClock())
+    for directory, count in (("HOB-0000000001", 3), ("HOB-0000000002", 5)):
+        for _ in range(count):
+            await store.create_sequential(f"/ledgers/idgen-long/{directory}/ID-", b"")
+    ids = MetadataLedgerIds(store)
+    assert await ids.next() == (2 << 32) + 5
+    await ids.close()
+    assert await store.children("/ledgers/idgen") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 
@@ -17,11 +18,14 @@ from pulsar_py.cli.broker import (
     watch_session,
 )
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.ledgers.store import DigestType
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings_cluster import LedgerDigest, SessionExpiredPolicy
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from pulsar_py.testing.hostile_metadata import HostileMetadata
+from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL
+from tests.certificates import Certificate
 
 
 @pytest.mark.setting(
@@ -207,3 +211,51 @@ def test_settings_that_contradict_each_other_are_refused(
 def test_a_cluster_has_to_be_named() -> None:
     with pytest.raises(ConfigurationError, match="clusterName is not set"):
         check_cluster_settings(BrokerConfig())
+
+
+@pytest.mark.setting("metadataStoreConfigPath", "configurationStoreConfigPath", "zkEnableSecurity")
+def test_each_zookeeper_has_its_own_file_of_properties(tmp_path: Path) -> None:
+    local, shared = tmp_path / "local", tmp_path / "shared"
+    local.write_text("jute.maxbuffer=1000\n")
+    shared.write_text("jute.maxbuffer=2000\n")
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            metadataStoreConfigPath=str(local),
+            configurationStoreConfigPath=str(shared),
+            zkEnableSecurity=True,
+        )
+    )
+    configuration = settings.configuration_zookeeper
+    assert configuration is not None
+    assert settings.zookeeper.max_request_bytes == 1000
+    assert configuration.max_request_bytes == 2000
+    assert settings.zookeeper.acls == configuration.acls == CREATOR_ALL_ACL
+
+
+@pytest.mark.setting(
+    "bookkeeperTLSClientAuthentication",
+    "bookkeeperTLSTrustCertsFilePath",
+    "bookkeeperTLSCertificateFilePath",
+    "bookkeeperTLSKeyFilePath",
+    "bookkeeper_tlsHostnameVerificationEnabled",
+)
+def test_tls_to_bookies_is_that_of_the_files(tmp_path: Path) -> None:
+    own = Certificate(tmp_path, "own", host="localhost")
+    trusted = Certificate(tmp_path, "trusted", host="localhost")
+    settings = store_settings(
+        BrokerConfig(
+            metadataStoreUrl="a",
+            bookkeeperTLSClientAuthentication=True,
+            bookkeeperTLSTrustCertsFilePath=trusted.certificate_path,
+            bookkeeperTLSCertificateFilePath=own.certificate_path,
+            bookkeeperTLSKeyFilePath=own.key_path,
+            bookkeeper_tlsHostnameVerificationEnabled=True,
+        )
+    )
+    assert settings.bookkeeper.connection.tls == TlsOptions(
+        tls_trust_certs_file_path=trusted.certificate_path,
+        tls_certificate_file_path=own.certificate_path,
+        tls_private_key_file_path=own.key_path,
+        tls_validate_hostname=True,
+    )

@@ -93,3 +93,17 @@ def test_what_was_listed_last_is_known_without_asking_and_changes_are_told() -> 
         registry.close()
 
     run_virtual(work())
+
+
+def test_racks_are_those_of_the_brokers_metadata() -> None:
+    async def work() -> None:
+        clock = VirtualClock()
+        metadata, brokers = MemoryMetadataStore(clock), MemoryMetadataStore(clock)
+        await metadata.put("/bookies", b'{"a": {"x:1": {"rack": "/bookkeepers"}}}')
+        registry = BookieRegistry(metadata, "/ledgers", brokers)
+        assert (await registry.racks()).racks == {}
+        await brokers.put("/bookies", b'{"a": {"x:1": {"rack": "/brokers"}}}')
+        assert (await registry.racks()).racks["x:1"] == "/brokers"
+        registry.close()
+
+    run_virtual(work())

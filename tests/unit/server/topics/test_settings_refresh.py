@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pulsar_py.common.errors import (
@@ -10,6 +12,9 @@ from pulsar_py.common.errors import (
     PersistenceError,
     StoreUnavailableError,
 )
+from pulsar_py.common.policies import BookieAffinity, PersistencePolicies
+from pulsar_py.ledgers.labels import ENSEMBLE_PLACEMENT_POLICY
+from pulsar_py.metadata.documents import LocalPolicies
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.settings_refresh import RETRY_SECONDS
 from pulsar_py.server.topics.topic import TopicState
@@ -92,3 +97,31 @@ async def test_settings_stay_as_they_were_where_deduplication_can_not_be_switche
     await rig.clock.sleep(RETRY_SECONDS)
     wanted = 5 if isinstance(error, StoreUnavailableError) else 0
     assert topic.settings.message_ttl_seconds == wanted
+
+
+async def test_bookies_and_quorums_of_a_namespace_reach_the_next_ledgers(rig: Rig) -> None:
+    topic = await rig.persistent()
+    await rig.clock.sleep(0.1)
+    before = topic.settings.managed_ledger
+    assert ENSEMBLE_PLACEMENT_POLICY not in before.data_ledger_options("t").custom_metadata
+    resources = rig.broker.resources
+    await resources.namespaces.update(
+        NAMESPACE, lambda old: old.replace(persistence=PersistencePolicies(4, 3, 2, -1.0))
+    )
+    await resources.local_policies.update_or_create(
+        NAMESPACE,
+        lambda old: (old or LocalPolicies()).replace(
+            bookie_affinity=BookieAffinity(("fast", "near"), ("far",))
+        ),
+    )
+    await rig.clock.sleep(0.1)
+    config = topic.settings.managed_ledger
+    for options in (config.data_ledger_options("t"), config.cursor_ledger_options("t/c")):
+        sizes = options.ensemble_size, options.write_quorum_size, options.ack_quorum_size
+        assert sizes == (4, 3, 2)
+        assert json.loads(options.custom_metadata[ENSEMBLE_PLACEMENT_POLICY])["properties"] == {
+            "isolationBookieGroups": "fast,near",
+            "secondaryIsolationBookieGroups": "far",
+        }
+    rate = before.cursor_persist_interval_seconds
+    assert config.cursor_persist_interval_seconds == rate  # -1 leaves it to the broker
