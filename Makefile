@@ -21,3 +21,67 @@ help:
 	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
 	@echo "make proto        write again what is generated of proto/*.proto"
 	@echo "make docs         write again what is generated of documents, and build/site of all of them"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: setup
+	$(BIN)/pulsar-py standalone --data-dir data
+
+define static-checks
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+endef
+
+check: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
+
+test: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow"
+
+test-all: setup
+	$(static-checks)
+	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT)
+
+test-cluster: setup
+	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
+	$(BIN)/pytest -q --timeout $(TIMEOUT) --on-bookkeeper tests/interop
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+bench-storage: setup
+	$(BIN)/python -m benchmarks.storage
+	$(BIN)/python -m benchmarks.micro_cursor
+
+bench-client: setup
+	$(BIN)/python -m benchmarks.client
+
+bench-cluster: setup
+	$(BIN)/python -m benchmarks.cluster
+
+bench-spark: setup
+	$(BIN)/python -m benchmarks.spark
+
+proto: setup
+	$(BIN)/python proto/generate.py
+
+docs: setup
+	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[docs]'
+	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
