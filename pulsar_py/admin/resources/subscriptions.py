@@ -39,6 +39,7 @@ from pulsar_py.admin.resources.topic_access import (
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
@@ -280,9 +281,13 @@ class Subscriptions:
 
         async def act(part: TopicName) -> None:
             topic = await require_topic(self._broker, part)
-            for subscription in list(topic.subscriptions.values()):
-                if isinstance(subscription, PersistentSubscription):
-                    await subscription.expire_older_than(seconds)
+            subscriptions = [
+                each
+                for each in topic.subscriptions.values()
+                if isinstance(each, PersistentSubscription)
+            ]
+            # One that refuses now, because it is being reset, keeps none of the others.
+            await each_result(lambda each: each.expire_older_than(seconds), subscriptions)
 
         await for_each_partition(self._broker, name, act)
         return NO_CONTENT

@@ -22,13 +22,14 @@ class SpillDirectory:
 
     def __init__(self, parent: str = "") -> None:
         """Without `parent` it is in the system's directory for temporary files."""
-        self._parent = Path(parent) if parent else Path(tempfile.gettempdir())
+        self._parent = parent or None
         self._disk: LocalDisk | None = None
         self._path: Path | None = None
 
     def disk(self) -> Disk:
         """The directory as a disk."""
         if self._disk is None:
+            # Only now is the system asked for its directory: that writes a file to try it.
             # Nobody else may read what users sent: the name is made with its rights at once.
             self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
             self._disk = LocalDisk(self._path)

@@ -139,6 +139,11 @@ class BundleOwnership:
         owned = self._owned.get((namespace, bundle))
         return owned is not None and not owned.record.is_disabled and self._counts(owned)
 
+    def holds(self, namespace: NamespaceName, bundle: str) -> bool:
+        """Whether this broker certainly has the bundle at this moment, unloading it or not."""
+        owned = self._owned.get((namespace, bundle))
+        return owned is not None and self._counts(owned)
+
     @property
     def _is_validated(self) -> bool:
         return self._settled_count == self._doubts_count

@@ -19,6 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from pulsar_py.common.errors import (
+    ManagedLedgerFencedError,
     MetadataError,
     ServiceNotReadyError,
     SessionInDoubtError,
@@ -163,14 +164,27 @@ class NamespaceService:
         return await self._ownership.still_owns(name.namespace_name, bundle)
 
     def check_owner(self, managed_ledger_name: str) -> None:
-        """Return if no other broker can own a managed ledger's bundle; lost ones are given up.
+        """Return if this broker certainly owns a managed ledger's bundle, unloading it or not.
+
+        Else the managed ledger's metadata must not be written.
 
         Raises:
-            SessionInDoubtError: The session is in doubt, or its records were not read again since:
-                the managed ledger's metadata must not be written.
+            SessionInDoubtError: The session is in doubt, or its records were not read again since.
+            ManagedLedgerFencedError: The bundle was given up or lost.
         """
-        del managed_ledger_name
         self._ownership.check_session()
+        name = TopicName.from_managed_ledger_name(managed_ledger_name)
+        namespace = name.namespace_name
+        bundles = self._bundles.get(namespace)
+        if bundles is not None and self._ownership.holds(namespace, bundles.bundle_of(str(name))):
+            return
+        # The namespace may be cut otherwise by now than when the bundle was taken.
+        for _, bundle in self._ownership.owned_bundles(namespace):
+            if _in_bundle(bundle)(name) and self._ownership.holds(namespace, bundle):
+                return
+        raise ManagedLedgerFencedError(
+            f"{managed_ledger_name}: this broker gave the bundle up, another one may own it"
+        )
 
     @property
     def holds_messages(self) -> bool:

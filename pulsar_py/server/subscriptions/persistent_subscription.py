@@ -469,23 +469,28 @@ class PersistentSubscription(Subscription):
             raise PersistenceError(f"failed to write the cursor of {self.name}: {error}") from error
 
     async def expire_up_to(self, position: Position) -> bool:
-        """Acknowledge all entries up to `position`; returns whether the cursor moved."""
+        """Acknowledge all entries up to `position`; returns whether the cursor moved.
+
+        Raises:
+            ManagedLedgerError: The cursor can't be moved now: it is being reset, or closed.
+        """
         position = min(position, self._last_readable_entry())
         if position <= self.cursor.mark_delete_position:
             return False
         backlog_before = self.cursor.backlog_count()
-        try:
-            self.cursor.acknowledge_cumulative(position)
-        except ManagedLedgerError as error:
-            self._log_refused(error)
-            return False
+        self.cursor.acknowledge_cumulative(position)
         self._expired_count += backlog_before - self.cursor.backlog_count()
         self._last_expired_millis = self.clock.wall_time_millis()
         self._on_cursor_advanced()
         return True
 
     async def expire_older_than(self, seconds: int) -> bool:
-        """Acknowledge entries published longer ago than `seconds`; returns whether there were."""
+        """Acknowledge entries published longer ago than `seconds`; returns whether there were.
+
+        Raises:
+            ManagedLedgerError: As `expire_up_to`.
+            PulsarError: Entries can't be read now.
+        """
         limit_millis = self.clock.wall_time_millis() - seconds * 1000
         position = await self._newest_older_than(
             limit_millis, after=self.cursor.mark_delete_position

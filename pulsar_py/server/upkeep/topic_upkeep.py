@@ -9,8 +9,9 @@ Source: PersistentMessageExpiryMonitor, BacklogQuotaManager, PersistentTopic in 
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import ManagedLedgerError, PulsarError
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
@@ -81,8 +82,25 @@ async def expire_subscription(
     )
     moved = False
     if end is not None and end > cursor.mark_delete_position:
-        moved = await subscription.expire_up_to(end)
-    return await subscription.expire_older_than(ttl_seconds) or moved
+        moved = await _unless_refused(subscription, subscription.expire_up_to(end))
+    older = subscription.expire_older_than(ttl_seconds)
+    return await _unless_refused(subscription, older) or moved
+
+
+async def _unless_refused(subscription: PersistentSubscription, work: Awaitable[bool]) -> bool:
+    """What refuses now, such as a cursor that is being reset, has its turn in the next round."""
+    try:
+        return await work
+    except ManagedLedgerError as error:
+        logger.debug(
+            "expiry refused",
+            extra={
+                "topic": subscription.topic_name,
+                "subscription": subscription.name,
+                "error": str(error),
+            },
+        )
+        return False
 
 
 async def _published(topic: PersistentTopic, position: Position) -> int | None:
@@ -119,7 +137,7 @@ async def _evict(topic: PersistentTopic, exceeded: ExceededQuota) -> None:
     elif topic.settings.is_age_quota_precise:
         target = int(exceeded.quota.limit_seconds * EVICTION_TARGET)
         for subscription in _with_quotas(topic):
-            await subscription.expire_older_than(target)
+            await _unless_refused(subscription, subscription.expire_older_than(target))
     else:
         await _evict_old_ledgers(topic, exceeded.quota.limit_seconds)
 
@@ -160,7 +178,7 @@ async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None
         return
     for subscription in _with_quotas(topic):
         if subscription.cursor.mark_delete_position < end:
-            await subscription.expire_up_to(end)
+            await _unless_refused(subscription, subscription.expire_up_to(end))
 
 
 async def delete_expired_subscriptions(topic: PersistentTopic) -> None:

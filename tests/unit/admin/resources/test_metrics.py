@@ -58,6 +58,7 @@ async def test_a_cursor_beyond_its_limits_is_shown() -> None:
         admin = Admin(broker.service)
         name = TopicName.parse('persistent://public/default/a"b')
         service = broker.service
+        await service.namespaces.lookup(name)
         ledger = await service.managed_ledgers.open(
             name.managed_ledger_name, managed_ledger_config(service.config)
         )

@@ -267,6 +267,26 @@ async def test_a_subscription_that_is_reset_is_not_deleted_meanwhile(admin: Admi
     assert (status, "is being reset" in reason) == (412, True)
 
 
+@pytest.mark.parametrize("move", ["expire", "expire to a position", "expire all"])
+async def test_what_can_not_expire_while_a_cursor_is_reset_says_so(admin: Admin, move: str) -> None:
+    """Nobody is told that messages are acknowledged which then come again."""
+    topic = await with_entries(admin, 5)
+    for name in ("another", "s"):
+        await admin.call("PUT", f"{A}/subscription/{name}", "earliest")
+    cursor = cast("PersistentSubscription", topic.subscriptions["another"]).cursor
+    there = cast("PersistentSubscription", topic.subscriptions["s"]).cursor
+    moves = {**MOVES, "expire all": ("POST", A + "/all_subscription/expireMessages/10", ...)}
+    call = tuple(each.replace("/s/", "/another/") for each in moves[move][:2])
+    cursor._is_resetting = True
+    status, reason = await admin.reason(*call, moves[move][2])
+    assert (status, "a reset is under way" in reason) == (503, True)
+    assert cursor.backlog_count() == 5
+    assert there.backlog_count() == (0 if move == "expire all" else 5)
+    cursor._is_resetting = False
+    assert await admin.status(*call, moves[move][2]) == 204
+    assert cursor.backlog_count() == 0
+
+
 @pytest.mark.parametrize(
     ("move", "status"),
     [
@@ -274,6 +294,8 @@ async def test_a_subscription_that_is_reset_is_not_deleted_meanwhile(admin: Admi
         ("reset to a position", 503),
         ("skip", 503),
         ("skip all", 503),
+        ("expire", 503),
+        ("expire to a position", 503),
         ("create", 503),
     ],
 )

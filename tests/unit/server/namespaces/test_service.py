@@ -7,15 +7,16 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import (
+    ManagedLedgerFencedError,
     MetadataUnavailableError,
     ServiceNotReadyError,
     SessionInDoubtError,
     TopicNotFoundError,
 )
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.managed_ledger.log.ledger_format import ROOT, cursor_path
+from pulsar_py.managed_ledger.log.ledger_format import ROOT, cursor_path, ledger_path
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, equal_boundaries
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses, LookupType
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
@@ -99,6 +100,49 @@ async def test_a_namespace_made_anew_is_cut_as_it_says(rig: Rig) -> None:
     await resources.create_with_bundles(namespace, NamespacePolicies(), 8)
     await namespaces.lookup(namespace.topic("t"))
     assert len((await namespaces.bundles_of(namespace)).names) == 8
+
+
+async def test_metadata_is_written_by_who_has_the_bundle(rig: Rig) -> None:
+    """The session is good all the time: another broker may own the topic nevertheless."""
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    ledger_name = name.managed_ledger_name
+    with pytest.raises(ManagedLedgerFencedError, match=ledger_name):
+        namespaces.check_owner(ledger_name)
+    await namespaces.lookup(name)
+    namespaces.check_owner(ledger_name)
+    bundle = await namespaces.bundle_of(name)
+    await namespaces._ownership.disable(NAMESPACE, bundle)
+    namespaces.check_owner(ledger_name)  # what is being closed is written
+    await namespaces._ownership.release(NAMESPACE, bundle)
+    with pytest.raises(ManagedLedgerFencedError, match=ledger_name):
+        namespaces.check_owner(ledger_name)
+
+
+async def test_a_bundle_is_had_by_its_range_until_it_is_taken_by_another(rig: Rig) -> None:
+    """Somebody cuts the namespace otherwise, or it is forgotten how it is cut."""
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    await namespaces.lookup(name)
+    namespaces._on_bundles_changed(NAMESPACE, LocalPolicies(boundaries=equal_boundaries(64)))
+    assert not namespaces.is_owned(name)
+    namespaces.check_owner(name.managed_ledger_name)
+    del namespaces._bundles[NAMESPACE]
+    namespaces.check_owner(name.managed_ledger_name)
+    for other in (name_of(f"t{number}") for number in range(8)):
+        if await namespaces.bundle_of(other) != await namespaces.bundle_of(name):
+            with pytest.raises(ManagedLedgerFencedError):
+                namespaces.check_owner(other.managed_ledger_name)
+
+
+async def test_who_gave_a_bundle_up_changes_nothing_of_its_topics(rig: Rig) -> None:
+    """Its topics did not close in time: what they write later is not sent."""
+    topic = await rig.persistent()
+    namespaces = rig.broker.namespaces
+    send(await rig.producer(topic, rig.cnx()), 0)
+    stored = await rig.metadata.get(ledger_path(topic.name.managed_ledger_name))
+    await namespaces._ownership.release(NAMESPACE, await namespaces.bundle_of(topic.name))
+    with pytest.raises(ManagedLedgerFencedError):
+        await topic.ledger.set_property("written", "late")
+    assert await rig.metadata.get(ledger_path(topic.name.managed_ledger_name)) == stored
 
 
 async def test_after_closing_nothing_is_looked_up(rig: Rig) -> None:

@@ -45,6 +45,20 @@ async def test_old_messages_expire(rig: Rig) -> None:
     assert sub.cursor.backlog_count() == 2
 
 
+async def test_a_subscription_that_refuses_has_its_turn_in_the_next_round(rig: Rig) -> None:
+    topic = await rig.persistent()
+    reset, other = await subscription(topic, "reset"), await subscription(topic, "the other")
+    await published(rig, topic, 100, 50, 5, 0)
+    await topic.ledger.roll_ledger()
+    await with_policies(rig, message_ttl_seconds=10)
+    reset.cursor._is_resetting = True
+    await upkeep.expire_messages(topic)
+    assert (reset.cursor.backlog_count(), other.cursor.backlog_count()) == (4, 2)
+    reset.cursor._is_resetting = False
+    await upkeep.expire_messages(topic)
+    assert reset.cursor.backlog_count() == 2
+
+
 async def test_whole_ledgers_expire_whatever_their_messages_say(rig: Rig) -> None:
     topic = await rig.persistent()
     sub = await subscription(topic)
