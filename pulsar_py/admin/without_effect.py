@@ -23,7 +23,6 @@ _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _RATES: Final = "rates are not limited in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
-_AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
 _GROUPS: Final = "the topics of a resource group do not share its rates in this version"
 _FILTERS: Final = "there are no entry filters in this version"
@@ -43,8 +42,6 @@ VALUES: Final[Mapping[str, str]] = {
     "ClusterData.brokerServiceUrlTls": _CLUSTERS,
     "ClusterData.peerClusterNames": _CLUSTERS,
     "ClusterData.listenerName": _CLUSTERS,
-    "TenantInfo.adminRoles": _AUTHORIZATION,
-    "NamespacePolicies.auth_policies": _AUTHORIZATION,
     "NamespacePolicies.replication_clusters": _REPLICATION,
     "NamespacePolicies.allowed_clusters": _REPLICATION,
     "NamespacePolicies.topicDispatchRate": _RATES,
@@ -96,7 +93,6 @@ FIELDS: Final[Mapping[str, str]] = {
         f"{_REPLICATION}; kept with the subscription and shown"
     ),
     "CommandProducer.txn_enabled": f"{_TRANSACTIONS}: a SEND of one is refused",
-    "CommandConnect.original_principal": f"{_AUTHORIZATION}: told to authentication methods alone",
 }
 """Fields of commands without effect: the reason, by message and field."""
 

@@ -33,6 +33,7 @@ READ_WHEN_NEEDED = {
     "forceDeleteTenantAllowed",
     "maxNamespacesPerTenant",
     "maxTenants",
+    "superUserRoles",
 }
 """Those that no component holds: each has a test of its own below."""
 
