@@ -16,7 +16,6 @@ On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process own
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import math
 import random
@@ -30,6 +29,7 @@ from typing import Any, Self
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
+from pulsar_py.admin.resources.access import Access
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
@@ -42,6 +42,7 @@ from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
+from pulsar_py.ports import PortNumbers, Ports
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.listeners import Listener
@@ -51,6 +52,7 @@ from pulsar_py.server.namespaces.lookup import (
     parse_advertised_listeners,
 )
 from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.security.tls import TlsSettings
 from pulsar_py.storage.shared.settings import MIB, BookieSettings
 
 logger = logging.getLogger(__name__)
@@ -80,8 +82,8 @@ class Broker:
         data_dir: str | Path | None = None,
         config: BrokerConfig | Mapping[str, Any] | None = None,  # Any: a setting has its own type
         host: str = "127.0.0.1",
-        port: int = 0,
-        web_port: int = 0,
+        port: int | None = 0,
+        web_port: int | None = 0,
         clock: Clock | None = None,
         chance: random.Random | None = None,
         metadata_store_factory: MetadataStoreFactory | None = None,
@@ -98,8 +100,9 @@ class Broker:
                 with values of their types or texts as in the file.
             host: Address to listen on, also the one clients are told (`localhost` for a wildcard)
                 unless `advertisedAddress` says otherwise.
-            port: Of the binary protocol; 0 takes a free one.
-            web_port: Of HTTP; 0 takes a free one.
+            port: Of the binary protocol in clear text; 0 takes a free one, None opens none. Those
+                with TLS are `brokerServicePortTls` and `webServicePortTls` of `config`.
+            web_port: Of HTTP in clear text, likewise.
             clock: What everything reads the time from; None for the machine's.
             chance: What everything random is drawn from; None for a generator of its own.
             metadata_store_factory: Opens the metadata stores; None for the embedded one.
@@ -107,8 +110,8 @@ class Broker:
             ledger_options: Of new ledgers where no policy says otherwise; None: one copy.
             is_of_cluster: Whether the cluster exists without this broker, which changes neither
                 its addresses nor its tenants; else the broker makes what a new cluster starts with.
-            authenticators: The methods by which clients of the binary protocol prove who they
-                are; None lets everybody in.
+            authenticators: The methods by which clients prove who they are; None: those that
+                `config` names.
 
         Raises:
             ConfigurationError: A setting is unknown or out of bounds.
@@ -135,20 +138,29 @@ class Broker:
         self._is_used = False
         self._is_running = False
         self._service: BrokerService | None = None  # None before start
-        self._service_url = ""
-        self._web_service_url = ""
+        self._addresses = BrokerAddresses(broker_url=None)
 
     @property
     def service_url(self) -> str:
-        """The URL for clients: `pulsar://host:port`."""
-        self._check_started(self._service_url)
-        return self._service_url
+        """The URL for clients: `pulsar://host:port`, or `pulsar+ssl` without a port in clear."""
+        return self._checked(self._addresses.broker_url or self._addresses.broker_url_tls)
+
+    @property
+    def service_url_tls(self) -> str | None:
+        """The URL for clients over TLS, `pulsar+ssl://host:port`; None without such a port."""
+        self._checked(self.service_url)
+        return self._addresses.broker_url_tls
 
     @property
     def web_service_url(self) -> str:
-        """The URL of administration and metrics: `http://host:port`."""
-        self._check_started(self._web_service_url)
-        return self._web_service_url
+        """The URL of administration and metrics: `http://host:port`, or `https` likewise."""
+        return self._checked(self._addresses.http_url or self._addresses.http_url_tls)
+
+    @property
+    def web_service_url_tls(self) -> str | None:
+        """The URL of administration over TLS, `https://host:port`; None without such a port."""
+        self._checked(self.web_service_url)
+        return self._addresses.http_url_tls
 
     @property
     def service(self) -> BrokerService:
@@ -160,12 +172,15 @@ class Broker:
     def __repr__(self) -> str:
         was_started = "stopped" if self._is_used else "not started"
         state = "running" if self._is_running else was_started
-        return f"{type(self).__name__}({self._service_url or 'no address yet'}, {state})"
+        addresses = self._addresses
+        url = addresses.broker_url or addresses.broker_url_tls or "no address yet"
+        return f"{type(self).__name__}({url}, {state})"
 
     @staticmethod
-    def _check_started(url: str) -> None:
+    def _checked(url: str | None) -> str:
         if not url:
             raise RuntimeError("the broker is not started: await start(), or use `async with`")
+        return url
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -200,7 +215,7 @@ class Broker:
         await self._stack.aclose()
         if self._is_running:
             self._is_running = False
-            logger.info("broker stopped", extra={"service_url": self._service_url})
+            logger.info("broker stopped", extra={"service_url": self.service_url})
 
     async def _start(self) -> None:
         clock = self._clock
@@ -228,45 +243,50 @@ class Broker:
         await service.start()
         await self._listen(service, clock)
         loop = asyncio.get_running_loop()
-        serves(loop, self._service_url)
-        self._stack.callback(serves_no_more, loop, self._service_url)
+        serves(loop, self.service_url)
+        self._stack.callback(serves_no_more, loop, self.service_url)
         if self._is_loop_watched:
-            watch = LoopWatch(loop, service_url=self._service_url)
+            watch = LoopWatch(loop, service_url=self.service_url)
             self._stack.callback(watch.stop)
         logger.info(
             "broker started",
-            extra={"service_url": self._service_url, "web_service_url": self._web_service_url},
+            extra={"service_url": self.service_url, "web_service_url": self.web_service_url},
         )
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
-        """Take both ports, write down what a new cluster holds, and only then let anybody in."""
-        listener = Listener(service.connections)
-        application = AdminApp(all_routes(service)).handle
-        web = HttpServer(application, clock=clock, limits=http_limits(self._config))
-        await _bind(listener, self._host, self._port, hint="port, --port")
-        self._stack.push_async_callback(listener.close)
-        await _bind(web, self._host, self._web_port, hint="web_port, --web-port")
-        self._stack.push_async_callback(web.close)
+        """Take all ports, write down what a new cluster holds, and only then let anybody in."""
+        config = self._config
+        application = AdminApp(all_routes(service), access_of(service)).handle
+        web = HttpServer(application, clock=clock, limits=http_limits(config))
+        ports = Ports(
+            Listener(service.connections),
+            web,
+            binary_tls=tls_settings(config, is_http=False),
+            http_tls=tls_settings(config, is_http=True),
+            reload_seconds=config.tlsCertRefreshCheckDurationSec,
+        )
+        self._stack.push_async_callback(ports.close)
         host = self._advertised_host()
-        self._service_url = f"pulsar://{host}:{listener.port}"
-        self._web_service_url = f"http://{host}:{web.port}"
-        if not self._is_of_cluster:
-            await self._initialize_cluster(service)
-        bound = BrokerAddresses(broker_url=self._service_url, http_url=self._web_service_url)
-        service.set_addresses(
-            local_addresses(self._config, bound, is_loopback=host in _LOOPBACK_HOSTS)
+        numbers = PortNumbers(
+            binary=self._port,
+            binary_tls=config.brokerServicePortTls,
+            http=self._web_port,
+            http_tls=config.webServicePortTls,
         )
-        await listener.serve()
-        await web.serve()
-
-    async def _initialize_cluster(self, service: BrokerService) -> None:
-        await initialize_cluster(
-            service.resources,
-            self._config.clusterName,
-            service_url=self._web_service_url,
-            broker_service_url=self._service_url,
-            bundles_count=self._config.defaultNumberOfNamespaceBundles,
-        )
+        await ports.bind(self._host, numbers, advertised_host=host)
+        bound = self._addresses = ports.addresses
+        if not self._is_of_cluster and makes_tenants(config):
+            await initialize_cluster(
+                service.resources,
+                config.clusterName,
+                service_url=bound.http_url,
+                service_url_tls=bound.http_url_tls,
+                broker_service_url=bound.broker_url,
+                broker_service_url_tls=bound.broker_url_tls,
+                bundles_count=config.defaultNumberOfNamespaceBundles,
+            )
+        service.set_addresses(local_addresses(config, bound, is_loopback=host in _LOOPBACK_HOSTS))
+        await ports.serve(clock)
 
     def _advertised_host(self) -> str:
         if self._config.advertisedAddress:
@@ -275,27 +295,47 @@ class Broker:
         return f"[{host}]" if ":" in host else host
 
 
-async def _bind(listener: Listener | HttpServer, host: str, port: int, *, hint: str) -> None:
-    try:
-        await listener.bind(host, port)
-    except OSError as error:
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        raise OSError(
-            error.errno,
-            f"can't listen on {place}: {_reason(error)}; {_advice(error, hint)}",
-        ) from error
+def tls_settings(config: BrokerConfig, *, is_http: bool) -> TlsSettings:
+    """The settings of a port with TLS."""
+    has_stores = config.tlsEnabledWithKeyStore
+    return TlsSettings(
+        certificate_path=config.tlsCertificateFilePath,
+        key_path=config.tlsKeyFilePath,
+        trust_path=config.tlsTrustCertsFilePath,
+        key_store_path=config.tlsKeyStore if has_stores else "",
+        key_store_type=config.tlsKeyStoreType,
+        key_store_password=config.tlsKeyStorePassword,
+        trust_store_path=config.tlsTrustStore,
+        trust_store_type=config.tlsTrustStoreType,
+        trust_store_password=config.tlsTrustStorePassword,
+        allows_insecure=config.tlsAllowInsecureConnection,
+        requires_client_certificate=config.tlsRequireTrustedClientCertOnConnect,
+        protocols=config.webServiceTlsProtocols if is_http else config.tlsProtocols,
+        ciphers=config.webServiceTlsCiphers if is_http else config.tlsCiphers,
+    )
 
 
-def _advice(error: OSError, hint: str) -> str:
-    """The argument to change: another port only helps if the address itself is this machine's."""
-    if error.errno in {errno.EADDRINUSE, errno.EACCES}:
-        return f"choose another port ({hint})"
-    return "choose an address of this machine (host, --host)"
+def makes_tenants(config: BrokerConfig) -> bool:
+    """Whether a standalone broker makes its cluster, tenants and namespaces.
+
+    With authentication it has to have credentials itself, as Apache Pulsar's: otherwise whoever
+    sets the broker up makes them, with the roles that they are for.
+    """
+    plugin = config.brokerClientAuthenticationPlugin.rpartition(".")[2]
+    has_credentials = plugin not in {"", "AuthenticationDisabled"}
+    return not config.authenticationEnabled or has_credentials
 
 
-def _reason(error: OSError) -> str:
-    """Why, without where: asyncio puts both into one text."""
-    return (error.strerror or str(error)).rpartition(": ")[2].lower()
+def access_of(service: BrokerService) -> Access | None:
+    """The guard of HTTP; None while everybody may call everything."""
+    if not service.authenticators.is_enabled:
+        return None
+    return Access(
+        service.authenticators,
+        service.authorization,
+        service.resources,
+        guards_metrics=service.config.authenticateMetricsEndpoint,
+    )
 
 
 def local_addresses(

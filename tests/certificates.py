@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
 from pathlib import Path
 
 from cryptography import x509
@@ -41,3 +42,59 @@ class Certificate:
                 serialization.NoEncryption(),
             )
         )
+
+
+class Authority:
+    """An authority that signs certificates of servers and clients, written as PEM files."""
+
+    def __init__(self, directory: Path, name: str = "ca") -> None:
+        self._directory = directory
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = (
+            self._builder(self._subject, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.path = str(directory / f"{name}.pem")
+        Path(self.path).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, *, ended: bool = False
+    ) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._subject)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+            .not_valid_after(dt.datetime(2021 if ended else 2100, 1, 1, tzinfo=dt.UTC))
+        )
+
+    def issue(
+        self, name: str, *, file_name: str | None = None, is_ended: bool = False
+    ) -> tuple[str, str]:
+        """Paths of a certificate with CN `name`, good for localhost, too, and of its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        hosts = [
+            x509.DNSName("localhost"),
+            x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
+        ]
+        certificate = (
+            self._builder(subject, key.public_key(), ended=is_ended)
+            .add_extension(x509.SubjectAlternativeName(hosts), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        path = self._directory / f"{file_name or name}.pem"
+        key_path = self._directory / f"{file_name or name}.key.pem"
+        path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        key_path.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+        return str(path), str(key_path)

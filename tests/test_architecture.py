@@ -62,10 +62,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipeline": {"spark", "client", "admin_client", "common"},
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
     "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
+    "ports": {"admin", "server", "common"},
     "standalone": {
         "console",
         "websocket",
         "embedded_ledgers",
+        "ports",
         "admin",
         "server",
         "managed_ledger",
@@ -205,6 +207,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.config",
     "pulsar_py.server.settings",
     "pulsar_py.server.settings_cluster",
+    "pulsar_py.server.settings_security",
     "pulsar_py.server.settings_cluster_security",
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
@@ -440,9 +443,11 @@ def test_settings_are_read_by_the_composition_alone() -> None:
 
 
 IMPORTED_AS = {
-    "prometheus-client": "prometheus_client",
     "protobuf": "google",
     "google-re2": "re2",
+    "PyJWT": "jwt",
+    "libpass": "passlib",
+    "prometheus-client": "prometheus_client",
     "pytest-asyncio": "pytest_asyncio",
 }
 """What packages are imported as, where that is not their name."""
@@ -492,7 +497,10 @@ FOREIGN_JSON = {
 }
 TASKS = {"pulsar_py.common.loops.tasks": "the one way to start a task"}
 CLOCKS = {"pulsar_py.common.loops.clock": "the real clock"}
-TLS_CONTEXTS = {"pulsar_py.common.network.tls": "makes all TLS contexts"}
+TLS_CONTEXTS = {
+    "pulsar_py.common.network.tls": "makes all TLS contexts of clients",
+    "pulsar_py.server.security.tls": "makes all TLS contexts of listening ports",
+}
 HTTP = {
     "pulsar_py.common.network.http_client": "the one HTTP client",
     "pulsar_py.admin.http_server": "the one HTTP server",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlencode
 
 from pulsar_py.admin.http_messages import (
@@ -28,7 +28,8 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import AuthenticationError, PulsarError
+from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer
 
 logger = logging.getLogger(__name__)
@@ -37,11 +38,25 @@ NOBODY: Final = Peer()
 """The peer of calls from the same process, which have no socket."""
 
 
+class Guard(Protocol):
+    """Who may call what; `resources.access.Access` is the one there is."""
+
+    async def caller_of(
+        self, raw_path: str, headers: Mapping[str, str], peer: Peer
+    ) -> Caller | None:
+        """Who sends a request, None where nobody has to say so; raises AuthenticationError."""
+
+    async def check(self, route: Route, request: Request, caller: Caller | None) -> None:
+        """Return if the caller may use the route; raises HttpError."""
+
+
 class AdminApp:
     """The application of one broker's HTTP port; made by `standalone`."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[Route], access: Guard | None = None) -> None:
+        """`access` guards the routes; None lets everybody call them."""
         self._router = Router(routes)
+        self._access = access
 
     async def handle(
         self,
@@ -53,6 +68,12 @@ class AdminApp:
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
         raw_path, _, raw_query = target.partition("?")
+        caller = None
+        if self._access is not None:
+            try:
+                caller = await self._access.caller_of(raw_path, headers, peer)
+            except AuthenticationError:
+                return page_response(HTTPStatus.UNAUTHORIZED)
         try:
             found = self._router.find(method, raw_path)
         except BadPathError:
@@ -71,12 +92,17 @@ class AdminApp:
             headers=headers,
             body=body,
             peer=peer,
+            role=None if caller is None else caller.role,
         )
-        return await encoded_in_turns(await _call(found.route, request))
+        return await encoded_in_turns(await _call(found.route, request, self._access, caller))
 
 
-async def _call(route: Route, request: Request) -> Response:  # noqa: PLR0911 - a kind of error each
+async def _call(  # noqa: PLR0911 - a kind of error each
+    route: Route, request: Request, access: Guard | None, caller: Caller | None
+) -> Response:
     try:
+        if access is not None:
+            await access.check(route, request, caller)
         return await route.handler(request)
     except HttpError as error:
         return reason_response(error.status, error.reason)

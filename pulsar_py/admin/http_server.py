@@ -27,6 +27,7 @@ from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.security.peer import Peer, peer_of
+from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class HttpLimits:
 
 
 class HttpServer:
-    """A listening socket and its connections; owned by `standalone`."""
+    """The listening sockets and their connections; owned by the broker's `Ports`."""
 
     def __init__(
         self, application: Application, *, clock: Clock, limits: HttpLimits | None = None
@@ -63,31 +64,40 @@ class HttpServer:
         self._limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
         self._tasks = TaskOwner("http")
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []  # those that are bound
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
 
-    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind without accepting yet; port 0 takes a free one.
+    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Bind without accepting yet; returns the port, of which 0 takes a free one.
+
+        It may be called for several.
 
         Raises:
             OSError: The address can't be bound.
         """
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: HttpConnection(self), host, port, ssl=tls, backlog=1024, start_serving=False
+        server = await asyncio.get_running_loop().create_server(
+            lambda: HttpConnection(self),
+            host,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls is not None else None,
+            backlog=1024,
+            start_serving=False,
         )
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def serve(self) -> None:
         """Begin to accept connections."""
-        assert self._server is not None, "bind was not called"
-        await self._server.start_serving()
+        assert self._servers, "bind was not called"
+        for server in self._servers:
+            await server.start_serving()
 
     @property
     def port(self) -> int:
-        """The bound port."""
-        assert self._server is not None, "bind was not called"
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+        """The port that was bound first."""
+        assert self._servers, "bind was not called"
+        return int(self._servers[0].sockets[0].getsockname()[1])
 
     @property
     def connections_count(self) -> int:
@@ -96,8 +106,8 @@ class HttpServer:
 
     async def close(self) -> None:
         """Stop accepting, drop the connections, and wait for the requests being served."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in list(self._connections):

@@ -22,7 +22,6 @@ REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
-_AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
 _FILTERS: Final = "there are no entry filters in this version"
 _ACKS: Final = (
@@ -41,8 +40,6 @@ VALUES: Final[Mapping[str, str]] = {
     "ClusterData.brokerServiceUrlTls": _CLUSTERS,
     "ClusterData.peerClusterNames": _CLUSTERS,
     "ClusterData.listenerName": _CLUSTERS,
-    "TenantInfo.adminRoles": _AUTHORIZATION,
-    "NamespacePolicies.auth_policies": _AUTHORIZATION,
     "NamespacePolicies.replication_clusters": _REPLICATION,
     "NamespacePolicies.allowed_clusters": _REPLICATION,
     "NamespacePolicies.replicatorDispatchRate": _REPLICATION,
@@ -83,7 +80,6 @@ FIELDS: Final[Mapping[str, str]] = {
         f"{_REPLICATION}; kept with the subscription and shown"
     ),
     "CommandProducer.txn_enabled": f"{_TRANSACTIONS}: a SEND of one is refused",
-    "CommandConnect.original_principal": f"{_AUTHORIZATION}: told to authentication methods alone",
 }
 """Fields of commands without effect: the reason, by message and field."""
 

@@ -184,9 +184,9 @@ def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
     )
 
 
-def port_of(wanted: int | None, configured: int | None) -> int:
-    """The port of the command line, else that of the settings; 0 (a free port) if both are None."""
-    return (configured or 0) if wanted is None else wanted
+def port_of(wanted: int | None, configured: int | None) -> int | None:
+    """The port of the command line, else that of the settings; None opens none."""
+    return configured if wanted is None else wanted
 
 
 def signals_to_event() -> asyncio.Event:

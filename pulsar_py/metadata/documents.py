@@ -102,6 +102,7 @@ class NamespacePolicies(JsonDocument):
     """Pulsar's `Policies`: policies of a namespace's topics, unless these have their own."""
 
     auth_policies = key("auth_policies", JSON_OBJECT)
+    subscription_auth_mode = key("subscription_auth_mode", TEXT)
     replication_clusters = key("replication_clusters", TEXTS)
     allowed_clusters = key("allowed_clusters", TEXTS)
     boundaries = key("bundles", _BOUNDARIES)

@@ -22,8 +22,10 @@ async def initialize_cluster(
     resources: Resources,
     cluster: str,
     *,
-    service_url: str,
-    broker_service_url: str,
+    service_url: str | None,
+    broker_service_url: str | None,
+    service_url_tls: str | None = None,
+    broker_service_url_tls: str | None = None,
     bundles_count: int,
     admin_roles: Sequence[str] = (),
 ) -> None:
@@ -33,7 +35,12 @@ async def initialize_cluster(
     key below it, and the tenant would then exist without a value. Tenants and namespaces that exist
     stay as they are, also if somebody changed them.
     """
-    addresses = ClusterData(service_url=service_url, broker_service_url=broker_service_url)
+    addresses = ClusterData(
+        service_url=service_url,
+        service_url_tls=service_url_tls,
+        broker_service_url=broker_service_url,
+        broker_service_url_tls=broker_service_url_tls,
+    )
     tenant = TenantInfo(admin_roles=tuple(admin_roles), allowed_clusters=(cluster,))
     policies = NamespacePolicies(replication_clusters=(cluster,))
     await asyncio.gather(

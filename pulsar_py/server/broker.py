@@ -64,6 +64,14 @@ from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.security.authorization import (
+    Authorization,
+    AuthorizationSettings,
+    PulsarAuthorization,
+    Unrestricted,
+)
+from pulsar_py.server.security.providers import AuthenticationSettings, authenticators_of
+from pulsar_py.server.security.token_provider import TokenSettings
 from pulsar_py.server.settings_topics import CompactionOrder
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
@@ -103,7 +111,10 @@ class BrokerService:
 
         `ledger_options` are for new ledgers of topics without a policy about it; None: one copy. If
         `is_of_cluster`, the broker refuses topics whose stored state another one left and this one
-        can't continue. Without `authenticators` every client is accepted.
+        can't continue. `authenticators` take the place of those that `config` names.
+
+        Raises:
+            ConfigurationError: Authentication or authorization can't be set up.
         """
         self.config = config
         self.clock = clock
@@ -159,6 +170,12 @@ class BrokerService:
             settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
+        self.authenticators = (
+            authenticators_of(authentication_settings(config), clock)
+            if authenticators is None
+            else authenticators
+        )
+        self.authorization = self._authorization(config)
         self.connections = Connections(
             topics=self.topics,
             namespaces=self.namespaces,
@@ -166,9 +183,30 @@ class BrokerService:
             publish_buffer=self.publish_buffer,
             clock=clock,
             settings=connection_settings(config),
-            authenticators=authenticators,
+            authenticators=self.authenticators,
+            authorization=self.authorization,
+            resources=self.resources,
         )
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _authorization(self, config: BrokerConfig) -> Authorization:
+        """The rules of authorization.
+
+        Raises:
+            ConfigurationError: Nobody proves a role that it could go by, or there are no such
+                rules.
+        """
+        if not config.authorizationEnabled:
+            return Unrestricted()
+        if not self.authenticators.is_enabled:
+            raise ConfigurationError("authorizationEnabled=true needs authenticationEnabled=true")
+        name = config.authorizationProvider.rpartition(".")[2]
+        if name != "PulsarAuthorizationProvider":
+            raise ConfigurationError(
+                f"authorizationProvider={config.authorizationProvider} is not offered; "
+                "there is PulsarAuthorizationProvider"
+            )
+        return PulsarAuthorization(self.resources, lambda: authorization_settings(self.config))
 
     def _topic_context(self, config: BrokerConfig) -> TopicContext:
         return TopicContext(
@@ -238,6 +276,8 @@ class BrokerService:
             self._set_limits(config)
             self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
+            if self.connections.revoking is not None:
+                self.connections.revoking.check()
             self._resize_cache(config)
             self.maintenance.replace_chores(self._chores(config))
 
@@ -265,7 +305,8 @@ class BrokerService:
             ServiceMetadataError: The store returned another value.
         """
         value = str(self.clock.wall_time_millis()).encode()
-        url = self.addresses.default.broker_url or ""
+        addresses = self.addresses.default
+        url = addresses.broker_url or addresses.broker_url_tls or ""
         path = f"{HEALTH_PATH}/{url.partition('://')[2] or 'not-listening'}"
         await self.metadata.put(path, value)
         stored = await self.metadata.get(path)
@@ -373,6 +414,35 @@ async def _maintain_deduplication(topic: PersistentTopic) -> None:
 
 async def _roll_rates(topic: Topic) -> None:
     topic.roll_rates(RATES_INTERVAL_SECONDS)
+
+
+def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
+    """What methods of authentication are made of."""
+    return AuthenticationSettings(
+        is_enabled=config.authenticationEnabled,
+        provider_names=config.authenticationProviders,
+        anonymous_role=config.anonymousUserRole,
+        is_original_authenticated=config.authenticateOriginalAuthData,
+        token=TokenSettings(
+            secret_key=config.tokenSecretKey,
+            public_key=config.tokenPublicKey,
+            public_alg=config.tokenPublicAlg,
+            auth_claim=config.tokenAuthClaim,
+            audience_claim=config.tokenAudienceClaim,
+            audience=config.tokenAudience,
+            allowed_clock_skew_seconds=config.tokenAllowedClockSkewSeconds,
+        ),
+        basic_users=config.basicAuthConf,
+    )
+
+
+def authorization_settings(config: BrokerConfig) -> AuthorizationSettings:
+    """What rules of authorization go by."""
+    return AuthorizationSettings(
+        super_user_roles=config.superUserRoles,
+        proxy_roles=config.proxyRoles,
+        has_wildcards=config.authorizationAllowWildcardsMatching,
+    )
 
 
 def connection_settings(config: BrokerConfig) -> ConnectionSettings:

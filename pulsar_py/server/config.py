@@ -29,6 +29,7 @@ from pulsar_py.server.properties_text import commented_names, parse_properties, 
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_rates import RateSettings
+from pulsar_py.server.settings_security import SecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
 from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
@@ -36,7 +37,7 @@ from pulsar_py.server.settings_topics import BrokerTopicSettings
 logger = logging.getLogger(__name__)
 
 ENVIRONMENT_PREFIX: Final = "PULSAR_PREFIX_"
-_SECRET_WORDS: Final = ("password", "secret", "parameters")
+_SECRET_WORDS: Final = ("password", "secret", "parameters", "basicauthconf")
 _GIBIBYTE: Final = 1024**3
 _EMBEDDED: Final = "Metadata and ledgers are kept by this process: it is no broker of a cluster."
 _APART: Final = "Ledgers are on bookies, which have settings of their own."
@@ -85,6 +86,19 @@ RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 }
 """Pulsar's old names: the new one, and how a text of the old becomes one of the new."""
 
+TOKEN_SETTINGS: Final = frozenset(
+    {
+        "tokenAllowedClockSkewSeconds",
+        "tokenAudience",
+        "tokenAudienceClaim",
+        "tokenAuthClaim",
+        "tokenPublicAlg",
+        "tokenPublicKey",
+        "tokenSecretKey",
+    }
+)
+"""Settings of tokens, whose names `tokenSettingPrefix` may change."""
+
 UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 """The value of an old name in Pulsar's own files that means "not set"."""
 
@@ -92,6 +106,7 @@ UNSET_OLD_VALUES: Final = frozenset({"", "-1"})
 class BrokerConfig(
     ClusterSettings,
     ClusterSecuritySettings,
+    SecuritySettings,
     StorageSettings,
     BrokerTopicSettings,
     RateSettings,
@@ -140,7 +155,7 @@ class BrokerConfig(
         """
         values: dict[str, Any] = {}  # Any: each text is parsed by its setting
         without_effect = {}
-        for name, text in _renamed(texts).items():
+        for name, text in _without_token_prefix(_renamed(texts)).items():
             if (declaration := cls._declared.get(name)) is not None:
                 value = values[name] = declaration.parse(text)
                 reason = _no_part_of(declaration.category, is_of_cluster=is_of_cluster)
@@ -286,10 +301,11 @@ def _properties(text: str, place: str) -> dict[str, str]:
         properties = parse_properties(text)
     except ConfigurationError as error:
         raise ConfigurationError(f"{prefix}{error}") from None
-    if all(map(_is_known, properties)):
+    prefixed = {token_settings_prefix(properties) + name for name in TOKEN_SETTINGS}
+    if all(_is_known(name) or name in prefixed for name in properties):
         return properties
     for line in property_lines(text):
-        if not _is_known(line.name):
+        if not _is_known(line.name) and line.name not in prefixed:
             problem = (
                 unknown_name_message(line.name)
                 if line.has_separator
@@ -311,6 +327,23 @@ def _split_override(override: str) -> tuple[str, str]:
     if not separator or not name.strip():
         raise ConfigurationError(f"{override!r}: expected NAME=VALUE")
     return name.strip(), text
+
+
+def token_settings_prefix(texts: Mapping[str, str]) -> str:
+    """The prefix of the names of settings of tokens, empty without one."""
+    return texts.get("tokenSettingPrefix", "").strip()
+
+
+def _without_token_prefix(texts: dict[str, str]) -> dict[str, str]:
+    """`texts` with the prefixed settings of tokens in place of the plain ones."""
+    prefix = token_settings_prefix(texts)
+    if not prefix:
+        return texts
+    plain = {name: text for name, text in texts.items() if name not in TOKEN_SETTINGS}
+    for name in TOKEN_SETTINGS:
+        if (text := plain.pop(prefix + name, None)) is not None:
+            plain[name] = text
+    return plain
 
 
 def _renamed(texts: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from pulsar_py.server.config import RENAMED, BrokerConfig
-from pulsar_py.server.ignored_settings import REFUSED, IgnoredSetting
+from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.settings import Setting
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES
 from pulsar_py.server.settings_storage import BOOKIE
@@ -111,8 +111,10 @@ def render_reference() -> str:
     lines += [f"| `{old}` | `{new}` |" for old, (new, _) in sorted(RENAMED.items())]
     lines += ["", "## Without effect", ""]
     lines.append("Taken so that a file of Apache Pulsar's loads; none changes anything here.")
+    refused = sorted(name for name, each in ignored_settings().items() if each.is_protection)
     lines.append(
-        f"Refused unless `false` or empty: {', '.join(f'`{n}`' for n in sorted(REFUSED))}."
+        "Refused unless they have the default or are empty, because whoever sets them relies on "
+        f"what is not there: {', '.join(f'`{name}`' for name in refused)}."
     )
     lines += _named(is_of_cluster=False)
     lines += ["", "## Fixed in a cluster", ""]

@@ -6,8 +6,8 @@ for protection which this version lacks are refused instead. So are, by a broker
 of Pulsar's clients of ZooKeeper and BookKeeper: a user who changed one relies on its effect.
 
 The table is one text, parsed on first use: a comment says why the names below it have no effect,
-with `#!` where a broker of a cluster refuses any value but the default or an empty one. `*` marks
-those that Pulsar can change while it runs.
+with `#!` where a broker of a cluster refuses any value but the default or an empty one, and `#x`
+where every broker does. `*` marks those that Pulsar can change while it runs.
 
 Source: ServiceConfiguration of Apache Pulsar 4.2.4, ServerConfiguration and DbLedgerStorage of its
 BookKeeper (names and defaults, by reflection).
@@ -20,17 +20,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-REFUSED: Final = frozenset(
-    {
-        "authenticationEnabled",
-        "authorizationEnabled",
-        "brokerServicePortTls",
-        "tlsEnabled",
-        "webServicePortTls",
-    }
-)
-"""Settings that would be unsafe to ignore: any value but `false` or an empty one is an error."""
-
 
 @dataclass(frozen=True, slots=True)
 class IgnoredSetting:
@@ -42,6 +31,8 @@ class IgnoredSetting:
     is_dynamic: bool
     is_of_cluster: bool
     """A broker of a cluster refuses any other value; alone it is one without effect."""
+    is_protection: bool
+    """Whoever sets another value relies on a protection that is not there: it is refused."""
 
     def is_default(self, text: str) -> bool:
         """Whether this value changes nothing."""
@@ -49,9 +40,8 @@ class IgnoredSetting:
 
     def is_refused(self, text: str, *, is_of_cluster: bool = False) -> bool:
         """Whether this value asks for protection, or of a cluster's client, what is not there."""
-        if is_of_cluster and self.is_of_cluster:
-            return not self.is_default(text)
-        return self.name in REFUSED and text.strip().lower() not in {"", "false"}
+        is_relied_on = self.is_protection or (is_of_cluster and self.is_of_cluster)
+        return is_relied_on and not self.is_default(text)
 
 
 @cache
@@ -59,16 +49,18 @@ def ignored_settings() -> Mapping[str, IgnoredSetting]:
     """All settings without effect by name, those with the same reason together."""
     settings = {}
     reason = ""
-    is_of_cluster = False
+    is_of_cluster = is_protection = False
     for line in _TABLE.splitlines():
         if line.startswith("#"):
-            is_of_cluster = line.startswith("#!")
-            reason = line.lstrip("#!").strip()
+            is_of_cluster, is_protection = line.startswith("#!"), line.startswith("#x")
+            reason = line.lstrip("#!x").strip()
         elif line:
             name, _, default = line.partition("=")
             is_dynamic = name.startswith("*")
             name = name.removeprefix("*")
-            settings[name] = IgnoredSetting(name, default, reason, is_dynamic, is_of_cluster)
+            settings[name] = IgnoredSetting(
+                name, default, reason, is_dynamic, is_of_cluster, is_protection
+            )
     return settings
 
 
@@ -485,19 +477,8 @@ lowerBoundarySheddingEnabled=false
 *supportedNamespaceBundleSplitAlgorithms=range_equally_divide,topic_count_equally_divide,specified_positions_divide,flow_or_qps_equally_divide
 topicBundleAssignmentStrategy=org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner
 
-# TLS, authentication and authorization are not in this version; asking for them is refused.
-anonymousUserRole=
-authenticateMetricsEndpoint=false
-authenticateOriginalAuthData=false
-authenticationEnabled=false
-authenticationProviders=
-authenticationRoleLoggingAnonymizer=NONE
-authorizationAllowWildcardsMatching=false
-authorizationEnabled=false
-authorizationProvider=org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider
-basicAuthConf=
+# The broker is no client of other brokers in this version.
 *brokerClientAuthenticationParameters=
-*brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationDisabled
 brokerClientCertificateFilePath=
 brokerClientKeyFilePath=
 brokerClientSslProvider=
@@ -512,10 +493,16 @@ brokerClientTlsTrustStore=
 brokerClientTlsTrustStorePassword=
 brokerClientTlsTrustStoreType=JKS
 brokerClientTrustCertsFilePath=
-brokerServicePortTls=
-inflightSaslContextExpiryMs=30000
-kinitCommand=/usr/bin/kinit
-maxInflightSaslContext=50000
+tlsHostnameVerificationEnabled=false
+
+# TLS is that of OpenSSL, there is no other provider.
+tlsProvider=
+webServiceTlsProvider=Conscrypt
+
+#x Ports with TLS are opened by brokerServicePortTls and webServicePortTls.
+tlsEnabled=false
+
+#x OpenID is not in this version.
 openIDAcceptedTimeLeewaySeconds=0
 openIDAllowedAudiences=
 openIDAllowedTokenIssuers=
@@ -529,43 +516,19 @@ openIDKeyIdCacheMissRefreshSeconds=300
 openIDRequireIssuersUseHttps=true
 openIDRoleClaim=sub
 openIDTokenIssuerTrustCertsFilePath=
-proxyRoles=
+
+#x SASL and Kerberos are not offered.
+inflightSaslContextExpiryMs=30000
+kinitCommand=/usr/bin/kinit
+maxInflightSaslContext=50000
 saslJaasBrokerSectionName=
 saslJaasClientAllowedIds=.*pulsar.*
 saslJaasServerRoleTokenSignerSecretPath=
 saslJaasServerSectionName=PulsarBroker
+
+#x A method is always checked by its own provider, and roles are logged as they are.
+authenticationRoleLoggingAnonymizer=NONE
 strictAuthMethod=false
-*superUserRoles=
-tlsAllowInsecureConnection=false
-tlsCertRefreshCheckDurationSec=300
-tlsCertificateFilePath=
-tlsCiphers=
-tlsEnabled=false
-tlsEnabledWithKeyStore=false
-tlsHostnameVerificationEnabled=false
-tlsKeyFilePath=
-tlsKeyStore=
-tlsKeyStorePassword=
-tlsKeyStoreType=JKS
-tlsProtocols=
-tlsProvider=
-tlsRequireTrustedClientCertOnConnect=false
-tlsTrustCertsFilePath=
-tlsTrustStore=
-tlsTrustStorePassword=
-tlsTrustStoreType=JKS
-tokenAllowedClockSkewSeconds=0
-tokenAudience=
-tokenAudienceClaim=
-tokenAuthClaim=
-tokenPublicAlg=
-tokenPublicKey=
-tokenSecretKey=
-tokenSettingPrefix=
-webServicePortTls=
-webServiceTlsCiphers=
-webServiceTlsProtocols=
-webServiceTlsProvider=Conscrypt
 
 # Nothing is offloaded to other storage.
 gcsManagedLedgerOffloadBucket=

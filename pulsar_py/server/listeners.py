@@ -1,7 +1,7 @@
-"""`Listener`: a socket that accepts connections of the binary protocol (edge).
+"""`Listener`: the sockets that accept connections of the binary protocol (edge).
 
-A `Listener` has one bound address and makes a `ServerCnx` for each accepted socket. All connections
-of a broker are in one `Connections`, which enforces the limits and keep-alive.
+A `Listener` has a bound address or more and makes a `ServerCnx` for each accepted socket. All
+connections of a broker are in one `Connections`, which enforces the limits and keep-alive.
 """
 
 from __future__ import annotations
@@ -10,58 +10,61 @@ import asyncio
 import ssl
 
 from pulsar_py.server.connection.connections import Connections
+from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 
 BACKLOG = 4096
 """Connections that the kernel queues until they are accepted: clients open thousands at once."""
 
 
 class Listener:
-    """One listening address; owned by the broker."""
+    """The listening addresses of one broker, which owns it."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self._server: asyncio.Server | None = None  # None unless bound
-        self._port = 0
+        self._servers: list[asyncio.Server] = []  # those that are bound
 
-    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind and accept; port 0 takes a free one.
+    async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Bind and accept; port 0 takes a free one; returns the bound port.
 
         Raises:
             OSError: The address can't be bound.
         """
-        await self.bind(host, port, tls=tls)
+        bound = await self.bind(host, port, tls=tls)
         await self.serve()
+        return bound
 
-    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> None:
-        """Bind without accepting yet, so that `port` is known before the first connection.
+    async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
+        """Bind without accepting yet; returns the bound port. May be called for several.
 
         Raises:
             OSError: The address can't be bound.
         """
-        self._server = await asyncio.get_running_loop().create_server(
+        server = await asyncio.get_running_loop().create_server(
             self._connections.new_connection,
             host,
             port,
             ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls is not None else None,
             backlog=BACKLOG,
             start_serving=False,
         )
-        self._port = int(self._server.sockets[0].getsockname()[1])
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
 
     async def serve(self) -> None:
         """Begin to accept connections."""
-        assert self._server is not None, "bind was not called"
-        await self._server.start_serving()
+        assert self._servers, "bind was not called"
+        for server in self._servers:
+            await server.start_serving()
 
     @property
     def port(self) -> int:
-        """The bound port."""
-        assert self._port, "the listener is not started"
-        return self._port
+        """The port that was bound first."""
+        assert self._servers, "the listener is not started"
+        return int(self._servers[0].sockets[0].getsockname()[1])
 
     async def close(self) -> None:
         """Stop accepting; open connections stay (close them with `Connections.close`)."""
-        if self._server is None:
-            return
-        self._server.close()
-        self._server = None
+        for server in self._servers:
+            server.close()
+        self._servers.clear()

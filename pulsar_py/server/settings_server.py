@@ -30,14 +30,14 @@ class ServerSettings(Settings):
         minimum=0,
         maximum=MAX_PORT,
         category=SERVER,
-        doc="Port of the binary protocol; 0 takes a free one.",
+        doc="Port of the binary protocol in clear text; empty opens none, 0 takes a free one.",
     )
     webServicePort: int | None = setting(
         default=8080,
         minimum=0,
         maximum=MAX_PORT,
         category=SERVER,
-        doc="Port of administration and metrics over HTTP; 0 takes a free one.",
+        doc="Port of administration and metrics over HTTP; empty opens none, 0 takes a free one.",
     )
     advertisedAddress: str = setting(
         default="",

@@ -37,6 +37,8 @@ class BrokerThread:
         self._thread = threading.Thread(target=self._run, name=self.thread_name, daemon=True)
         self.service_url = ""
         self.web_service_url = ""
+        self.service_url_tls: str | None = None  # None without a port with TLS
+        self.web_service_url_tls: str | None = None
 
     def start(self) -> None:
         """Start the broker, and return when it answers; raises the error if it can't start."""
@@ -84,6 +86,8 @@ class BrokerThread:
     def _take_urls(self) -> None:
         self.service_url = self._broker.service_url
         self.web_service_url = self._broker.web_service_url
+        self.service_url_tls = self._broker.service_url_tls
+        self.web_service_url_tls = self._broker.web_service_url_tls
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:

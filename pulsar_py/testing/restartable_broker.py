@@ -47,8 +47,8 @@ class BrokerOptions(TypedDict, total=False):
     data_dir: str | Path | None
     config: BrokerConfig | Mapping[str, Any] | None  # Any: a setting has its own type
     host: str
-    port: int
-    web_port: int
+    port: int | None
+    web_port: int | None
     clock: Clock | None
     chance: Random | None
     metadata_store_factory: MetadataStoreFactory | None
@@ -126,15 +126,20 @@ class RestartableBroker(Broker):
             OSError: Somebody else has taken a port meanwhile.
         """
         if self._service is not None:
-            self._options["port"] = _port_of(self.service_url)
-            self._options["web_port"] = _port_of(self.web_service_url)
+            addresses = self._addresses
+            self._options["port"] = _port_of(addresses.broker_url)
+            self._options["web_port"] = _port_of(addresses.http_url)
+            self._options["config"] = self._config.replace(
+                brokerServicePortTls=_port_of(addresses.broker_url_tls),
+                webServicePortTls=_port_of(addresses.http_url_tls),
+            )
         await self.stop()
         Broker.__init__(self, **self._options)
         await self.start()
 
 
-def _port_of(url: str) -> int:
-    return urlsplit(url).port or 0
+def _port_of(url: str | None) -> int | None:
+    return None if url is None else urlsplit(url).port
 
 
 class _KeptMemory:

@@ -142,19 +142,19 @@ LEGAL_COMMANDS: Final[dict[Side, dict[State, frozenset[BaseCommand.Type.ValueTyp
         State.CLOSED: _NOTHING,
     },
 }
-"""Commands that a side may receive in a state. A connected broker takes AUTH_RESPONSE only while a
-challenge is pending."""
+"""Commands that a side may receive in a state. A broker takes AUTH_RESPONSE, too, while a challenge
+is pending, and from a connected client that has authenticated."""
 
 
 class ConnectionState:
     """The state of one connection: a part of its ServerCnx or ClientCnx.
 
     Invariant: `legal` is the row of `LEGAL_COMMANDS` for the state, and AUTH_RESPONSE with it while
-    `is_challenge_pending`. It is an attribute so that a busy connection tests a command by one
-    look-up in a set.
+    `is_challenge_pending`, or always if the client authenticated. It is an attribute so that a busy
+    connection tests a command by one look-up in a set.
     """
 
-    __slots__ = ("is_challenge_pending", "legal", "side", "state")
+    __slots__ = ("_takes_auth_response", "is_challenge_pending", "legal", "side", "state")
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -162,6 +162,8 @@ class ConnectionState:
         self.legal = LEGAL_COMMANDS[side][State.START]
         # Broker: an AUTH_CHALLENGE was sent and its AUTH_RESPONSE has not come.
         self.is_challenge_pending = False
+        # Broker: the client has credentials, which it may refresh without being asked.
+        self._takes_auth_response = False
 
     @property
     def is_connected(self) -> bool:
@@ -188,10 +190,14 @@ class ConnectionState:
         self._expect(State.START)
         self._move(State.CONNECTING)
 
-    def on_connected(self) -> None:
-        """CONNECTED was sent (broker) or received (client)."""
+    def on_connected(self, *, takes_auth_response: bool = False) -> None:
+        """CONNECTED was sent (broker) or received (client).
+
+        Broker: if `takes_auth_response`, AUTH_RESPONSE is legal from now on, asked for or not.
+        """
         self._expect(State.CONNECTING)
         self.is_challenge_pending = False
+        self._takes_auth_response = takes_auth_response
         self._move(State.CONNECTED)
 
     def on_challenge_sent(self) -> None:
@@ -222,6 +228,8 @@ class ConnectionState:
     def _move(self, state: State) -> None:
         self.state = state
         self.legal = LEGAL_COMMANDS[self.side][state]
+        if self._takes_auth_response and state is State.CONNECTED:
+            self.legal |= {_C.AUTH_RESPONSE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ def test_an_unknown_setting_is_refused_before_anything_starts() -> None:
     with pytest.raises(ConfigurationError):
         Broker(config={"noSuchSetting": 1})
     with pytest.raises(ConfigurationError, match="not in this version"):
-        Broker(config={"authenticationEnabled": "true"})
+        Broker(config={"openIDAllowedAudiences": "a"})
 
 
 async def test_a_broker_says_where_it_is_once_it_is_started() -> None:

@@ -14,6 +14,7 @@ from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
 from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.metrics import Metrics
 from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.admin.resources.permissions import Permissions
 from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.properties import Properties
 from pulsar_py.admin.resources.resource_groups import ResourceGroups
@@ -35,6 +36,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Tenants(broker),
         Namespaces(broker),
         NamespacePolicyResource(broker),
+        Permissions(broker),
         Persistence(broker),
         NamespaceAttributes(broker),
         Topics(broker),

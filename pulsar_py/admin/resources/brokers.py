@@ -61,7 +61,9 @@ class Brokers:
     async def leader(self, request: Request) -> Response:  # noqa: ARG002
         """Return the leader broker: this one."""
         broker_id = broker_id_of(self._broker)
-        return json_response({"serviceUrl": f"http://{broker_id}", "brokerId": broker_id})
+        addresses = self._broker.addresses.default
+        url = addresses.http_url or addresses.http_url_tls
+        return json_response({"serviceUrl": url, "brokerId": broker_id})
 
     async def health(self, request: Request) -> Response:
         """Return `ok` if the broker can store a key and read it back."""

@@ -53,9 +53,10 @@ class Lookup:
             or request.headers.get("x-pulsar-listenername"),
         )
         addresses = result.addresses
-        if result.type is LookupType.REDIRECT and addresses.http_url is not None:
+        web_url = addresses.http_url or addresses.http_url_tls
+        if result.type is LookupType.REDIRECT and web_url is not None:
             flag = "true" if result.is_authoritative else "false"
-            location = f"{addresses.http_url}{request.raw_path}?authoritative={flag}"
+            location = f"{web_url}{request.raw_path}?authoritative={flag}"
             return Response(HTTPStatus.TEMPORARY_REDIRECT, headers=(("Location", location),))
         return json_response(
             {

@@ -17,7 +17,8 @@ from pulsar_py.server.topics.topic import Topic
 
 def broker_id_of(broker: BrokerService) -> str:
     """The id of the broker: `host:web-port`."""
-    url = broker.namespaces.addresses.default.http_url or ""
+    addresses = broker.namespaces.addresses.default
+    url = addresses.http_url or addresses.http_url_tls or ""
     return url.partition("://")[2]
 
 
@@ -63,12 +64,15 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 async def require_owned(broker: BrokerService, name: TopicName) -> None:
     """Serve a topic here if nobody does.
 
+    A caller is sent to the port without TLS if the owner has one, as his own may be either.
+
     Raises:
         RedirectError: Another broker does.
     """
     if broker.namespaces.is_owned(name):
         return
-    owner = (await broker.namespaces.lookup(name)).addresses.http_url
+    addresses = (await broker.namespaces.lookup(name)).addresses
+    owner = addresses.http_url or addresses.http_url_tls
     if owner is not None and not broker.namespaces.is_owned(name):
         raise RedirectError(owner)
 

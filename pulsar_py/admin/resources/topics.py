@@ -97,7 +97,7 @@ class Topics:
                 Action.CREATE_TOPIC,
                 consumes=(JSON, PARTITIONED_METADATA),
             ),
-            post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_METADATA),
+            post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_PARTITIONS),
             delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC),
             post(
                 TOPIC + "/createMissedPartitions",

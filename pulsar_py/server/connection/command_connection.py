@@ -13,6 +13,7 @@ from pulsar_py.common.errors import ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.dispatch.client_connection import ClientConnection
@@ -21,6 +22,7 @@ from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
+from pulsar_py.server.security.authorization import Authorization
 from pulsar_py.server.security.peer import Peer
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -35,6 +37,8 @@ class BrokerServices(Protocol):
     namespaces: NamespaceService
     schemas: SchemaRegistry
     authenticators: Authenticators
+    authorization: Authorization
+    revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
 
@@ -49,6 +53,7 @@ class CommandConnection(ClientConnection, Protocol):
     role: str | None
     original_principal: str | None  # the client of a proxy
     auth_method_name: str
+    refreshes_original: bool  # whether its credentials are the ones that are refreshed
     auth_state: AuthenticationState | None
     credentials_expire_at_millis: int | None
 

@@ -16,12 +16,15 @@ from collections import Counter
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.security.authorization import Authorization, Unrestricted
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
@@ -45,6 +48,8 @@ class Connections:
         clock: Clock,
         settings: ConnectionSettings,
         authenticators: Authenticators | None = None,
+        authorization: Authorization | None = None,
+        resources: Resources | None = None,
     ) -> None:
         self.topics = topics
         self.namespaces = namespaces
@@ -53,7 +58,11 @@ class Connections:
         self.clock = clock
         self.settings = settings
         self.authenticators = authenticators or Authenticators()
+        self.authorization = authorization or Unrestricted()
         self.tasks = TaskOwner("connections")
+        self.revoking: Revoking | None = None  # None while rights are not checked
+        if resources is not None and self.authorization.is_enabled:
+            self.revoking = Revoking(self.authorization, resources, lambda: self._open, self.tasks)
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
         self._open: dict[ServerCnx, None] = {}  # in order of connecting
@@ -76,6 +85,8 @@ class Connections:
         """Start the keep-alive sweep on the running loop, and listen to what is owned."""
         self.namespaces.when_settled(self._on_ownership_settled)
         self._schedule_sweep()
+        if self.revoking is not None:
+            self.revoking.start()
         if self.authenticators.is_enabled:
             self._schedule_refresh()
 
@@ -165,7 +176,9 @@ class Connections:
             expires_at = cnx.credentials_expire_at_millis
             if expires_at is None or expires_at > now_millis or not cnx.is_connected:
                 continue
-            if cnx.state.is_challenge_pending or not cnx.handshake.supports_auth_refresh:
+            is_proxied = cnx.original_principal is not None and not cnx.refreshes_original
+            can_refresh = cnx.handshake.supports_auth_refresh and not is_proxied
+            if cnx.state.is_challenge_pending or not can_refresh:
                 cnx.refuse("credentials expired and were not refreshed")
             else:
                 cnx.send_refresh_challenge()
@@ -183,6 +196,8 @@ class Connections:
         for timer in (self._sweep_timer, self._refresh_timer):
             if timer is not None:
                 timer.cancel()
+        if self.revoking is not None:
+            self.revoking.close()
         for cnx in list(self._open):
             cnx.close()
         await self.tasks.close()

@@ -2,17 +2,26 @@
 
 CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
 of each AUTH_RESPONSE, is passed to the method's state until that returns a role. Credentials are
-refreshed later in the same way: a changed role closes the connection.
+refreshed later in the same way: a changed role closes the connection. A proxy names the client that
+it acts for; its word counts, or the client's own credentials if the settings ask for them.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 """
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pulsar_py.common.errors import AuthenticationError, ServiceError
+from pulsar_py.common.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    RemoteProtocolError,
+    ServiceError,
+)
 from pulsar_py.proto.PulsarApi_pb2 import (
+    AuthMethod,
     CommandAuthResponse,
     CommandConnect,
     CommandPing,
@@ -21,13 +30,17 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.server.security.authentication import (
     REFRESH_CHALLENGE,
     Authenticated,
+    Challenge,
     ClientCredentials,
 )
+from pulsar_py.server.security.authorization import Caller
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import Handshake, broker_feature_flags
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
+
+logger = logging.getLogger(__name__)
 
 
 def handle_ping(cnx: CommandConnection, command: CommandPing) -> None:
@@ -51,57 +64,126 @@ def handle_connect(cnx: CommandConnection, command: CommandConnect) -> None:
     if not authenticators.is_enabled:
         _send_connected(cnx)
         return
+    cnx.auth_method_name = _method_name_of(command)
+    credentials = ClientCredentials(method_name=cnx.auth_method_name, peer=cnx.peer)
     try:
-        cnx.auth_state = authenticators.state_for(_credentials_of(cnx, command))
+        cnx.auth_state = authenticators.state_for(credentials)
     except ServiceError as error:
-        _refuse(cnx, error)
+        _refuse_credentials(cnx, error)
         return
-    cnx.auth_method_name = command.auth_method_name
     if cnx.auth_state is None:
         cnx.role = authenticators.anonymous_role
-        _send_connected(cnx)
+        _finish(cnx)
         return
-    cnx.spawn(_authenticate(cnx, command.auth_data), "authenticate")
+    cnx.spawn(_authenticate_first(cnx, command), "authenticate")
 
 
-def _credentials_of(cnx: CommandConnection, command: CommandConnect) -> ClientCredentials:
-    has = command.HasField
-    return ClientCredentials(
-        method_name=command.auth_method_name,
-        peer=cnx.peer,
-        original_principal=cnx.original_principal,
-        original_auth_data=(
-            command.original_auth_data.encode() if has("original_auth_data") else None
-        ),
-        original_auth_method=command.original_auth_method if has("original_auth_method") else None,
-    )
+def _method_name_of(command: CommandConnect) -> str:
+    """The method's name; clients of old protocols say it by a number."""
+    if command.HasField("auth_method_name") or not command.HasField("auth_method"):
+        return command.auth_method_name
+    return AuthMethod.Name(command.auth_method).removeprefix("AuthMethod").lower()
+
+
+async def _authenticate_first(cnx: CommandConnection, command: CommandConnect) -> None:
+    """Check what CONNECT brought: the client's credentials, and those that a proxy passes on."""
+    answer = await _checked(cnx, command.auth_data)
+    if isinstance(answer, Challenge):
+        send_challenge(cnx, answer.auth_data)
+        return
+    if answer is None:
+        return
+    cnx.role = answer.role
+    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    authenticators = cnx.connections.authenticators
+    has_original = command.HasField("original_principal") or command.HasField("original_auth_data")
+    if authenticators.is_original_authenticated and has_original:
+        if not await _authenticate_original(cnx, command):
+            return
+    elif command.HasField("original_principal"):
+        # A proxy's own credentials can't be refreshed through its client's connection.
+        cnx.refreshes_original = False
+    _finish(cnx)
+
+
+async def _authenticate_original(cnx: CommandConnection, command: CommandConnect) -> bool:
+    """Check the credentials of a proxy's client, whose role counts and not what was said of it."""
+    peer = replace(cnx.peer, certificate=None)  # that is the proxy's
+    credentials = ClientCredentials(method_name=command.original_auth_method, peer=peer)
+    try:
+        state = cnx.connections.authenticators.state_for(credentials)
+    except ServiceError as error:
+        _refuse_credentials(cnx, error)
+        return False
+    if state is None:
+        cnx.original_principal = cnx.connections.authenticators.anonymous_role
+        return True
+    cnx.auth_state = state
+    answer = await _checked(cnx, command.original_auth_data.encode())
+    if not isinstance(answer, Authenticated):
+        if answer is not None:
+            _refuse_credentials(cnx, AuthenticationError("a proxy can't pass on challenges"))
+        return False
+    cnx.original_principal = answer.role
+    cnx.refreshes_original = True
+    cnx.auth_method_name = command.original_auth_method
+    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    return True
 
 
 def handle_auth_response(cnx: CommandConnection, command: CommandAuthResponse) -> None:
-    """Go on with the handshake, or check refreshed credentials."""
+    """Go on with the handshake, or check refreshed credentials, asked for or not.
+
+    Raises:
+        RemoteProtocolError: Nobody authenticates here, or there is no data.
+    """
+    if cnx.auth_state is None or not command.response.HasField("auth_data"):
+        raise RemoteProtocolError("AUTH_RESPONSE is not expected, or has no data")
     cnx.state.on_challenge_answered()
-    cnx.spawn(_authenticate(cnx, command.response.auth_data), "authenticate")
+    cnx.spawn(_authenticate_again(cnx, command.response.auth_data), "authenticate")
 
 
-async def _authenticate(cnx: CommandConnection, auth_data: bytes) -> None:
+async def _authenticate_again(cnx: CommandConnection, auth_data: bytes) -> None:
+    answer = await _checked(cnx, auth_data)
+    if isinstance(answer, Challenge):
+        send_challenge(cnx, answer.auth_data)
+        return
+    if answer is None:
+        return
+    if cnx.is_handshake_done:
+        before = cnx.original_principal if cnx.refreshes_original else cnx.role
+        if answer.role is None or before != answer.role:
+            cnx.refuse("the refreshed credentials are of another role")
+            return
+        cnx.credentials_expire_at_millis = answer.expires_at_millis
+        return
+    cnx.role = answer.role
+    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    _finish(cnx)
+
+
+async def _checked(cnx: CommandConnection, auth_data: bytes) -> Authenticated | Challenge | None:
+    """The answer of the connection's method; None if there is nobody to go on with."""
     assert cnx.auth_state is not None
     try:
         answer = await cnx.auth_state.authenticate(auth_data)
     except Exception as error:  # noqa: BLE001 - whatever fails must not let the client in
-        _refuse(cnx, AuthenticationError(str(error)))
+        _refuse_credentials(cnx, error)
+        return None
+    return answer if cnx.is_connected else None
+
+
+def _finish(cnx: CommandConnection) -> None:
+    """End the handshake, unless the client names a role that it may not act for."""
+    caller = Caller(cnx.role, cnx.original_principal)
+    if not cnx.connections.authorization.is_valid(caller, may_name_itself=False):
+        logger.warning(
+            "role refused",
+            extra={"role": caller.role, "original_principal": caller.original_principal},
+        )
+        _refuse(cnx, AuthorizationError("Invalid roles."))
         return
-    if not cnx.is_connected:
-        return
-    if not isinstance(answer, Authenticated):
-        send_challenge(cnx, answer.auth_data)
-        return
-    if cnx.is_handshake_done and cnx.role != answer.role:
-        _refuse(cnx, AuthenticationError("the refreshed credentials are of another role"))
-        return
-    cnx.role = answer.role
-    cnx.credentials_expire_at_millis = answer.expires_at_millis
-    if not cnx.is_handshake_done:
-        _send_connected(cnx)
+    _send_connected(cnx)
 
 
 def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE) -> None:
@@ -119,7 +201,7 @@ def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE)
 
 def _send_connected(cnx: CommandConnection) -> None:
     settings = cnx.connections.settings
-    cnx.state.on_connected()
+    cnx.state.on_connected(takes_auth_response=cnx.auth_state is not None)
     cnx.send(
         commands.connected(
             settings.server_version,
@@ -132,6 +214,15 @@ def _send_connected(cnx: CommandConnection) -> None:
     )
 
 
+def _refuse_credentials(cnx: CommandConnection, error: Exception) -> None:
+    """Refuse credentials: the log has the reason, whoever sent them learns nothing."""
+    fields = {"remote_address": cnx.peer.remote_address, "method": cnx.auth_method_name}
+    logger.warning("authentication failed", extra={**fields, "reason": str(error)})
+    _refuse(cnx, AuthenticationError("Failed to authenticate"))
+
+
 def _refuse(cnx: CommandConnection, error: ServiceError) -> None:
+    if not cnx.is_connected:
+        return
     cnx.send(commands.error(commands.NO_REQUEST_ID, error.code, str(error)))
     cnx.refuse(str(error))

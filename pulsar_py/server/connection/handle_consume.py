@@ -44,9 +44,12 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandUnsubscribe,
 )
+from pulsar_py.server.connection.authorizing import authorize, rights_version
 from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
 from pulsar_py.server.connection.pending import PendingConsumer
 from pulsar_py.server.publishing.requests import SubscribeRequest
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget
 from pulsar_py.server.subscriptions.consumer import check_ack_set
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
@@ -60,6 +63,8 @@ if TYPE_CHECKING:
     from pulsar_py.server.topics.topic import Topic
 
 _UNSIGNED = 1 << 64
+
+_NOT_AUTHORIZED = "Client is not authorized to subscribe"
 
 _MAX_MARKERS_PASSED = 10_000
 """The most markers at a topic's end that are skipped to find its last message."""
@@ -101,6 +106,9 @@ async def _subscribe(
 ) -> None:
     consumer_id = request.consumer_id
     try:
+        rights = rights_version(cnx)
+        target = AccessTarget.of_topic(name, request.subscription_name)
+        await authorize(cnx, Action.CONSUME, target, _NOT_AUTHORIZED)
         topic = await cnx.connections.topics.get_or_load(
             name, create_if_missing=request.force_topic_creation
         )
@@ -111,7 +119,10 @@ async def _subscribe(
         consumer = await topic.subscribe(request)
         try:
             cnx.connections.namespaces.check_session()
-        except ServiceNotReadyError:
+            while rights != rights_version(cnx):
+                rights = rights_version(cnx)
+                await authorize(cnx, Action.CONSUME, target, _NOT_AUTHORIZED)
+        except ServiceError:
             consumer.close()
             raise
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer

@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import (
+    AuthorizationError,
     InvalidTopicNameError,
     NotAllowedError,
     ServiceError,
@@ -25,9 +26,12 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandWatchTopicList,
     CommandWatchTopicListClose,
 )
+from pulsar_py.server.connection.authorizing import authorize
 from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
 from pulsar_py.server.namespaces.lookup import LookupType
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget
 from pulsar_py.server.topics.registry import TopicListMode
 from pulsar_py.wire import commands
 
@@ -77,8 +81,12 @@ def handle_lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:
 
 async def _lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:
     try:
+        name = TopicName.parse(command.topic)
+        await authorize(
+            cnx, Action.LOOKUP, AccessTarget.of_topic(name), "Client is not authorized to Lookup"
+        )
         result = await cnx.connections.namespaces.lookup(
-            TopicName.parse(command.topic),
+            name,
             authoritative=command.authoritative,
             listener_name=command.advertised_listener_name or None,
         )
@@ -118,8 +126,15 @@ async def _partitioned_metadata(
     cnx: CommandConnection, command: CommandPartitionedTopicMetadata
 ) -> None:
     try:
+        name = TopicName.parse(command.topic)
+        refusal = "Client is not authorized to Get Partition Metadata"
+        try:
+            await authorize(cnx, Action.LOOKUP, AccessTarget.of_topic(name), refusal)
+        except AuthorizationError:
+            await cnx.connections.namespaces.check_tenant(name)
+            raise
         partitions_count = await cnx.connections.topics.partitioned.count_or_create(
-            TopicName.parse(command.topic), auto_create=command.metadata_auto_creation_enabled
+            name, auto_create=command.metadata_auto_creation_enabled
         )
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         _partitions_failed(cnx, command.request_id, cnx.explain(error))
@@ -147,6 +162,8 @@ def handle_get_topics_of_namespace(
 async def _get_topics(cnx: CommandConnection, command: CommandGetTopicsOfNamespace) -> None:
     try:
         namespace = _parse_namespace(command.namespace)
+        refusal = "Client is not authorized to GetTopicsOfNamespace"
+        await authorize(cnx, Action.GET_TOPICS, AccessTarget.of_namespace(namespace), refusal)
         pattern = _usable_pattern(cnx, command.topics_pattern)
         mode = _MODES[command.mode]
         topics = await cnx.connections.topics.list_topics(namespace, mode)
@@ -204,10 +221,11 @@ def handle_watch_topic_list(cnx: CommandConnection, command: CommandWatchTopicLi
         if len(command.topics_pattern) > settings.subscription_pattern_max_length:
             text = f"pattern longer than {settings.subscription_pattern_max_length}"
             raise NotAllowedError(text)
+        namespace = _parse_namespace(command.namespace)
         watcher = TopicListWatcher(
             cnx,
             command.watcher_id,
-            _parse_namespace(command.namespace),
+            namespace,
             TopicPattern(command.topics_pattern),
         )
     except ServiceError as error:
@@ -217,13 +235,18 @@ def handle_watch_topic_list(cnx: CommandConnection, command: CommandWatchTopicLi
     if before is not None:
         before.close()
     cnx.watchers[command.watcher_id] = watcher
-    _spawn_counted(cnx, _start_watcher(cnx, command, watcher), "watch topics")
+    _spawn_counted(cnx, _start_watcher(cnx, command, namespace, watcher), "watch topics")
 
 
 async def _start_watcher(
-    cnx: CommandConnection, command: CommandWatchTopicList, watcher: TopicListWatcher
+    cnx: CommandConnection,
+    command: CommandWatchTopicList,
+    namespace: NamespaceName,
+    watcher: TopicListWatcher,
 ) -> None:
     try:
+        refusal = "Client is not authorized to watchTopicList"
+        await authorize(cnx, Action.GET_TOPICS, AccessTarget.of_namespace(namespace), refusal)
         await watcher.start(cnx.connections.topics)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         watcher.close()

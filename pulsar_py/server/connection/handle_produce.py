@@ -19,9 +19,12 @@ from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
 from pulsar_py.common.loops.work import check_units
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import CommandCloseProducer, CommandProducer, Schema
+from pulsar_py.server.connection.authorizing import authorize, rights_version
 from pulsar_py.server.connection.handle_schema import schema_version_for_producer
 from pulsar_py.server.connection.pending import PendingProducer
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
@@ -96,6 +99,8 @@ async def _create(
     request_id: int,
 ) -> None:
     try:
+        rights = rights_version(cnx)
+        await _authorize(cnx, name, request.initial_subscription_name)
         topic = await cnx.connections.topics.get_or_load(name, create_if_missing=True)
         await topic.check_producer_allowed(request)
         version = await schema_version_for_producer(
@@ -106,6 +111,9 @@ async def _create(
         request = replace(request, schema_version=version)
         grant = await topic.add_producer(request)
         _check_session(cnx, grant)
+        while rights != rights_version(cnx):
+            rights = rights_version(cnx)
+            await _authorize_again(cnx, name, request, grant)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         _on_failed(cnx, request_id, request.producer_id, pending, error)
         return
@@ -120,6 +128,28 @@ async def _create(
     else:
         pending.producer = grant.producer
     _send_success(cnx, request_id, grant)
+
+
+async def _authorize(
+    cnx: CommandConnection, name: TopicName, initial_subscription_name: str | None
+) -> None:
+    """Check the right to produce, and to make the initial subscription if there is one."""
+    refusal = "Client is not authorized to Produce"
+    await authorize(cnx, Action.PRODUCE, AccessTarget.of_topic(name), refusal)
+    if initial_subscription_name:
+        target = AccessTarget.of_topic(name, initial_subscription_name)
+        await authorize(cnx, Action.CONSUME, target, refusal)
+
+
+async def _authorize_again(
+    cnx: CommandConnection, name: TopicName, request: ProducerRequest, grant: ProducerGrant
+) -> None:
+    """Check the rights of an admitted producer, which changed meanwhile."""
+    try:
+        await _authorize(cnx, name, request.initial_subscription_name)
+    except ServiceError:
+        grant.producer.on_connection_lost()
+        raise
 
 
 def _check_session(cnx: CommandConnection, grant: ProducerGrant) -> None:

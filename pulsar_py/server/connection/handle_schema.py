@@ -16,8 +16,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandGetSchema,
     Schema,
 )
+from pulsar_py.server.connection.authorizing import authorize
 from pulsar_py.server.schema_registry import SchemaDefinition, SchemaPolicies
 from pulsar_py.server.schema_registry.definition import NO_VERSION, decode_version
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
@@ -35,6 +38,8 @@ async def _get_schema(cnx: CommandConnection, command: CommandGetSchema) -> None
     schemas = cnx.connections.schemas
     try:
         name = TopicName.parse(command.topic)
+        refusal = "Client is not authorized to Get Schema"
+        await authorize(cnx, Action.GET_METADATA, AccessTarget.of_topic(name), refusal)
         if command.HasField("schema_version"):
             if not command.schema_version:
                 raise IncompatibleSchemaError("Empty schema version")  # noqa: TRY301 - one answer
@@ -60,6 +65,8 @@ def handle_get_or_create_schema(cnx: CommandConnection, command: CommandGetOrCre
 async def _get_or_create_schema(cnx: CommandConnection, command: CommandGetOrCreateSchema) -> None:
     try:
         name = TopicName.parse(command.topic)
+        refusal = "Client is not authorized to Get or Create Schema"
+        await authorize(cnx, Action.PRODUCE, AccessTarget.of_topic(name), refusal)
         topic = await cnx.connections.topics.get_or_load(name, create_if_missing=False)
         definition = SchemaDefinition.from_wire(command.schema)
         version = await _put(cnx.connections.schemas, topic, definition, cnx.role)

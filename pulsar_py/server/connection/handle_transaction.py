@@ -11,12 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pulsar_py.common.errors import NotAllowedError
+from pulsar_py.common.errors import (
+    AuthorizationError,
+    NotAllowedError,
+    TransactionNotFoundError,
+)
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandEndTxnOnPartition,
     CommandEndTxnOnSubscription,
 )
+from pulsar_py.server.connection.authorizing import authorize
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget
 from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
@@ -50,6 +57,7 @@ async def _end_on_partition(cnx: CommandConnection, command: CommandEndTxnOnPart
     answer = commands.end_txn_on_partition_response
     try:
         name = TopicName.parse(command.topic)
+        await _authorize(cnx, name)
         if await cnx.connections.topics.exists(name):
             raise NotAllowedError(f"Transactions are not enabled: {name}")  # noqa: TRY301
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
@@ -74,6 +82,7 @@ async def _end_on_subscription(
     wanted = command.subscription
     try:
         name = TopicName.parse(wanted.topic)
+        await _authorize(cnx, name)
         topics = cnx.connections.topics
         if await topics.exists(name):
             topic = await topics.get_or_load(name, create_if_missing=False)
@@ -85,3 +94,12 @@ async def _end_on_subscription(
         cnx.send(answer(command.request_id, txn_id, code=refusal.code, message=str(refusal)))
         return
     cnx.send(answer(command.request_id, txn_id))
+
+
+async def _authorize(cnx: CommandConnection, name: TopicName) -> None:
+    """Refuse all but super-users as if there were no such transaction."""
+    refusal = "Client is not a super-user, and may not end transactions of others"
+    try:
+        await authorize(cnx, Action.END_TRANSACTION_ON_TOPIC, AccessTarget.of_topic(name), refusal)
+    except AuthorizationError as error:
+        raise TransactionNotFoundError(str(error)) from None

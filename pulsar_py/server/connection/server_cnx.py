@@ -135,6 +135,7 @@ class ServerCnx(asyncio.Protocol):
         "pending_consumers",
         "pending_producers",
         "producers",
+        "refreshes_original",
         "remote_address",
         "role",
         "state",
@@ -155,6 +156,7 @@ class ServerCnx(asyncio.Protocol):
         self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
         self.auth_method_name = ""
+        self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
         self.credentials_expire_at_millis: int | None = None
         self.producers: dict[int, Producer] = {}

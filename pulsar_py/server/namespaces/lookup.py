@@ -66,8 +66,7 @@ def select_listener(addresses: LocalAddresses, listener_name: str | None) -> Bro
     if found is None:
         known = ", ".join(sorted(addresses.by_listener)) or "none"
         raise ServiceNotReadyError(
-            f"the broker has no listener named {listener_name!r}, its advertisedListeners are: "
-            f"{known}"
+            f"the broker do not have {listener_name} listener: its advertisedListeners are {known}"
         )
     return found
 

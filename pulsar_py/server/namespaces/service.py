@@ -133,6 +133,17 @@ class NamespaceService:
             proxy_through_service_url=owner.addresses.is_loopback,  # another's never are
         )
 
+    async def check_tenant(self, name: TopicName) -> None:
+        """Return if a topic's tenant exists.
+
+        Raises:
+            TopicNotFoundError: It does not.
+        """
+        if not await self._resources.tenants.exists(name.tenant):
+            raise TopicNotFoundError(
+                f"Tenant or namespace or topic does not exist: {name.namespace_name}"
+            )
+
     def check_session(self) -> None:
         """Return if no other broker can own this broker's bundles at this moment.
 

@@ -6,7 +6,7 @@ up) and a right. Names are those of Apache Pulsar's operations. Its policy opera
 reading and writing policies here, because no single policy has a right of its own in Pulsar, except
 those that super-users set.
 
-Rights are not checked in this version: every client may do everything.
+A refusal over HTTP has one of two statuses, which Apache Pulsar chose without a rule.
 
 Source: TopicOperation, NamespaceOperation, TenantOperation, PolicyOperation in Pulsar's common
 policies; PulsarAuthorizationProvider for who may what.
@@ -15,6 +15,8 @@ policies; PulsarAuthorizationProvider for who may what.
 from __future__ import annotations
 
 from enum import Enum
+from http import HTTPStatus
+from typing import Final
 
 __all__ = ["Action", "Need", "Right", "Scope", "checked_need"]
 
@@ -63,6 +65,9 @@ class Action(Enum):
     GET_METADATA = "get metadata", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
     GET_BUNDLE_RANGE = "get bundle range", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
     UPDATE_METADATA = "update metadata", Scope.TOPIC, Right.TENANT_ADMIN
+    UPDATE_PARTITIONS = "update partitions", Scope.TOPIC, Right.TENANT_ADMIN
+    READ_PERMISSIONS = "read permissions", Scope.TOPIC, Right.TENANT_ADMIN
+    WRITE_PERMISSIONS = "write permissions", Scope.TOPIC, Right.TENANT_ADMIN
     COMPACT = "compact", Scope.TOPIC, Right.TENANT_ADMIN
     TERMINATE = "terminate", Scope.TOPIC, Right.TENANT_ADMIN
     UNLOAD = "unload", Scope.TOPIC, Right.TENANT_ADMIN
@@ -99,6 +104,23 @@ class Action(Enum):
         self.scope = scope
         self.right = right
 
+    @property
+    def refusal_status(self) -> HTTPStatus:
+        """The status of HTTP for a role that is known and has not the right."""
+        if self in _REFUSED_BY_403 or (self.scope is Scope.NAMESPACE and self not in _BY_401):
+            return HTTPStatus.FORBIDDEN
+        return HTTPStatus.UNAUTHORIZED
+
+
+_REFUSED_BY_403: Final = frozenset(
+    {
+        Action.UPDATE_PARTITIONS,
+        Action.READ_TOPIC_POLICY,
+        Action.WRITE_TOPIC_POLICY,
+        Action.GET_BUNDLE_RANGE,
+    }
+)
+_BY_401: Final = frozenset({Action.UNLOAD_NAMESPACE, Action.WRITE_POLICY_OF_BROKERS})
 
 Need = Action | str
 """The action of a command or route, or a text with the reason why it needs none."""

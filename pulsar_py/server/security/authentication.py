@@ -1,9 +1,12 @@
 """Authentication of clients: the interface that authentication methods implement.
 
 A connection asks `Authenticators` for the state of the method that its CONNECT names, passes it the
-client's data, and gets another challenge for the client, or its role. Without a configured provider
-every client is accepted without a role. This version has no providers; they will be modules of this
-package.
+client's data, and gets another challenge for the client, or its role. HTTP asks them for the role
+of a request. Without a configured provider every client is accepted without a role. Apache Pulsar's
+own methods are the `…_provider` modules of this package, and `providers` makes them of settings.
+
+Over HTTP, credentials that were sent and refused are refused: Apache Pulsar would take their sender
+for anonymous where `anonymousUserRole` is set and no header names the method.
 
 Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pulsar's broker.
 """
@@ -21,26 +24,37 @@ REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
 """The challenge with which a connected client is asked for refreshed credentials."""
 
 
+METHOD_HEADER: Final = "x-pulsar-auth-method-name"
+"""The header by which an HTTP client names its method."""
+
+PRINCIPAL_HEADER: Final = "x-original-principal"
+"""The header by which a proxy names the client that it acts for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientCredentials:
-    """A client's unverified credentials, and the peer that sent them.
-
-    The `original_…` fields are set where a proxy connects for a client: its principal, and the
-    data and method by which it authenticated to the proxy.
-    """
+    """The method that a client names for its credentials, and the peer that sent them."""
 
     method_name: str
     peer: Peer
-    original_principal: str | None = None
-    original_auth_data: bytes | None = None
-    original_auth_method: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpCredentials:
+    """A request's headers, with names in lower case, and the peer that sent them."""
+
+    headers: Mapping[str, str]
+    peer: Peer
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The client has proved its role; `expires_at_millis` None means never."""
+    """The client has proved its role, or None: that it may connect, and has no rights.
 
-    role: str
+    `expires_at_millis` None means never.
+    """
+
+    role: str | None
     expires_at_millis: int | None = None
 
 
@@ -72,6 +86,13 @@ class AuthenticationProvider(Protocol):
     def new_state(self, credentials: ClientCredentials) -> AuthenticationState:
         """The state for a new connection."""
 
+    async def authenticate_http(self, credentials: HttpCredentials) -> Authenticated | None:
+        """The role of a request; None if it has no credentials of this method.
+
+        Raises:
+            AuthenticationError: It has, and they are invalid.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class Authenticators:
@@ -79,6 +100,8 @@ class Authenticators:
 
     providers: Mapping[str, AuthenticationProvider] = field(default_factory=dict)
     anonymous_role: str | None = None
+    is_original_authenticated: bool = False
+    """Whether a proxy has to send its client's credentials, too; else its word counts."""
 
     @property
     def is_enabled(self) -> bool:
@@ -97,3 +120,31 @@ class Authenticators:
         if self.anonymous_role is not None:
             return None
         raise AuthenticationError(f"unsupported authentication method {credentials.method_name!r}")
+
+    async def authenticate_http(self, headers: Mapping[str, str], peer: Peer) -> str | None:
+        """The role of a request, None if its credentials prove none.
+
+        The first provider that finds credentials of its kind decides, unless a header names one.
+
+        Raises:
+            AuthenticationError: Credentials are invalid, or missing without an anonymous role.
+        """
+        credentials = HttpCredentials(headers, peer)
+        method_name = headers.get(METHOD_HEADER)
+        if method_name is not None:
+            provider = self.providers.get(method_name)
+            if provider is None:
+                raise AuthenticationError(f"Unsupported authentication method: [{method_name}].")
+            answer = await provider.authenticate_http(credentials)
+            if answer is None:
+                raise AuthenticationError(f"no credentials of the method {method_name}")
+            return answer.role
+        for provider in self.providers.values():
+            answer = await provider.authenticate_http(credentials)
+            if answer is not None:
+                return answer.role
+        if "authorization" in headers:
+            raise AuthenticationError("credentials of no method that is served")
+        if self.anonymous_role is not None:
+            return self.anonymous_role
+        raise AuthenticationError("Authentication required")

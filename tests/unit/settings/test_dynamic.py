@@ -34,6 +34,7 @@ READ_WHEN_NEEDED = {
     "forceDeleteTenantAllowed",
     "maxNamespacesPerTenant",
     "maxTenants",
+    "superUserRoles",
     "topicCompactionMaxMemoryMB",
     "topicCompactionRetainNullKey",
 }

@@ -144,13 +144,7 @@ async def test_a_method_is_told_who_asks_and_for_whom(guarded: Server) -> None:
     proxy = guarded.open()
     original = {"original_principal": "you", "original_auth_data": "x", "original_auth_method": "m"}
     await proxy.asks(connect(b"proxy:100", **original))
-    assert riddle.credentials == ClientCredentials(
-        method_name="riddle",
-        peer=proxy.cnx.peer,
-        original_principal="you",
-        original_auth_data=b"x",
-        original_auth_method="m",
-    )
+    assert riddle.credentials == ClientCredentials(method_name="riddle", peer=proxy.cnx.peer)
     assert proxy.cnx.original_principal == "you"
 
 
@@ -189,7 +183,8 @@ async def test_refresh_to_another_role_closes_the_connection(
     client = guarded.open()
     await client.asks(connect(b"me:1", feature_flags=REFRESH))
     await until_checked(guarded, client, settings)
-    await client.asks(respond(b"other:1000"))
+    client.sends(respond(b"other:1000"))
+    assert await client.receives() == []
     assert client.is_closed
 
 

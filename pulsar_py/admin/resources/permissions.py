@@ -1,0 +1,224 @@
+"""Permissions: which role may do what in a namespace, on a topic, with a subscription (REST).
+
+They are kept in the namespace's policies, whether or not anybody checks them. A topic's are kept
+for each of its partitions, too, as Apache Pulsar does.
+
+Source: Namespaces.grantPermissionOnNamespace, PersistentTopics.grantPermissionsOnTopic in Pulsar.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    json_response,
+)
+from pulsar_py.admin.resources.requests import namespace_of, read_texts, topic_of
+from pulsar_py.admin.resources.topic_access import topic_not_found
+from pulsar_py.admin.router import Route, delete, get, post
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+
+NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+TOPIC: Final = "/admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}"
+
+ACTIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
+MODES: Final = ("None", "Prefix")
+
+_NAMESPACE_AUTH: Final = "namespace_auth"
+_TOPIC_AUTH: Final = "destination_auth"
+_SUBSCRIPTION_AUTH: Final = "subscription_auth_roles"
+
+Grants = dict[str, Any]  # Any: JSON, the document `auth_policies`
+
+
+class Permissions:
+    """Reads, grants and revokes permissions."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+        self._namespaces = broker.resources.namespaces
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        permissions = NAMESPACE + "/permissions"
+        of_topic = TOPIC + "/permissions"
+        mode = NAMESPACE + "/subscriptionAuthMode"
+        return (
+            get(permissions, self.of_namespace, Action.READ_POLICY),
+            post(permissions + "/{role}", self.grant, Action.WRITE_POLICY),
+            delete(permissions + "/{role}", self.revoke, Action.WRITE_POLICY),
+            get(permissions + "/subscription", self.of_subscriptions, Action.READ_POLICY),
+            post(
+                permissions + "/subscription/{name}",
+                self.grant_subscription,
+                Action.WRITE_POLICY,
+            ),
+            delete(permissions + "/{name}/{role}", self.revoke_subscription, Action.WRITE_POLICY),
+            get(of_topic, self.of_topic, Action.READ_PERMISSIONS),
+            post(of_topic + "/{role}", self.grant_topic, Action.WRITE_PERMISSIONS),
+            delete(of_topic + "/{role}", self.revoke_topic, Action.WRITE_PERMISSIONS),
+            get(mode, self.subscription_mode, Action.READ_POLICY),
+            post(mode, self.set_subscription_mode, Action.WRITE_POLICY),
+        )
+
+    async def of_namespace(self, request: Request) -> Response:
+        """Return actions by role."""
+        return json_response((await self._grants(namespace_of(request))).get(_NAMESPACE_AUTH) or {})
+
+    async def grant(self, request: Request) -> Response:
+        """Set the actions of a role in a namespace."""
+        role, actions = request.path["role"], _actions_of(request)
+
+        def change(grants: Grants) -> None:
+            grants.setdefault(_NAMESPACE_AUTH, {})[role] = actions
+
+        return await self._change(namespace_of(request), change)
+
+    async def revoke(self, request: Request) -> Response:
+        """Take all actions of a role in a namespace."""
+        role = request.path["role"]
+        return await self._change(
+            namespace_of(request), lambda grants: grants.get(_NAMESPACE_AUTH, {}).pop(role, None)
+        )
+
+    async def of_subscriptions(self, request: Request) -> Response:
+        """Return roles by subscription."""
+        grants = await self._grants(namespace_of(request))
+        return json_response(grants.get(_SUBSCRIPTION_AUTH) or {})
+
+    async def grant_subscription(self, request: Request) -> Response:
+        """Add roles to those that may use a subscription; before, every consumer may."""
+        name = request.path["name"]
+        roles = read_texts(request.json(), "roles") or []
+
+        def change(grants: Grants) -> None:
+            listed = grants.setdefault(_SUBSCRIPTION_AUTH, {})
+            listed[name] = sorted({*listed.get(name, ()), *roles})
+
+        return await self._change(namespace_of(request), change)
+
+    async def revoke_subscription(self, request: Request) -> Response:
+        """Take a role from those that may use a subscription."""
+        name, role = request.path["name"], request.path["role"]
+
+        def change(grants: Grants) -> None:
+            listed = grants.get(_SUBSCRIPTION_AUTH, {})
+            left = [each for each in listed.get(name, ()) if each != role]
+            if left:
+                listed[name] = left
+            else:
+                listed.pop(name, None)
+
+        return await self._change(namespace_of(request), change)
+
+    async def of_topic(self, request: Request) -> Response:
+        """Return actions by role: the namespace's and the topic's own together."""
+        name = topic_of(request)
+        grants = await self._grants(name.namespace_name)
+        topics = self._broker.topics
+        if not (await topics.exists(name) or await topics.partitioned.count(name)):
+            raise topic_not_found(name)
+        found = {role: set(each) for role, each in (grants.get(_NAMESPACE_AUTH) or {}).items()}
+        for role, each in ((grants.get(_TOPIC_AUTH) or {}).get(str(name)) or {}).items():
+            found.setdefault(role, set()).update(each)
+        return json_response({role: sorted(each) for role, each in found.items()})
+
+    async def grant_topic(self, request: Request) -> Response:
+        """Set the actions of a role on a topic and its partitions."""
+        name = topic_of(request)
+        role, actions = request.path["role"], _actions_of(request)
+        names = await self._with_partitions(name)
+
+        def change(grants: Grants) -> None:
+            topics = grants.setdefault(_TOPIC_AUTH, {})
+            for each in names:
+                topics.setdefault(str(each), {})[role] = actions
+
+        return await self._change(name.namespace_name, change)
+
+    async def revoke_topic(self, request: Request) -> Response:
+        """Take all actions of a role on a topic and its partitions."""
+        name, role = topic_of(request), request.path["role"]
+        names = await self._with_partitions(name)
+
+        def change(grants: Grants) -> None:
+            topics = grants.get(_TOPIC_AUTH, {})
+            for each in map(str, names):
+                topics.get(each, {}).pop(role, None)
+                if not topics.get(each, True):
+                    del topics[each]
+
+        return await self._change(name.namespace_name, change)
+
+    async def subscription_mode(self, request: Request) -> Response:
+        """Return whether names of subscriptions have to begin with the role: `Prefix`."""
+        policies = await self._policies(namespace_of(request))
+        return json_response(policies.subscription_auth_mode or MODES[0])
+
+    async def set_subscription_mode(self, request: Request) -> Response:
+        """Set whether names of subscriptions have to begin with the role."""
+        mode = request.json() or MODES[0]
+        if mode not in MODES:
+            raise UnreadableBodyError(f"expected one of {', '.join(MODES)}, got {mode!r:.100}")
+        namespace = namespace_of(request)
+        await self._policies(namespace)
+        await self._namespaces.update(
+            namespace, lambda policies: policies.replace(subscription_auth_mode=mode)
+        )
+        return NO_CONTENT
+
+    async def _with_partitions(self, name: TopicName) -> list[TopicName]:
+        count = await self._broker.topics.partitioned.count(name)
+        return [name, *map(name.partition, range(count))]
+
+    async def _policies(self, namespace: NamespaceName) -> NamespacePolicies:
+        policies = await self._namespaces.get(namespace)
+        if policies is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Namespace does not exist")
+        return policies
+
+    async def _grants(self, namespace: NamespaceName) -> Grants:
+        return dict((await self._policies(namespace)).auth_policies or {})
+
+    async def _change(
+        self, namespace: NamespaceName, change: Callable[[Grants], object]
+    ) -> Response:
+        """Change a namespace's grants; `change` may run again if another writer was faster."""
+        await self._policies(namespace)
+
+        def changed(policies: NamespacePolicies) -> NamespacePolicies:
+            grants = copy.deepcopy(dict(policies.auth_policies or {}))
+            change(grants)
+            return policies.replace(auth_policies=grants)
+
+        await self._namespaces.update(namespace, changed)
+        return NO_CONTENT
+
+
+def _actions_of(request: Request) -> list[str]:
+    """The actions in the body.
+
+    Raises:
+        HttpError: 400, there are none.
+        UnreadableBodyError: They are no list, or one is unknown.
+    """
+    actions = read_texts(request.json(), "actions")
+    if actions is None:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "Actions should not be null")
+    for action in actions:
+        if action not in ACTIONS:
+            raise UnreadableBodyError(
+                f"unknown action {action!r:.100}, expected any of {', '.join(ACTIONS)}"
+            )
+    return sorted(set(actions), key=ACTIONS.index)

@@ -1,0 +1,149 @@
+"""`Ports`: the listening sockets of one broker, in clear text and with TLS (edge).
+
+There are up to four: binary protocol and HTTP, each with and without TLS. All are bound before any
+of them accepts, so that the addresses are known when the first client comes. While TLS is used, its
+files are looked at now and then, and read again when they changed.
+
+Source: BrokerService.start, WebService of Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+from dataclasses import dataclass
+
+from pulsar_py.admin.http_server import HttpServer
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.server.listeners import Listener
+from pulsar_py.server.namespaces.lookup import BrokerAddresses
+from pulsar_py.server.security.tls import ReloadingContext, TlsSettings
+
+__all__ = ["PortNumbers", "Ports"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortNumbers:
+    """The ports to listen on: 0 takes a free one, None opens none."""
+
+    binary: int | None
+    binary_tls: int | None = None
+    http: int | None = None
+    http_tls: int | None = None
+
+    def check(self) -> None:
+        """Refuse a broker that nobody could reach.
+
+        Raises:
+            ConfigurationError: Both ports of the binary protocol, or of HTTP, are missing.
+        """
+        if self.binary is None and self.binary_tls is None:
+            raise ConfigurationError(
+                "brokerServicePort and brokerServicePortTls are both empty: set one of them"
+            )
+        if self.http is None and self.http_tls is None:
+            raise ConfigurationError(
+                "webServicePort and webServicePortTls are both empty: set one of them"
+            )
+
+
+class Ports:
+    """The sockets of one broker, which owns it."""
+
+    def __init__(
+        self,
+        listener: Listener,
+        web: HttpServer,
+        *,
+        binary_tls: TlsSettings,
+        http_tls: TlsSettings,
+        reload_seconds: float,
+    ) -> None:
+        """The settings of TLS count where a port with TLS is opened; 0 never reloads files."""
+        self._listener = listener
+        self._web = web
+        self._tls = {"pulsar+ssl": binary_tls, "https": http_tls}
+        self._reload_seconds = reload_seconds
+        self._contexts: list[ReloadingContext] = []
+        self._tasks = TaskOwner("ports")
+        self._urls: dict[str, str] = {}  # by scheme
+
+    async def bind(self, host: str, numbers: PortNumbers, *, advertised_host: str) -> None:
+        """Bind all ports, without accepting yet.
+
+        Raises:
+            ConfigurationError: TLS can't be set up, or no port is given.
+            OSError: A port can't be bound.
+        """
+        numbers.check()
+        for server, scheme, number, hint in (
+            (self._listener, "pulsar", numbers.binary, "port, --port"),
+            (self._listener, "pulsar+ssl", numbers.binary_tls, "brokerServicePortTls"),
+            (self._web, "http", numbers.http, "web_port, --web-port"),
+            (self._web, "https", numbers.http_tls, "webServicePortTls"),
+        ):
+            if number is None:
+                continue
+            context = None
+            if scheme in self._tls:
+                context = ReloadingContext(self._tls[scheme])
+                self._contexts.append(context)
+            port = await _bind(server, host, number, context, hint=hint)
+            self._urls[scheme] = f"{scheme}://{advertised_host}:{port}"
+
+    @property
+    def addresses(self) -> BrokerAddresses:
+        """The URLs of the ports that are bound."""
+        return BrokerAddresses(
+            broker_url=self._urls.get("pulsar"),
+            broker_url_tls=self._urls.get("pulsar+ssl"),
+            http_url=self._urls.get("http"),
+            http_url_tls=self._urls.get("https"),
+        )
+
+    async def serve(self, clock: Clock) -> None:
+        """Let clients in; look after the files of TLS."""
+        await self._listener.serve()
+        await self._web.serve()
+        if self._contexts and self._reload_seconds:
+            self._tasks.spawn(self._reload_now_and_then(clock), "tls files")
+
+    async def _reload_now_and_then(self, clock: Clock) -> None:
+        while True:
+            await clock.sleep(self._reload_seconds)
+            for context in self._contexts:
+                await asyncio.to_thread(context.reload_if_changed)
+
+    async def close(self) -> None:
+        """Stop accepting; connections of the binary protocol stay, those of HTTP are dropped."""
+        await self._tasks.close()
+        await self._web.close()
+        await self._listener.close()
+
+
+async def _bind(
+    server: Listener | HttpServer, host: str, port: int, tls: ssl.SSLContext | None, *, hint: str
+) -> int:
+    try:
+        return await server.bind(host, port, tls=tls)
+    except OSError as error:
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        raise OSError(
+            error.errno,
+            f"can't listen on {place}: {_reason(error)}; {_advice(error, hint)}",
+        ) from error
+
+
+def _advice(error: OSError, hint: str) -> str:
+    """The argument to change: another port only helps if the address itself is this machine's."""
+    if error.errno in {errno.EADDRINUSE, errno.EACCES}:
+        return f"choose another port ({hint})"
+    return "choose an address of this machine (host, --host)"
+
+
+def _reason(error: OSError) -> str:
+    """Why, without where: asyncio puts both into one text."""
+    return (error.strerror or str(error)).rpartition(": ")[2].lower()

@@ -1,0 +1,120 @@
+"""Takes producers and consumers away from clients that have lost their right (edge).
+
+Changed policies of a namespace or tenant, or changed settings, make every producer and consumer
+concerned be checked again; one without its right gets CLOSE_PRODUCER or CLOSE_CONSUMER, the
+connection stays. Whoever is being admitted meanwhile sees by `changes_count` that the right has to
+be asked for again.
+
+Source: PersistentTopic.onPoliciesUpdate, Producer.checkPermissionsAsync in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.names import NamespaceName
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.publishing.producer import Producer
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.authorization import AccessTarget, Authorization, Caller
+from pulsar_py.server.subscriptions.consumer import Consumer
+from pulsar_py.server.topics.topic import Topic
+
+logger = logging.getLogger(__name__)
+
+
+class RightsHolder(Protocol):
+    """The part of a connection that has rights to lose."""
+
+    role: str | None
+    original_principal: str | None
+    producers: dict[int, Producer]
+    consumers: dict[int, Consumer]
+    consumer_topics: dict[int, Topic]
+
+
+class Revoking:
+    """Follows changes of rights for the connections of one broker, which owns it."""
+
+    def __init__(
+        self,
+        authorization: Authorization,
+        resources: Resources,
+        open_connections: Callable[[], Iterable[RightsHolder]],
+        tasks: TaskOwner,
+    ) -> None:
+        self._authorization = authorization
+        self._resources = resources
+        self._open_connections = open_connections
+        self._tasks = tasks
+        self._stop_watching: list[Callable[[], None]] = []
+        self.changes_count = 0  # of rights, since the start
+
+    def start(self) -> None:
+        """Watch policies; nothing is done while authorization is off."""
+        if not self._authorization.is_enabled:
+            return
+        self._stop_watching = [
+            self._resources.namespaces.watch(lambda name, _: self.check(lambda each: each == name)),
+            self._resources.tenants.watch(
+                lambda name, _: self.check(lambda each: each.tenant == name)
+            ),
+        ]
+
+    def close(self) -> None:
+        """Stop watching."""
+        for stop in self._stop_watching:
+            stop()
+        self._stop_watching.clear()
+
+    def check(self, is_concerned: Callable[[NamespaceName], bool] = lambda _: True) -> None:
+        """Check all producers and consumers again in the namespaces that are concerned."""
+        if not self._authorization.is_enabled:
+            return
+        self.changes_count += 1
+        self._tasks.spawn(self._check_all(is_concerned), "rights")
+
+    async def _check_all(self, is_concerned: Callable[[NamespaceName], bool]) -> None:
+        for cnx in list(self._open_connections()):
+            caller = Caller(cnx.role, cnx.original_principal)
+            for producer in list(cnx.producers.values()):
+                if is_concerned(producer.topic.name.namespace_name):
+                    await self._check_producer(caller, producer)
+            for consumer_id, consumer in list(cnx.consumers.items()):
+                topic = cnx.consumer_topics.get(consumer_id)
+                if topic is not None and is_concerned(topic.name.namespace_name):
+                    target = AccessTarget.of_topic(topic.name, consumer.subscription.name)
+                    await self._check_consumer(caller, consumer, target)
+
+    async def _check_producer(self, caller: Caller, producer: Producer) -> None:
+        target = AccessTarget.of_topic(producer.topic.name)
+        if not await self._is_allowed(caller, Action.PRODUCE, target):
+            logger.info("producer lost its right", extra=_fields(caller, target))
+            producer.disconnect()
+
+    async def _check_consumer(
+        self, caller: Caller, consumer: Consumer, target: AccessTarget
+    ) -> None:
+        if not await self._is_allowed(caller, Action.CONSUME, target):
+            logger.info("consumer lost its right", extra=_fields(caller, target))
+            consumer.disconnect()
+
+    async def _is_allowed(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
+        try:
+            return await self._authorization.allows(caller, action, target)
+        except PulsarError as error:
+            # Whoever was admitted stays while the metadata store can't be asked.
+            logger.warning("rights not checked", extra={"error": str(error)})
+            return True
+
+
+def _fields(caller: Caller, target: AccessTarget) -> dict[str, object]:
+    return {
+        "role": caller.role,
+        "original_principal": caller.original_principal,
+        "target": str(target),
+    }

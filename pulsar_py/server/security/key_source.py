@@ -1,0 +1,128 @@
+"""Keys and password files that settings name, read again when their file changed (edge).
+
+A setting has one of four notations: `data:;base64,<base64>`, `file:///path`, the path of a file
+that exists, or base64.
+
+Source: AuthTokenUtils.readKeyFromUrl, AuthenticationProviderBasic in Pulsar; RFC 2397.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+from urllib.parse import unquote, unquote_to_bytes
+
+from pulsar_py.common.errors import ConfigurationError
+
+__all__ = ["KeySource", "key_bytes"]
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/_-]+=*\s*")
+_OTHERS_MAY_READ: Final = 0o077
+
+
+def key_bytes(data: bytes) -> bytes:
+    """The key in a file's contents, which are the key or base64 of it."""
+    if _BASE64_TEXT.fullmatch(data):
+        try:
+            return base64.b64decode(data.strip().translate(_URL_SAFE), validate=True)
+        except binascii.Error:
+            return data
+    return data
+
+
+_URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+
+
+class KeySource(Generic[T]):
+    """The value that a setting names, as `parse` makes it of the bytes; owned by a provider."""
+
+    def __init__(
+        self, name: str, text: str, parse: Callable[[bytes], T], *, is_secret: bool
+    ) -> None:
+        """Read it.
+
+        Args:
+            name: The setting, for errors.
+            text: Its value.
+            parse: Makes what is wanted of the bytes; raises ValueError.
+            is_secret: Whether a file that others can read brings a warning.
+
+        Raises:
+            ConfigurationError: It can't be read or parsed.
+        """
+        self._name = name
+        self._parse = parse
+        self._path = _path_of(text)
+        self._mark: object = None
+        if self._path is None:
+            self._value = self._parsed(_data_of(name, text))
+            return
+        try:
+            data = self._path.read_bytes()
+            status = self._path.stat()
+        except OSError as error:
+            raise ConfigurationError(f"{name}: {self._path}: {error.strerror}") from error
+        if is_secret and status.st_mode & _OTHERS_MAY_READ:
+            logger.warning(
+                "a file with a secret can be read by others: chmod 600",
+                extra={"setting": name, "path": str(self._path)},
+            )
+        self._mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+        self._value = self._parsed(data)
+
+    def current(self) -> T:
+        """The value; a file that changed is read again, and kept as it was if it can't be."""
+        if self._path is None:
+            return self._value
+        try:
+            status = self._path.stat()
+            mark = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if mark != self._mark:
+                self._mark = mark
+                self._value = self._parsed(self._path.read_bytes())
+                logger.info("read again", extra={"setting": self._name, "path": str(self._path)})
+        except (OSError, ConfigurationError) as error:
+            logger.warning("not read again", extra={"setting": self._name, "error": str(error)})
+        return self._value
+
+    def _parsed(self, data: bytes) -> T:
+        try:
+            return self._parse(data)
+        except ValueError as error:
+            raise ConfigurationError(f"{self._name}: {error}") from error
+
+
+def _path_of(text: str) -> Path | None:
+    if text.startswith("data:"):
+        return None
+    if text.startswith("file:"):
+        return Path("/" + unquote(text.removeprefix("file:")).lstrip("/"))
+    try:
+        return Path(text) if Path(text).exists() else None
+    except OSError:  # too long for a name: base64
+        return None
+
+
+def _data_of(name: str, text: str) -> bytes:
+    if text.startswith("data:"):
+        head, separator, content = text.removeprefix("data:").partition(",")
+        if not separator:
+            raise ConfigurationError(f"{name}: expected data:;base64,<base64>")
+        if not head.endswith(";base64"):
+            return unquote_to_bytes(content)
+        text = content
+    try:
+        return base64.b64decode(text.encode().translate(_URL_SAFE), validate=True)
+    except (binascii.Error, UnicodeEncodeError):
+        raise ConfigurationError(
+            f"{name}: neither a file that exists, data:;base64,…, nor base64"
+        ) from None

@@ -1,0 +1,199 @@
+"""Tokens: JSON Web Tokens signed with a secret or private key (RFC 7519).
+
+The role is a claim, by default `sub`. A token without it, or with an empty one, proves no role: its
+holder connects, and may do nothing that needs a right. What is wrong with a token is logged and
+never told to whoever sent it.
+
+Which algorithms are taken follows from the key, never from the token: a secret key takes HMAC of at
+most its length, a public key those of its kind. `alg: none` is never taken.
+
+Source: AuthenticationProviderToken in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pulsar_py.common.errors import AuthenticationError, ConfigurationError
+from pulsar_py.server.security.authentication import (
+    Authenticated,
+    AuthenticationProvider,
+    AuthenticationState,
+    ClientCredentials,
+    HttpCredentials,
+)
+from pulsar_py.server.security.key_source import KeySource, key_bytes
+
+__all__ = ["TokenProvider", "TokenSettings", "VerificationKey", "public_key", "secret_key"]
+
+_HMAC: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
+"""The least bytes of a key, by algorithm (RFC 7518, 3.2)."""
+_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+_CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+_BEARER: Final = "bearer "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenSettings:
+    """The settings of broker.conf whose names begin with `token`, by their names without it."""
+
+    secret_key: str = ""
+    public_key: str = ""
+    public_alg: str = ""
+    auth_claim: str = ""
+    audience_claim: str = ""
+    audience: str = ""
+    allowed_clock_skew_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationKey:
+    """A key and the algorithms that go with it."""
+
+    key: Any  # bytes, or a public key of `cryptography`
+    algorithms: tuple[str, ...]
+
+
+def secret_key(data: bytes) -> VerificationKey:
+    """The secret key in a file's contents.
+
+    Raises:
+        ValueError: It is too short for any algorithm.
+    """
+    key = key_bytes(data)
+    algorithms = tuple(name for name, least in _HMAC.items() if len(key) >= least)
+    if not algorithms:
+        raise ValueError(f"a secret key of {len(key)} bytes, expected at least 32")
+    return VerificationKey(key, algorithms)
+
+
+def public_key(data: bytes, algorithm: str = "") -> VerificationKey:
+    """The public key in a file's contents: DER or PEM of SubjectPublicKeyInfo.
+
+    Raises:
+        ValueError: It is none, or not one of `algorithm`.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - tokens alone
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
+
+    try:
+        if data.startswith(b"-----"):
+            key = serialization.load_pem_public_key(data)
+        else:
+            key = serialization.load_der_public_key(key_bytes(data))
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise ValueError(f"no public key in DER: {error}") from error
+    if isinstance(key, rsa.RSAPublicKey):
+        algorithms: tuple[str, ...] = _RSA
+    elif isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _CURVES:
+        algorithms = (_CURVES[key.curve.name],)
+    else:
+        raise ValueError("expected a public key of RSA, or of the curves P-256, P-384, P-521")
+    if algorithm and algorithm not in algorithms:
+        raise ValueError(f"the key is for {', '.join(algorithms)}, not for {algorithm}")
+    return VerificationKey(key, algorithms)
+
+
+class TokenProvider(AuthenticationProvider):
+    """The method `token`; owned by `Authenticators`."""
+
+    method_name = "token"
+
+    def __init__(self, settings: TokenSettings) -> None:
+        """Read the key.
+
+        Raises:
+            ConfigurationError: There is none, it can't be read, or an audience is missing.
+        """
+        import jwt  # noqa: PLC0415 - takes 90 ms, which brokers without tokens save
+
+        self._decode = jwt.decode
+        self._jwt_error = jwt.PyJWTError
+        self._settings = settings
+        self._claim = settings.auth_claim or "sub"
+        if settings.audience_claim and not settings.audience:
+            raise ConfigurationError(
+                f"tokenAudienceClaim={settings.audience_claim} needs tokenAudience"
+            )
+        if settings.secret_key:
+            self._key = KeySource("tokenSecretKey", settings.secret_key, secret_key, is_secret=True)
+        elif settings.public_key:
+            algorithm = settings.public_alg
+            self._key = KeySource(
+                "tokenPublicKey",
+                settings.public_key,
+                lambda data: public_key(data, algorithm),
+                is_secret=False,
+            )
+        else:
+            raise ConfigurationError(
+                "authentication by token needs tokenSecretKey or tokenPublicKey"
+            )
+
+    def new_state(self, credentials: ClientCredentials) -> AuthenticationState:
+        """Tokens have no state beside the provider's."""
+        del credentials
+        return self
+
+    async def authenticate(self, auth_data: bytes) -> Authenticated:
+        """The role of a token.
+
+        Raises:
+            AuthenticationError: It is no valid token.
+        """
+        try:
+            return self.verify(auth_data.decode("ascii").strip())
+        except UnicodeDecodeError:
+            raise AuthenticationError("the token is not ASCII") from None
+
+    async def authenticate_http(self, credentials: HttpCredentials) -> Authenticated | None:
+        """The role of the token in `Authorization: Bearer`."""
+        header = credentials.headers.get("authorization", "")
+        if not header.lower().startswith(_BEARER):
+            return None
+        return await self.authenticate(header[len(_BEARER) :].encode("latin-1"))
+
+    def verify(self, token: str) -> Authenticated:
+        """The role of a token, and when it ends.
+
+        Raises:
+            AuthenticationError: It is no valid token; the text says why, for the log.
+        """
+        key = self._key.current()
+        try:
+            claims: Mapping[str, Any] = self._decode(  # Any: JSON
+                token,
+                key.key,
+                algorithms=list(key.algorithms),
+                leeway=self._settings.allowed_clock_skew_seconds,
+                options={"verify_aud": False, "verify_iat": False},
+            )
+        except self._jwt_error as error:
+            raise AuthenticationError(f"token refused: {error}") from error
+        self._check_audience(claims)
+        expires_at = claims.get("exp")
+        return Authenticated(
+            self._role_of(claims), None if expires_at is None else int(float(expires_at) * 1000)
+        )
+
+    def _check_audience(self, claims: Mapping[str, Any]) -> None:  # Any: JSON
+        name = self._settings.audience_claim
+        if not name:
+            return
+        found = claims.get(name)
+        audiences = found if isinstance(found, list) else [found]
+        if self._settings.audience not in audiences:
+            raise AuthenticationError(f"token refused: it is for {found!r}")
+
+    def _role_of(self, claims: Mapping[str, Any]) -> str | None:  # Any: JSON
+        role = claims.get(self._claim)
+        if isinstance(role, list):
+            role = role[0] if role else None
+        if role is None or role == "":
+            return None
+        if not isinstance(role, str):
+            raise AuthenticationError(f"token refused: its claim {self._claim} is no text")
+        return role

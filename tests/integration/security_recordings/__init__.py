@@ -1,0 +1,1 @@
+"""Replays what Apache Pulsar answered to every kind of caller: `recordings/security_recordings.json`."""

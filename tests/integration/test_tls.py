@@ -1,0 +1,322 @@
+"""Ports with TLS: who gets in, what the broker says where it is, and new files while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pulsar
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
+from cryptography.x509 import load_pem_x509_certificate
+
+from pulsar_py.client import Client
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.standalone import Broker
+from pulsar_py.testing import BrokerThread
+from tests.certificates import Authority
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+def settings(authority: Authority, **more: object) -> dict[str, object]:
+    certificate, key = authority.issue("broker")
+    return {
+        "brokerServicePortTls": 0,
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": key,
+        **more,
+    }
+
+
+def client_context(authority: Authority, pair: tuple[str, str] | None = None) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=authority.path)
+    context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
+    if pair is not None:
+        context.load_cert_chain(*pair)
+    return context
+
+
+async def get(url: str, path: str, context: ssl.SSLContext | None) -> bytes:
+    """The whole answer over TLS, empty if there is none."""
+    address = urlsplit(url)
+    try:
+        reader, writer = await asyncio.open_connection(
+            address.hostname,
+            address.port,
+            ssl=context,
+            server_hostname="localhost" if context else None,
+        )
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        writer.close()
+    except (ConnectionError, ssl.SSLError):
+        return b""
+    return answer
+
+
+async def serial_of_broker(url: str, authority: Authority) -> str:
+    """What tells one certificate of a port from another."""
+    address = urlsplit(url)
+    _, writer = await asyncio.open_connection(
+        address.hostname,
+        address.port,
+        ssl=client_context(authority),
+        server_hostname="localhost",
+    )
+    certificate = writer.get_extra_info("peercert")
+    writer.close()
+    return str(certificate["serialNumber"])
+
+
+@pytest.mark.setting("tlsCertificateFilePath", "tlsKeyFilePath", "brokerServicePortTls")
+def test_the_official_client_publishes_over_tls(authority: Authority) -> None:
+    with BrokerThread(config=settings(authority)) as broker:
+        client = pulsar.Client(
+            broker.service_url_tls.replace("127.0.0.1", "localhost"),
+            tls_trust_certs_file_path=authority.path,
+            tls_validate_hostname=True,
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+        )
+        consumer = client.subscribe("t", "s")
+        client.create_producer("t").send(b"over tls")
+        assert consumer.receive(5000).data() == b"over tls"
+        client.close()
+
+
+async def test_our_client_publishes_over_tls_to_a_broker_without_a_port_in_clear_text(
+    authority: Authority,
+) -> None:
+    broker = Broker(config=settings(authority), port=None, web_port=None)
+    async with broker:
+        assert broker.service_url.startswith("pulsar+ssl://")
+        assert broker.web_service_url.startswith("https://")
+        async with Client(broker.service_url, tls_trust_certs_file_path=authority.path) as client:
+            producer = await client.create_producer("t")
+            await producer.send(b"x")
+        addresses = broker.service.addresses.default
+        assert (addresses.broker_url, addresses.http_url) == (None, None)
+        cluster = await broker.service.resources.clusters.get("standalone")
+        assert cluster is not None
+        assert cluster.broker_service_url is None
+        assert cluster.broker_service_url_tls == broker.service_url
+        assert cluster.service_url_tls == broker.web_service_url
+        await nothing_answers_in_clear_text()
+
+
+async def nothing_answers_in_clear_text() -> None:
+    """Ask every listening socket of this process, without TLS."""
+    inodes = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found = re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink()))
+        except OSError:
+            continue
+        if found:
+            inodes.add(found[1])
+    listening = "0A"
+    ports = []
+    for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == listening and fields[9] in inodes:
+            ports.append(int(fields[1].split(":")[1], 16))
+    assert len(ports) == 2
+    for port in ports:
+        answer = await get(f"http://127.0.0.1:{port}", "/metrics", None)
+        assert not answer.startswith(b"HTTP")
+
+
+@pytest.mark.setting("webServicePortTls")
+async def test_administration_answers_over_tls(authority: Authority) -> None:
+    async with Broker(config=settings(authority)) as broker:
+        assert broker.web_service_url_tls is not None
+        answer = await get(
+            broker.web_service_url_tls, "/admin/v2/brokers/version", client_context(authority)
+        )
+        assert answer.startswith(b"HTTP/1.1 200")
+        in_clear = await get(broker.web_service_url, "/admin/v2/brokers/leaderBroker", None)
+        assert broker.web_service_url.encode() in in_clear
+
+
+@pytest.mark.setting(
+    "tlsTrustCertsFilePath", "tlsRequireTrustedClientCertOnConnect", "tlsAllowInsecureConnection"
+)
+@pytest.mark.parametrize(
+    ("given", "who_gets_in"),
+    [
+        ({}, {"none", "ours", "foreign"}),
+        ({"trust": True}, {"none", "ours"}),
+        ({"trust": True, "tlsRequireTrustedClientCertOnConnect": True}, {"ours"}),
+        ({"trust": True, "tlsAllowInsecureConnection": True}, {"none", "ours", "foreign"}),
+    ],
+)
+async def test_client_certificates(
+    authority: Authority, tmp_path: Path, given: dict[str, object], who_gets_in: set[str]
+) -> None:
+    config = settings(authority, **{name: each for name, each in given.items() if name != "trust"})
+    if "trust" in given:
+        config["tlsTrustCertsFilePath"] = authority.path
+    foreign = Authority(tmp_path, "foreign-ca").issue("foreign")
+    callers = {"none": None, "ours": authority.issue("ours"), "foreign": foreign}
+    async with Broker(config=config) as broker:
+        let_in = set()
+        for name, pair in callers.items():
+            context = client_context(authority, pair)
+            url = broker.web_service_url_tls
+            assert url is not None
+            if (await get(url, "/admin/v2/brokers/ready", context)).startswith(b"HTTP/1.1 200"):
+                let_in.add(name)
+    assert let_in == who_gets_in
+
+
+@pytest.mark.setting("tlsCertRefreshCheckDurationSec", "tlsCertificateFilePath", "tlsKeyFilePath")
+async def test_new_files_are_used_by_new_connections(authority: Authority, tmp_path: Path) -> None:
+    config = settings(authority, tlsCertRefreshCheckDurationSec=1)
+    async with Broker(config=config) as broker:
+        url = broker.service_url_tls
+        assert url is not None
+        before = await serial_of_broker(url, authority)
+        Path(str(config["tlsKeyFilePath"])).write_text("half written")
+        await asyncio.sleep(1.2)
+        assert await serial_of_broker(url, authority) == before  # it can't be read: the former one
+        authority.issue("broker")
+        async with asyncio.timeout(5):
+            while await serial_of_broker(url, authority) == before:
+                await asyncio.sleep(0.1)
+
+
+@pytest.mark.setting("tlsProtocols", "tlsCiphers")
+async def test_versions_and_ciphers_of_the_binary_port(authority: Authority) -> None:
+    config = settings(
+        authority,
+        tlsProtocols="TLSv1.2",
+        tlsCiphers="TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    )
+    assert await agreed(config, authority, is_http=False) == (
+        "TLSv1.2",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+    )
+
+
+@pytest.mark.setting("webServiceTlsProtocols", "webServiceTlsCiphers")
+async def test_versions_and_ciphers_of_https(authority: Authority) -> None:
+    config = settings(
+        authority,
+        webServiceTlsProtocols="TLSv1.2",
+        webServiceTlsCiphers="ECDHE-ECDSA-CHACHA20-POLY1305",
+    )
+    assert await agreed(config, authority, is_http=True) == (
+        "TLSv1.2",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+    )
+
+
+async def agreed(
+    config: dict[str, object], authority: Authority, *, is_http: bool
+) -> tuple[str, str]:
+    """The version and cipher that a client gets which takes all."""
+    async with Broker(config=config) as broker:
+        url = broker.web_service_url_tls if is_http else broker.service_url_tls
+        assert url is not None
+        address = urlsplit(url)
+        _, writer = await asyncio.open_connection(
+            address.hostname,
+            address.port,
+            ssl=client_context(authority),
+            server_hostname="localhost",
+        )
+        cipher = writer.get_extra_info("cipher")
+        version = writer.get_extra_info("ssl_object").version()
+        writer.close()
+    return version, cipher[0]
+
+
+def store(path: Path, pair: tuple[str, str], password: str) -> str:
+    """A PKCS#12 file of a certificate and key."""
+    certificate = load_pem_x509_certificate(Path(pair[0]).read_bytes())
+    key = serialization.load_pem_private_key(Path(pair[1]).read_bytes(), None)
+    path.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            b"broker",
+            key,
+            certificate,
+            None,
+            serialization.BestAvailableEncryption(password.encode()),
+        )
+    )
+    return str(path)
+
+
+@pytest.mark.setting(
+    "tlsEnabledWithKeyStore",
+    "tlsKeyStore",
+    "tlsKeyStoreType",
+    "tlsKeyStorePassword",
+    "tlsTrustStore",
+    "tlsTrustStoreType",
+    "tlsTrustStorePassword",
+)
+async def test_stores_take_the_place_of_pem_files(authority: Authority, tmp_path: Path) -> None:
+    trusted = tmp_path / "trust.p12"
+    trusted.write_bytes(
+        pkcs12.serialize_key_and_certificates(
+            None,
+            None,
+            None,
+            [load_pem_x509_certificate(Path(authority.path).read_bytes())],
+            serialization.BestAvailableEncryption(b"theirs"),
+        )
+    )
+    config = {
+        "webServicePortTls": 0,
+        "tlsEnabledWithKeyStore": True,
+        "tlsKeyStoreType": "PKCS12",
+        "tlsKeyStore": store(tmp_path / "key.p12", authority.issue("broker"), "ours"),
+        "tlsKeyStorePassword": "ours",
+        "tlsTrustStoreType": "PKCS12",
+        "tlsTrustStore": str(trusted),
+        "tlsTrustStorePassword": "theirs",
+        "tlsRequireTrustedClientCertOnConnect": True,
+    }
+    async with Broker(config=config) as broker:
+        url = broker.web_service_url_tls
+        assert url is not None
+        path = "/admin/v2/brokers/ready"
+        context = client_context(authority, authority.issue("client"))
+        assert (await get(url, path, context)).startswith(b"HTTP/1.1 200")
+        assert not await get(url, path, client_context(authority))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"tlsCertificateFilePath": "", "tlsKeyFilePath": ""}, "needs tlsCertificateFilePath"),
+        ({"tlsKeyFilePath": "/nowhere.pem"}, "/nowhere.pem"),
+        ({"tlsRequireTrustedClientCertOnConnect": True}, "tlsTrustCertsFilePath"),
+        ({"tlsCiphers": "NO-SUCH-CIPHER"}, "NO-SUCH-CIPHER"),
+        (
+            {"tlsEnabledWithKeyStore": True, "tlsKeyStore": "/k.jks"},
+            "keytool -importkeystore -srckeystore /k.jks -destkeystore /k.p12",
+        ),
+    ],
+)
+async def test_what_can_not_be_set_up_is_named(
+    authority: Authority, given: dict[str, object], text: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        await Broker(config=settings(authority, **given)).start()
+
+
+@pytest.mark.parametrize(("port", "web_port"), [(None, 0), (0, None)])
+async def test_a_broker_without_a_port_is_refused(port: int | None, web_port: int | None) -> None:
+    with pytest.raises(ConfigurationError, match="are both empty"):
+        await Broker(port=port, web_port=web_port).start()

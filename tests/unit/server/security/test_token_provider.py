@@ -1,0 +1,68 @@
+"""token_provider: which tokens prove a role, and which algorithms a key takes."""
+
+from __future__ import annotations
+
+import base64
+import logging
+
+import jwt
+import pytest
+
+from pulsar_py.common.errors import AuthenticationError
+from pulsar_py.server.security.authentication import Authenticated
+from pulsar_py.server.security.token_provider import (
+    TokenProvider,
+    TokenSettings,
+    public_key,
+    secret_key,
+)
+
+KEY = bytes(range(32))
+
+
+def provider() -> TokenProvider:
+    text = "data:;base64," + base64.b64encode(KEY).decode()
+    return TokenProvider(TokenSettings(secret_key=text))
+
+
+def test_a_role_and_when_it_ends() -> None:
+    token = jwt.encode({"sub": "me", "exp": 4_000_000_000}, KEY, "HS256")
+    assert provider().verify(token) == Authenticated("me", 4_000_000_000_000)
+
+
+@pytest.mark.parametrize("claims", [{}, {"sub": ""}])
+def test_a_token_without_a_role_proves_none(claims: dict[str, object]) -> None:
+    assert provider().verify(jwt.encode(claims, KEY, "HS256")) == Authenticated(None)
+
+
+@pytest.mark.parametrize(
+    ("claims", "key"),
+    [
+        ({"sub": "me", "exp": 1}, KEY),
+        ({"sub": "me", "nbf": 4_000_000_000}, KEY),
+        ({"sub": "me"}, KEY[::-1]),
+    ],
+)
+def test_a_token_that_does_not_count(claims: dict[str, object], key: bytes) -> None:
+    with pytest.raises(AuthenticationError, match="token refused"):
+        provider().verify(jwt.encode(claims, key, "HS256"))
+
+
+async def test_what_is_no_token_is_refused_without_being_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG), pytest.raises(AuthenticationError):
+        await provider().authenticate(b"hunter2\xff")
+    assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize(("size", "algorithms"), [(32, 1), (48, 2), (64, 3)])
+def test_a_longer_secret_takes_more_algorithms(size: int, algorithms: int) -> None:
+    assert len(secret_key(bytes(size)).algorithms) == algorithms
+
+
+def test_a_key_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 32"):
+        secret_key(b"short")
+    with pytest.raises(ValueError, match="no public key in DER"):
+        public_key(b"\x00nonsense")
