@@ -19,7 +19,8 @@ help:
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
 	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
-	@echo "make proto docs   write again what is generated"
+	@echo "make proto        write again what is generated of proto/*.proto"
+	@echo "make docs         write again what is generated of documents, and build/site of all of them"
 
 setup: $(STAMP)
 
@@ -77,7 +78,10 @@ proto: setup
 	$(BIN)/python proto/generate.py
 
 docs: setup
+	$(BIN)/pip install --quiet --constraint constraints.txt -e '.[docs]'
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

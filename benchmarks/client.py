@@ -4,7 +4,8 @@
 
 One broker (`pulsar-py standalone`) serves all of them; each client runs in a process of its own,
 with the same settings, and they take turns within each load, another one first in each round: what
-counts are ratios of medians within one run. Ours runs on asyncio's own loop and on uvloop. CPU is
+counts are ratios of medians within one run. Ours runs on asyncio's own loop, on uvloop, and
+blocking (`pulsar_py.blocking`). CPU is
 that of the client's process, all threads, for each message. `--profile` runs ours under cProfile
 once for each load instead, and prints where its time goes.
 """
@@ -38,10 +39,12 @@ class Client:
     loop: str = "asyncio"
 
 
+PROFILED = Client("ours, uvloop", "benchmarks.client_ours", loop="uvloop")
 CLIENTS = (
     Client(OFFICIAL, "benchmarks.client_official"),
     Client("ours, asyncio", "benchmarks.client_ours"),
-    Client("ours, uvloop", "benchmarks.client_ours", loop="uvloop"),
+    PROFILED,
+    Client("ours, blocking", "benchmarks.client_blocking"),
 )
 
 
@@ -187,7 +190,7 @@ class Bench:
         job = self.fill() if row.load == "consume" else self._job(row.load)
         job = replace(job, subscription="profile", loop="uvloop", profile=True)
         print(row.title, file=sys.stderr, flush=True)
-        run = work(CLIENTS[-1], job, self._directory)
+        run = work(PROFILED, job, self._directory)
         print(f"{row.title}, under the profiler: {describe(figures_of(run, 0.0))}", flush=True)
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
+import gc
 import json
 import os
+import pstats
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 MESSAGE_BYTES = 1024
@@ -95,3 +100,21 @@ def stamped(moment: float, rest: bytes) -> bytes:
 def stamp_of(data: bytes) -> float:
     """When it was sent."""
     return int(data[:20]) / 1e9
+
+
+def run_main(work: Callable[[Job], Run]) -> None:
+    """Do the job on the command line; with a profile on request, on stderr.
+
+    The profile is that of the main thread.
+    """
+    job = Job(**json.loads(sys.argv[1]))
+    gc.collect()
+    gc.freeze()
+    if not job.profile:
+        work(job).print()
+        return
+    profile = cProfile.Profile()
+    run = profile.runcall(work, job)
+    statistics = pstats.Stats(profile, stream=sys.stderr)
+    statistics.sort_stats("tottime").print_stats(30)
+    run.print()

@@ -9,11 +9,6 @@ messages would go out in pairs. Receiving is `receive` and `acknowledge` in one 
 from __future__ import annotations
 
 import asyncio
-import cProfile
-import gc
-import json
-import pstats
-import sys
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -27,6 +22,7 @@ from benchmarks.client_loads import (
     Run,
     Stopwatch,
     body,
+    run_main,
     stamp_of,
     stamped,
 )
@@ -159,20 +155,5 @@ def run_job(job: Job) -> Run:
         return runner.run(LOADS[job.load](job))  # type: ignore[arg-type]  # a coroutine
 
 
-def main() -> None:
-    """Do the job; with a profile on request, on stderr."""
-    job = Job(**json.loads(sys.argv[1]))
-    gc.collect()
-    gc.freeze()
-    if not job.profile:
-        run_job(job).print()
-        return
-    profile = cProfile.Profile()
-    run = profile.runcall(run_job, job)
-    statistics = pstats.Stats(profile, stream=sys.stderr)
-    statistics.sort_stats("tottime").print_stats(30)
-    run.print()
-
-
 if __name__ == "__main__":
-    main()
+    run_main(run_job)

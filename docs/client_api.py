@@ -14,24 +14,27 @@ import inspect
 import itertools
 import re
 import textwrap
-import types
 from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import pulsar_py
 import pulsar_py.schema
+from pulsar_py.schema.public_names import MODULES
 
 PATH = Path("docs/client/API.md")
 LINE_LENGTH = 120
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Client": ("Client", "ClientOptions", "ClientConfig", "ConnectionListener"),
+    "Clients": (
+        "Client", "ClientOptions", "ClientConfig", "ClientStatistics", "ConnectionListener",
+        "Clock",
+    ),
     "Producing": (
         "Producer", "PartitionedProducer", "ProducerOptions", "ProducerConfig", "SendResult",
-        "ProducerInterceptor", "ProducerStatistics",
+        "MessageRouterFunction", "ProducerInterceptor", "OutgoingMessage", "ProducerStatistics",
     ),
     "Consuming": (
         "Consumer", "MultiTopicsConsumer", "PatternConsumer", "AnyConsumer", "ConsumerOptions",
@@ -39,18 +42,24 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy",
         "KeyHashRange", "RedeliveryBackoff", "MultiplierRedeliveryBackoff",
         "ConsumerEventListener", "ConsumerInterceptor",
-        "ConsumerStatistics",
+        "ConsumerStatistics", "BrokerConsumerStatistics",
     ),
-    "Reading": ("Reader", "ReaderOptions", "ReaderConfig", "TableView"),
-    "Message ids": ("MessageId", "TopicMessageId", "MultiMessageId"),
+    "Reading": (
+        "Reader", "ReaderOptions", "ReaderConfig", "TableView", "TableViewOptions",
+        "TableViewListener",
+    ),
+    "Message ids": (
+        "MessageId", "ReceivedMessageId", "TopicMessageId", "MultiMessageId", "SeekTarget",
+    ),
     "Schemas": (),
     "Security": (
-        "Authentication", "AuthenticationToken", "AuthenticationBasic", "AuthenticationTLS",
-        "AuthenticationOauth2", "CryptoKeyReader", "EncryptionKeyInfo", "EncryptionContext",
-        "EncryptionKey",
+        "Authentication", "AuthenticationToken", "TokenSupplier", "AuthenticationBasic",
+        "AuthenticationTLS", "AuthenticationOauth2", "CryptoKeyReader", "KeyAnswer",
+        "EncryptionKeyInfo", "EncryptionContext", "EncryptionKey",
     ),
     "Clusters": (
-        "ServiceInfo", "ServiceUrlProvider", "AutoClusterFailover", "ControlledClusterFailover",
+        "ServiceInfo", "ServiceUrlProvider", "ServiceUrlControl", "AutoClusterFailover",
+        "ControlledClusterFailover",
     ),
     "Choices": (),
     "Errors": (),
@@ -68,14 +77,30 @@ UNEXPORTED = {
 NOT_OF_THE_CLIENT = {"Broker"}
 
 INTERNAL = {
-    "abandon", "open", "own", "receiver", "redeliver", "redelivery_filter", "start",
-    "statistics_fields", "take_statistics",
+    "abandon", "acknowledge_all", "blocks_if_full", "consumer", "copy", "encode_ahead",
+    "flush_soon", "hands_out_runs", "has_interceptors", "open", "own", "peek", "pending_count",
+    "pending_limit", "receiver", "redeliver", "redelivery_filter", "start", "statistics_fields",
+    "submit_waiting", "take_statistics", "watch_room",
 }  # fmt: skip
 """Methods of `MADE_BY_CLIENT` for parts of the package only."""
 
+INTERNAL_MEMBERS = {
+    "AutoClusterFailover.start", "BrokerConsumerStatistics.of", "Client.context",
+    "ClientConfig.new_ssl_context", "ClientConfig.tls", "Consumer.ends", "Consumer.passed_key",
+    "Consumer.receive_run", "ConsumerConfig.chunk_listener", "ConsumerConfig.keeps_batches",
+    "ConsumerConfig.problem_listener", "ConsumerKeySharedPolicy.to_meta",
+    "ConsumerDeadLetterPolicy.with_names", "ControlledClusterFailover.start",
+    "EncryptionContext.of", "Message.metadata_among", "Message.of", "Message.own_metadata",
+    "Message.single", "MessageId.from_data", "MessageId.position", "MessageId.to_data",
+    "OutgoingMessage.batching_key", "OutgoingMessage.extra_bytes", "OutgoingMessage.is_plain",
+    "ProducerConfig.of", "ReaderConfig.is_start_by_time", "ReaderConfig.to_consumer_config",
+    "SchemaInfo.from_wire", "SchemaInfo.to_wire", "SchemaType.from_wire",
+}  # fmt: skip
+"""Members of other public classes for parts of the package only."""
+
 MADE_BY_CLIENT = {
     "Producer", "PartitionedProducer", "Consumer", "MultiTopicsConsumer", "PatternConsumer",
-    "Reader", "TableView",
+    "Reader", "TableView", "Message", "ReceivedMessageId", "SendResult",
 }  # fmt: skip
 
 
@@ -158,13 +183,48 @@ def get(name: str) -> Any:  # Any: whatever is public
     return getattr(pulsar_py if name in pulsar_py.__all__ else pulsar_py.schema, name)
 
 
+def public_name(thing: type) -> str:
+    """The name that a class is exported by."""
+    return "ConsumerDeadLetterPolicy" if thing.__name__ == "DeadLetterPolicy" else thing.__name__
+
+
+def home_of(name: str) -> Any:  # Any: a module
+    """The module that defines a public name."""
+    found = pulsar_py._HOMES.get(name)  # noqa: SLF001 - the table of all names
+    return import_module(found or f"pulsar_py.schema.{MODULES[name]}")
+
+
+def _alias(name: str) -> tuple[str, str]:
+    """How an alias of types is written, and the text below it."""
+    source = inspect.getsource(home_of(name))
+    body = ast.parse(source).body
+    for node in body:
+        target = getattr(node, "target", None) or getattr(node, "targets", [None])[0]
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and target.id == name and value is not None:
+            written = " ".join((ast.get_source_segment(source, value) or "").split())
+            return re.sub(r'"([A-Z]\w*)"', r"\1", written), _texts_below_assignments(body).get(
+                name, ""
+            )
+    raise LookupError(f"{name}: no such assignment in {home_of(name)}")
+
+
+def alias_source(name: str) -> str:
+    """The types that an alias stands for, as its module writes them."""
+    return _alias(name)[0]
+
+
+def alias_text(name: str) -> str:
+    """What an alias is for."""
+    return _alias(name)[1]
+
+
 def describe(name: str) -> list[str]:
     """A class or function with all that belongs to it."""
     thing = get(name)
     lines = [f"### {heading(name)}", ""]
-    if isinstance(thing, types.UnionType):
-        members = ", ".join(f"`{each.__name__}`" for each in thing.__args__)
-        return [*lines, f"For annotations: any of {members}."]
+    if get_origin(thing) is not None:
+        return [*lines, *code(f"{name} = {alias_source(name)}"), "", alias_text(name)]
     if not isinstance(thing, type):
         return [*lines, *code(signature(name, thing)), "", *prose(thing)]
     is_enum = issubclass(thing, enum.Enum)
@@ -186,6 +246,8 @@ def describe(name: str) -> list[str]:
 
 def takes_context(thing: type) -> bool:
     """Whether it is made by the client and not by users."""
+    if thing.__name__ in MADE_BY_CLIENT:
+        return True
     return "context" in inspect.signature(thing).parameters or inspect.isabstract(thing)
 
 
@@ -198,8 +260,10 @@ def methods(thing: type) -> list[tuple[str, Any]]:  # Any: function, property, c
             continue
         for name, value in vars(base).items():
             is_one = isinstance(value, property | classmethod | staticmethod) or callable(value)
-            is_internal = name.startswith("_") or (
-                thing.__name__ in MADE_BY_CLIENT and name in INTERNAL
+            is_internal = (
+                name.startswith("_")
+                or (thing.__name__ in MADE_BY_CLIENT and name in INTERNAL)
+                or f"{public_name(thing)}.{name}" in INTERNAL_MEMBERS
             )
             if not is_internal and is_one and not isinstance(value, type):
                 found[name] = value
@@ -319,7 +383,7 @@ def field_table(thing: Any) -> list[str]:  # Any: a dataclass
     texts = attribute_texts(thing)
     lines = ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
     for each in dataclasses.fields(thing):
-        if each.name.startswith("_"):
+        if each.name.startswith("_") or f"{public_name(thing)}.{each.name}" in INTERNAL_MEMBERS:
             continue
         shown = ""
         if each.default is not dataclasses.MISSING:

@@ -100,6 +100,11 @@ READS: Final = (
         "whether a start waits until all topics are there, or fails",
     ),
     Option(
+        "failOnMissingTopic", FLAG, "false", BOTH,
+        "whether `load()` fails where one of the named topics is not there, or none matches the"
+        " pattern; otherwise `load()` fails only without any topic, and the query for the others",
+    ),
+    Option(
         "predefinedSubscription", "name", None, STREAM,
         "a subscription that follows the query, so that what is unread is kept; made if it is not"
         " there",

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
         ServiceInfo,
     )
     from pulsar_py.client.brokers.connection_events import ConnectionListener
-    from pulsar_py.client.brokers.service_url import ServiceUrlProvider
+    from pulsar_py.client.brokers.service_url import ServiceUrlControl, ServiceUrlProvider
     from pulsar_py.client.client import Client
+    from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
     from pulsar_py.client.consuming.consumer import Consumer
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
@@ -32,29 +33,37 @@ if TYPE_CHECKING:
     from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
     from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
     from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
-    from pulsar_py.client.messages.message import Message
-    from pulsar_py.client.messages.topic_message_id import MultiMessageId, TopicMessageId
+    from pulsar_py.client.messages.message import Message, ReceivedMessageId
+    from pulsar_py.client.messages.topic_message_id import (
+        MultiMessageId,
+        SeekTarget,
+        TopicMessageId,
+    )
     from pulsar_py.client.options import (
         ClientOptions,
         ConsumerOptions,
         ProducerOptions,
         ReaderOptions,
+        TableViewOptions,
     )
+    from pulsar_py.client.producing.message_builder import OutgoingMessage
     from pulsar_py.client.producing.partitioned_producer import PartitionedProducer
     from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.producing.producer_config import MessageRouterFunction
     from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
     from pulsar_py.client.producing.send_result import SendResult
     from pulsar_py.client.reading.reader import Reader
-    from pulsar_py.client.reading.table_view import TableView
+    from pulsar_py.client.reading.table_view import TableView, TableViewListener
     from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.security.authentication import (
         Authentication,
         AuthenticationBasic,
         AuthenticationTLS,
         AuthenticationToken,
+        TokenSupplier,
     )
     from pulsar_py.client.security.authentication_oauth2 import AuthenticationOauth2
-    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo, KeyAnswer
     from pulsar_py.client.security.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.shared.enums import (
         BatchingType,
@@ -70,7 +79,11 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import (
+        ClientStatistics,
+        ConsumerStatistics,
+        ProducerStatistics,
+    )
     from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.common.errors import (
         AlreadyClosedError,
@@ -124,6 +137,7 @@ if TYPE_CHECKING:
         UnknownServiceError,
         UnsupportedVersionError,
     )
+    from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
     from pulsar_py.schema.schema import Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
@@ -145,11 +159,14 @@ __all__ = [
     "AutoClusterFailover",
     "BatchingType",
     "Broker",
+    "BrokerConsumerStatistics",
     "ChecksumError",
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientStatistics",
     "ClientTimeoutError",
+    "Clock",
     "CompressionType",
     "ConfigurationError",
     "ConnectError",
@@ -184,12 +201,14 @@ __all__ = [
     "InvalidServiceUrlError",
     "InvalidTopicNameError",
     "InvalidTxnStatusError",
+    "KeyAnswer",
     "KeyHashRange",
     "KeySharedMode",
     "LookupFailedError",
     "MemoryBufferFullError",
     "Message",
     "MessageId",
+    "MessageRouterFunction",
     "MessageTooBigError",
     "MultiMessageId",
     "MultiTopicsConsumer",
@@ -197,6 +216,7 @@ __all__ = [
     "NotABrokerError",
     "NotAllowedError",
     "OperationNotSupportedError",
+    "OutgoingMessage",
     "PartitionedProducer",
     "PartitionsRoutingMode",
     "PatternConsumer",
@@ -216,6 +236,7 @@ __all__ = [
     "PulsarError",
     "Reader",
     "ReaderOptions",
+    "ReceivedMessageId",
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
@@ -223,15 +244,20 @@ __all__ = [
     "SchemaInfo",
     "SchemaSerializationError",
     "SchemaType",
+    "SeekTarget",
     "SendResult",
     "ServiceError",
     "ServiceInfo",
     "ServiceMetadataError",
     "ServiceNotReadyError",
+    "ServiceUrlControl",
     "ServiceUrlProvider",
     "SubscriptionMode",
     "SubscriptionNotFoundError",
     "TableView",
+    "TableViewListener",
+    "TableViewOptions",
+    "TokenSupplier",
     "TooManyRequestsError",
     "TopicMessageId",
     "TopicNotFoundError",
@@ -257,11 +283,14 @@ _HOMES = {
     "AutoClusterFailover": "pulsar_py.client.brokers.cluster_failover",
     "BatchingType": "pulsar_py.client.shared.enums",
     "Broker": "pulsar_py.standalone",
+    "BrokerConsumerStatistics": "pulsar_py.client.consuming.broker_statistics",
     "ChecksumError": "pulsar_py.common.errors",
     "Client": "pulsar_py.client.client",
     "ClientError": "pulsar_py.common.errors",
     "ClientOptions": "pulsar_py.client.options",
+    "ClientStatistics": "pulsar_py.client.shared.statistics",
     "ClientTimeoutError": "pulsar_py.common.errors",
+    "Clock": "pulsar_py.common.loops.clock",
     "CompressionType": "pulsar_py.client.shared.enums",
     "ConfigurationError": "pulsar_py.common.errors",
     "ConnectError": "pulsar_py.common.errors",
@@ -296,12 +325,14 @@ _HOMES = {
     "InvalidServiceUrlError": "pulsar_py.common.errors",
     "InvalidTopicNameError": "pulsar_py.common.errors",
     "InvalidTxnStatusError": "pulsar_py.common.errors",
+    "KeyAnswer": "pulsar_py.client.security.crypto_keys",
     "KeyHashRange": "pulsar_py.client.consuming.key_shared_policy",
     "KeySharedMode": "pulsar_py.client.shared.enums",
     "LookupFailedError": "pulsar_py.common.errors",
     "MemoryBufferFullError": "pulsar_py.common.errors",
     "Message": "pulsar_py.client.messages.message",
     "MessageId": "pulsar_py.common.message_id",
+    "MessageRouterFunction": "pulsar_py.client.producing.producer_config",
     "MessageTooBigError": "pulsar_py.common.errors",
     "MultiMessageId": "pulsar_py.client.messages.topic_message_id",
     "MultiTopicsConsumer": "pulsar_py.client.many_topics.multi_topics_consumer",
@@ -309,6 +340,7 @@ _HOMES = {
     "NotABrokerError": "pulsar_py.common.errors",
     "NotAllowedError": "pulsar_py.common.errors",
     "OperationNotSupportedError": "pulsar_py.common.errors",
+    "OutgoingMessage": "pulsar_py.client.producing.message_builder",
     "PartitionedProducer": "pulsar_py.client.producing.partitioned_producer",
     "PartitionsRoutingMode": "pulsar_py.client.shared.enums",
     "PatternConsumer": "pulsar_py.client.many_topics.pattern_consumer",
@@ -328,6 +360,7 @@ _HOMES = {
     "PulsarError": "pulsar_py.common.errors",
     "Reader": "pulsar_py.client.reading.reader",
     "ReaderOptions": "pulsar_py.client.options",
+    "ReceivedMessageId": "pulsar_py.client.messages.message",
     "RedeliveryBackoff": "pulsar_py.client.acknowledging.redelivery_backoff",
     "RegexSubscriptionMode": "pulsar_py.client.shared.enums",
     "RemoteProtocolError": "pulsar_py.common.errors",
@@ -335,15 +368,20 @@ _HOMES = {
     "SchemaInfo": "pulsar_py.schema.schema_info",
     "SchemaSerializationError": "pulsar_py.common.errors",
     "SchemaType": "pulsar_py.schema.schema_info",
+    "SeekTarget": "pulsar_py.client.messages.topic_message_id",
     "SendResult": "pulsar_py.client.producing.send_result",
     "ServiceError": "pulsar_py.common.errors",
     "ServiceInfo": "pulsar_py.client.brokers.cluster_failover",
     "ServiceMetadataError": "pulsar_py.common.errors",
     "ServiceNotReadyError": "pulsar_py.common.errors",
+    "ServiceUrlControl": "pulsar_py.client.brokers.service_url",
     "ServiceUrlProvider": "pulsar_py.client.brokers.service_url",
     "SubscriptionMode": "pulsar_py.client.shared.enums",
     "SubscriptionNotFoundError": "pulsar_py.common.errors",
     "TableView": "pulsar_py.client.reading.table_view",
+    "TableViewListener": "pulsar_py.client.reading.table_view",
+    "TableViewOptions": "pulsar_py.client.options",
+    "TokenSupplier": "pulsar_py.client.security.authentication",
     "TooManyRequestsError": "pulsar_py.common.errors",
     "TopicMessageId": "pulsar_py.client.messages.topic_message_id",
     "TopicNotFoundError": "pulsar_py.common.errors",

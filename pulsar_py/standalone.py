@@ -27,15 +27,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_server import HttpLimits, HttpServer
-from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.loops.loop_watch import LoopWatch
+from pulsar_py.common.loops.serving_loops import serves, serves_no_more
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
@@ -226,8 +227,11 @@ class Broker:
         self._stack.push_async_callback(service.close)
         await service.start()
         await self._listen(service, clock)
+        loop = asyncio.get_running_loop()
+        serves(loop, self._service_url)
+        self._stack.callback(serves_no_more, loop, self._service_url)
         if self._is_loop_watched:
-            watch = LoopWatch(asyncio.get_running_loop(), service_url=self._service_url)
+            watch = LoopWatch(loop, service_url=self._service_url)
             self._stack.callback(watch.stop)
         logger.info(
             "broker started",

@@ -56,6 +56,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "websocket": {"admin", "client", "wire", "common"},
     "admin_client": {"common"},
     "client": {"wire", "schema", "common", "proto"},
+    "blocking": {"client", "schema", "common"},
+    "telemetry": {"blocking", "client", "common"},
     "spark": {"client", "schema", "common"},
     "pipeline": {"spark", "client", "admin_client", "common"},
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
@@ -182,6 +184,9 @@ BOOKKEEPER_ORDER = (
 BOOKKEEPER_APART = {"metadata": {"protocol"}, "placement": {"protocol"}}
 """The rooms of `bookkeeper`, in the same way."""
 
+SCHEMA_ORDER = ("values", "avro", "classes")
+"""The rooms of `schema`, in the same way."""
+
 MAX_MODULES = 25
 """Of one room; its `__init__` is not counted."""
 
@@ -283,6 +288,7 @@ def _may_use(part: str, target: str) -> bool:
 
 NONE_APART: dict[str, set[str]] = {}
 ROOMS = {
+    "schema": (SCHEMA_ORDER, NONE_APART),
     "bookkeeper": (BOOKKEEPER_ORDER, BOOKKEEPER_APART),
     "storage": (STORAGE_ORDER, STORAGE_APART),
     "client": (CLIENT_ORDER, CLIENT_APART),
@@ -370,9 +376,6 @@ CIRCLES: dict[str, dict[str, str]] = {
             "subscribe_command"
         ): "listeners and interceptors in the options are called with the consumer",
     },
-    "client.reading": {
-        "reader reader_config": "a listener in the options is called with the reader"
-    },
     "server.publishing": {
         "producer requests": "a request's `on_ready` is called with the producer, which keeps its request",
     },
@@ -435,7 +438,12 @@ def test_settings_are_read_by_the_composition_alone() -> None:
 # --- third-party packages ----------------------------------------------------------------------
 
 
-IMPORTED_AS = {"protobuf": "google", "google-re2": "re2", "pytest-asyncio": "pytest_asyncio"}
+IMPORTED_AS = {
+    "prometheus-client": "prometheus_client",
+    "protobuf": "google",
+    "google-re2": "re2",
+    "pytest-asyncio": "pytest_asyncio",
+}
 """What packages are imported as, where that is not their name."""
 
 
@@ -600,17 +608,24 @@ def test_the_lists_of_edges_name_modules_that_exist(edges: dict[str, str]) -> No
 SAME_NAMES: dict[str, str] = {
     "Backlog": "entries of a topic held against a quota, of a query, and of traffic that is watched",
     "Block": "a block of the journal, and one of a playbook's text",
+    "Client": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
     "ClientOptions": "the arguments of `Client`, which is public, and how Spark reaches a cluster",
     "Consumer": "Pulsar's name on both sides: the application's, and what the broker has of it",
     "InitialPosition": "public in the client; managed_ledger may not import that, and stores the same choice",
     "LedgerInfo": "what a store knows of a ledger, and what the REST API shows of one",
     "LedgerRecord": "a ledger in a topic's list, and a ledger in the store's index",
+    "MultiTopicsConsumer": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
+    "PartitionedProducer": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
+    "PatternConsumer": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
     "Policy": "one row of the table of REST policies, of namespaces and of topics",
     "Producer": "Pulsar's name on both sides: the application's, and what the broker has of it",
     "ReadAhead": "fetches what a cursor will want next, and what a Spark task will",
+    "Reader": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
     "Run": "neighbouring entries of an entry log, and what one run of a pipeline decides",
+    "SendResult": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
     "State": "of a managed ledger, and of a connection's protocol; each inside its table of transitions",
     "SubscriptionStats": "Pulsar's name: what the broker counts, and what the REST client reads",
+    "TableView": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",
     "Topic": "the broker's, and what an inspection of stored ledgers finds of one",
     "TopicListWatcher": "Pulsar's name on both sides of WATCH_TOPIC_LIST",
     "TopicPattern": "the client's look at a pattern, and the broker's with re2 and a limit",

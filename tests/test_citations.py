@@ -31,8 +31,8 @@ SKIPPED = {"__pycache__", ".venv", "build"}
 DOCUMENT = re.compile(r"(?<![\w/:.-])([\w.][\w./-]*\.md)\b")
 """A document's name or path; those behind `https://` belong to somebody else."""
 
-OTHERS = {"PROTOCOL.md"}
-"""Documents of other projects that are cited by name: the protocol of Delta Lake."""
+OTHERS = {"PROTOCOL.md", "reference.md", "folder.md"}
+"""The protocol of Delta Lake, and pages that the documents' site alone has."""
 
 ELSEWHERE = (
     re.compile(r"(?<![\w/.-])spec(?:ification)?/\w"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -17,8 +18,31 @@ def strict(*paths: Path) -> list[str]:
     return [line for line in done.stdout.splitlines() if ": error: " in line]
 
 
+def pyright(folder: Path) -> list[str]:
+    """What pyright has to say of a folder with a `pyrightconfig.json`."""
+    command = [sys.executable, "-m", "pyright", "--project", str(folder), "--outputjson"]
+    command += ["--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    assert report["summary"]["filesAnalyzed"], done.stderr
+    return [
+        f"{Path(each['file']).name}:{each['range']['start']['line'] + 1}: {each['message']}"
+        for each in report["generalDiagnostics"]
+    ]
+
+
 def test_uses_are_understood_and_mistakes_found() -> None:
-    assert strict(ROOT / "tests" / "typing" / "client_uses.py") == []
+    assert (
+        strict(
+            ROOT / "tests" / "typing" / "client_uses.py",
+            ROOT / "tests" / "typing" / "testing_uses.py",
+        )
+        == []
+    )
+
+
+def test_pyright_understands_the_same_uses_and_finds_the_same_mistakes() -> None:
+    assert pyright(ROOT / "tests" / "typing") == []
 
 
 def test_the_examples_have_only_the_mistake_that_one_shows() -> None:

@@ -22,17 +22,18 @@ REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _RATES: Final = "rates are not limited in this version"
-_COMPACTION: Final = "topics are not compacted in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
+_GROUPS: Final = "the topics of a resource group do not share its rates in this version"
+_FILTERS: Final = "there are no entry filters in this version"
+_ACKS: Final = (
+    "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
+    "for it"
+)
 _TRANSACTIONS: Final = "there are no transactions in this version"
 
-CALLS: Final[Mapping[str, str]] = {
-    "PUT /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/compaction": (
-        _COMPACTION
-    ),
-}
+CALLS: Final[Mapping[str, str]] = {}
 """Calls that are answered with 501: the reason, by method and template."""
 
 VALUES: Final[Mapping[str, str]] = {
@@ -51,16 +52,29 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.replicatorDispatchRate": _RATES,
     "NamespacePolicies.clusterSubscribeRate": _RATES,
     "NamespacePolicies.publishMaxMessageRate": _RATES,
-    "NamespacePolicies.compaction_threshold": _COMPACTION,
-    "NamespacePolicies.resource_group_name": "there are no resource groups in this version",
+    "NamespacePolicies.resource_group_name": _GROUPS,
+    "NamespacePolicies.schema_auto_update_compatibility_strategy": (
+        "the old form of schema_compatibility_strategy, which counts"
+    ),
+    "NamespacePolicies.migrated": "clients are not sent to another cluster in this version",
+    "NamespacePolicies.entryFilters": _FILTERS,
+    "NamespacePolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
+    "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
+        "`/metrics` has a fixed selection of labels"
+    ),
+    "ResourceGroup.publishRateInMsgs": _GROUPS,
+    "ResourceGroup.publishRateInBytes": _GROUPS,
+    "ResourceGroup.dispatchRateInMsgs": _GROUPS,
+    "ResourceGroup.dispatchRateInBytes": _GROUPS,
     "TopicPolicies.replicationClusters": _REPLICATION,
     "TopicPolicies.dispatchRate": _RATES,
     "TopicPolicies.subscriptionDispatchRate": _RATES,
     "TopicPolicies.replicatorDispatchRate": _RATES,
     "TopicPolicies.publishRate": _RATES,
     "TopicPolicies.subscribeRate": _RATES,
-    "TopicPolicies.compactionThreshold": _COMPACTION,
     "TopicPolicies.subscriptionPolicies": _RATES,
+    "TopicPolicies.entryFilters": _FILTERS,
+    "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
 """Stored values without effect: the reason, by class in `metadata.documents` and key."""
 
@@ -72,14 +86,12 @@ PARTS: Final[Mapping[str, str]] = {
     "persistence/bookieAffinity": (
         "a standalone broker has no bookies to choose from; it counts with `pulsar-py broker`"
     ),
+    "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }
 """Parts of values, and parameters of calls, without effect, although the others have one."""
 
 FIELDS: Final[Mapping[str, str]] = {
-    "CommandSubscribe.read_compacted": (
-        f"{_COMPACTION}: a topic that never was reads the same either way"
-    ),
     "CommandSubscribe.replicate_subscription_state": (
         f"{_REPLICATION}; kept with the subscription and shown"
     ),

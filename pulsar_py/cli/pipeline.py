@@ -150,15 +150,26 @@ STREAM_OR_BATCH = _stream(
     "for ever, which needs --checkpoint",
 )
 
-RANGE = _together(
-    click.option("--since", metavar="TIME", help="First publish time: 2026-01-31T10:00Z, -2h."),
-    click.option(
-        "--until",
-        metavar="TIME",
-        help="End of the publish times, exclusive: --since 2026-01-30 --until 2026-01-31 is one"
-        " day. (The connector's endingTime is inclusive.)",
-    ),
-)
+
+def _range(*, required: bool = False) -> Callable[[F], F]:
+    return _together(
+        click.option(
+            "--since",
+            metavar="TIME",
+            required=required,
+            help="First publish time: 2026-01-31T10:00Z, -2h.",
+        ),
+        click.option(
+            "--until",
+            metavar="TIME",
+            required=required,
+            help="End of the publish times, exclusive: --since 2026-01-30 --until 2026-01-31 is one"
+            " day. (The connector's endingTime is inclusive.)",
+        ),
+    )
+
+
+RANGE = _range()
 
 SELECTION = _together(
     click.option("--where", metavar="SQL", help="Condition for rows."),
@@ -243,7 +254,11 @@ def export(**options: Any) -> None:  # Any: click's values, here and below
 
 @pipeline.command()
 @click.option(
-    "--from", "source", required=True, help="Topics, separated by commas, or pattern:REGEX."
+    "--topic",
+    "--from",
+    "topic",
+    required=True,
+    help="Topics, separated by commas, or pattern:REGEX.",
 )
 @click.option("--to", "target", required=True, help="Topic to write.")
 @click.option(
@@ -265,21 +280,13 @@ def copy(**options: Any) -> None:
 
 @pipeline.command()
 @TOPIC
-@click.option("--from", "since", required=True, metavar="TIME", help="First publish time.")
-@click.option(
-    "--to",
-    "until",
-    required=True,
-    metavar="TIME",
-    help="End of the publish times, exclusive: --from 2026-01-30 --to 2026-01-31 is one day. (The"
-    " connector's endingTime is inclusive.)",
-)
-@click.option("--to-topic", "target", required=True, help="Topic to write.")
+@click.option("--to", "target", required=True, help="Topic to write.")
 @click.option(
     "--name", callback=_named, help="Name; the same replay under the same name repeats it."
 )
-@click.option("--where", metavar="SQL", help="Condition for rows.")
+@_range(required=True)
 @RAW
+@SELECTION
 @TARGET_CLUSTER
 @CLUSTER
 @SESSION

@@ -204,7 +204,7 @@ def copy_job(options: Options) -> Job:
 
     streaming = streaming_or_batch(options)
     settings = CopySettings(
-        source=range_of(options, options["source"]),
+        source=range_of(options, options["topic"]),
         target=target_of(options, options["target"], name=options["name"]),
         streaming=streaming,
         where=options["where"],
@@ -239,6 +239,7 @@ def replay_job(options: Options) -> Job:
         target=target_of(options, options["target"]),
         name=name,
         where=options["where"],
+        select=options["select"],
     )
     made = settings.as_copy()  # raises for an empty range
     return Job(

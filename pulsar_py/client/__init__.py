@@ -27,8 +27,9 @@ if TYPE_CHECKING:
         ServiceInfo,
     )
     from pulsar_py.client.brokers.connection_events import ConnectionListener
-    from pulsar_py.client.brokers.service_url import ServiceUrlProvider
+    from pulsar_py.client.brokers.service_url import ServiceUrlControl, ServiceUrlProvider
     from pulsar_py.client.client import Client
+    from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
     from pulsar_py.client.consuming.consumer import Consumer
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
@@ -36,29 +37,37 @@ if TYPE_CHECKING:
     from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
     from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
     from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
-    from pulsar_py.client.messages.message import Message
-    from pulsar_py.client.messages.topic_message_id import MultiMessageId, TopicMessageId
+    from pulsar_py.client.messages.message import Message, ReceivedMessageId
+    from pulsar_py.client.messages.topic_message_id import (
+        MultiMessageId,
+        SeekTarget,
+        TopicMessageId,
+    )
     from pulsar_py.client.options import (
         ClientOptions,
         ConsumerOptions,
         ProducerOptions,
         ReaderOptions,
+        TableViewOptions,
     )
+    from pulsar_py.client.producing.message_builder import OutgoingMessage
     from pulsar_py.client.producing.partitioned_producer import PartitionedProducer
     from pulsar_py.client.producing.producer import Producer
+    from pulsar_py.client.producing.producer_config import MessageRouterFunction
     from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
     from pulsar_py.client.producing.send_result import SendResult
     from pulsar_py.client.reading.reader import Reader
-    from pulsar_py.client.reading.table_view import TableView
+    from pulsar_py.client.reading.table_view import TableView, TableViewListener
     from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.security.authentication import (
         Authentication,
         AuthenticationBasic,
         AuthenticationTLS,
         AuthenticationToken,
+        TokenSupplier,
     )
     from pulsar_py.client.security.authentication_oauth2 import AuthenticationOauth2
-    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo
+    from pulsar_py.client.security.crypto_keys import CryptoKeyReader, EncryptionKeyInfo, KeyAnswer
     from pulsar_py.client.security.message_crypto import EncryptionContext, EncryptionKey
     from pulsar_py.client.shared.enums import (
         BatchingType,
@@ -74,7 +83,11 @@ if TYPE_CHECKING:
         RegexSubscriptionMode,
         SubscriptionMode,
     )
-    from pulsar_py.client.shared.statistics import ConsumerStatistics, ProducerStatistics
+    from pulsar_py.client.shared.statistics import (
+        ClientStatistics,
+        ConsumerStatistics,
+        ProducerStatistics,
+    )
     from pulsar_py.client.subscribe import AnyConsumer
     from pulsar_py.common.errors import (
         AlreadyClosedError,
@@ -128,6 +141,7 @@ if TYPE_CHECKING:
         UnknownServiceError,
         UnsupportedVersionError,
     )
+    from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
     from pulsar_py.schema.schema import Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
@@ -145,11 +159,14 @@ __all__ = [
     "AuthorizationError",
     "AutoClusterFailover",
     "BatchingType",
+    "BrokerConsumerStatistics",
     "ChecksumError",
     "Client",
     "ClientError",
     "ClientOptions",
+    "ClientStatistics",
     "ClientTimeoutError",
+    "Clock",
     "CompressionType",
     "ConfigurationError",
     "ConnectError",
@@ -184,12 +201,14 @@ __all__ = [
     "InvalidServiceUrlError",
     "InvalidTopicNameError",
     "InvalidTxnStatusError",
+    "KeyAnswer",
     "KeyHashRange",
     "KeySharedMode",
     "LookupFailedError",
     "MemoryBufferFullError",
     "Message",
     "MessageId",
+    "MessageRouterFunction",
     "MessageTooBigError",
     "MultiMessageId",
     "MultiTopicsConsumer",
@@ -197,6 +216,7 @@ __all__ = [
     "NotABrokerError",
     "NotAllowedError",
     "OperationNotSupportedError",
+    "OutgoingMessage",
     "PartitionedProducer",
     "PartitionsRoutingMode",
     "PatternConsumer",
@@ -216,6 +236,7 @@ __all__ = [
     "PulsarError",
     "Reader",
     "ReaderOptions",
+    "ReceivedMessageId",
     "RedeliveryBackoff",
     "RegexSubscriptionMode",
     "RemoteProtocolError",
@@ -223,15 +244,20 @@ __all__ = [
     "SchemaInfo",
     "SchemaSerializationError",
     "SchemaType",
+    "SeekTarget",
     "SendResult",
     "ServiceError",
     "ServiceInfo",
     "ServiceMetadataError",
     "ServiceNotReadyError",
+    "ServiceUrlControl",
     "ServiceUrlProvider",
     "SubscriptionMode",
     "SubscriptionNotFoundError",
     "TableView",
+    "TableViewListener",
+    "TableViewOptions",
+    "TokenSupplier",
     "TooManyRequestsError",
     "TopicMessageId",
     "TopicNotFoundError",

@@ -43,6 +43,8 @@ from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.fork_safety import watch
+from pulsar_py.client.shared.statistics import ClientStatistics
+from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.errors import AlreadyClosedError, InvalidConfigurationError
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import MessageId
@@ -132,7 +134,9 @@ class Client:
             self._is_provider_started = True
             await self._provider.start(self, self._context)
 
-    async def create_producer(self, topic: str, **options: Unpack[ProducerOptions]) -> Producer:
+    async def create_producer(
+        self, topic: str, **options: Unpack[ProducerOptions[Sent]]
+    ) -> Producer[Sent]:
         """Create a producer of a topic, of all its partitions if it has several.
 
         Raises:
@@ -151,31 +155,31 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions],
-    ) -> PatternConsumer: ...
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> PatternConsumer[Received]: ...
 
     @overload
     async def subscribe(
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions],
-    ) -> MultiTopicsConsumer: ...
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> MultiTopicsConsumer[Received]: ...
 
     @overload
     async def subscribe(
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions],
-    ) -> AnyConsumer: ...
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> AnyConsumer[Received]: ...
 
     async def subscribe(
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions],
-    ) -> AnyConsumer:
+        **options: Unpack[ConsumerOptions[Received]],
+    ) -> AnyConsumer[Received]:
         """Subscribe a consumer to a topic with all its partitions, to several, or to a pattern.
 
         A pattern gets a `PatternConsumer`, a list a `MultiTopicsConsumer`, and one topic a
@@ -197,8 +201,8 @@ class Client:
         self,
         topic: str,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
-        **options: Unpack[ReaderOptions],
-    ) -> Reader:
+        **options: Unpack[ReaderOptions[Received]],
+    ) -> Reader[Received]:
         """Create a reader that begins after `start_message_id` (or at it, if inclusive).
 
         For a partitioned topic it may map each partition's full name to an id. With None the
@@ -220,8 +224,8 @@ class Client:
         self,
         topic: str,
         subscription_name: str | None = None,
-        **options: Unpack[TableViewOptions],
-    ) -> TableView:
+        **options: Unpack[TableViewOptions[Received]],
+    ) -> TableView[Received]:
         """Create a view of each key's newest value; returns when it has caught up.
 
         Raises:
@@ -249,6 +253,17 @@ class Client:
             return [str(name)]
         count = await self._context.partitions_count(str(name))
         return [str(name.partition(i)) for i in range(count)] or [str(name)]
+
+    def statistics(self) -> ClientStatistics:
+        """The figures of the client, its producers and its consumers, since they were made.
+
+        Intervals (`stats_interval_in_seconds`) go on. Call it in the client's event loop.
+        """
+        context = self._context
+        return context.statistics.peek(
+            connections_count=len(context.pool.connections),
+            pending_bytes=context.memory_limit.current_bytes,
+        )
 
     async def update_service_url(
         self,

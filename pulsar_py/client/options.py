@@ -7,9 +7,10 @@ types alike. `check_names` refuses an unknown option and proposes the nearest na
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Generic, TypedDict
 
 from pulsar_py.client.shared.absent_names import ABSENT_OPTIONS
+from pulsar_py.client.shared.type_variables import T
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from pulsar_py.client.brokers.connection_events import ConnectionListener
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
     from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
     from pulsar_py.client.messages.message import Message
     from pulsar_py.client.producing.producer_config import MessageRouterFunction
     from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
-    from pulsar_py.client.reading.reader import Reader
     from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
     from pulsar_py.client.security.crypto_keys import CryptoKeyReader
     from pulsar_py.client.shared.enums import (
@@ -75,11 +75,11 @@ class ClientOptions(TypedDict, total=False):
     tls_ciphers: str | None
 
 
-class ProducerOptions(TypedDict, total=False):
+class ProducerOptions(TypedDict, Generic[T], total=False):
     """The options of `Client.create_producer`: the fields of `ProducerConfig`."""
 
     producer_name: str | None
-    schema: Schema[Any] | None  # Any: of whatever values
+    schema: Schema[T] | None
     initial_sequence_id: int | None
     send_timeout_millis: int
     compression_type: CompressionType
@@ -111,12 +111,12 @@ class ProducerOptions(TypedDict, total=False):
     reconnects: bool
 
 
-class ConsumerOptions(TypedDict, total=False):
+class ConsumerOptions(TypedDict, Generic[T], total=False):
     """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
 
     consumer_type: ConsumerType
-    schema: Schema[Any] | None  # Any: of whatever values
-    message_listener: Callable[[Any, Message], Awaitable[None] | None] | None  # Any: as there
+    schema: Schema[T] | None
+    message_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
     consumer_name: str | None
@@ -136,7 +136,7 @@ class ConsumerOptions(TypedDict, total=False):
     key_shared_policy: ConsumerKeySharedPolicy | None
     batch_index_ack_enabled: bool
     regex_subscription_mode: RegexSubscriptionMode
-    dead_letter_policy: DeadLetterPolicy | None
+    dead_letter_policy: ConsumerDeadLetterPolicy | None
     crypto_failure_action: ConsumerCryptoFailureAction
     retry_enable: bool
     listener_concurrency: int
@@ -160,11 +160,11 @@ class ConsumerOptions(TypedDict, total=False):
     max_uncompressed_message_bytes: int | None
 
 
-class ReaderOptions(TypedDict, total=False):
+class ReaderOptions(TypedDict, Generic[T], total=False):
     """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
 
-    schema: Schema[Any] | None  # Any: of whatever values
-    reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None
+    schema: Schema[T] | None
+    reader_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
     reader_name: str | None
@@ -186,10 +186,10 @@ class ReaderOptions(TypedDict, total=False):
     auto_update_partitions_interval_seconds: float
 
 
-class TableViewOptions(TypedDict, total=False):
+class TableViewOptions(TypedDict, Generic[T], total=False):
     """The options of `Client.create_table_view`: those of its reader that may be chosen."""
 
-    schema: Schema[Any] | None  # Any: of whatever values
+    schema: Schema[T] | None
     receiver_queue_size: int
     is_read_compacted: bool
     crypto_key_reader: CryptoKeyReader | None

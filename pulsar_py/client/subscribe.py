@@ -23,13 +23,14 @@ from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer
 from pulsar_py.client.many_topics.topic_lists import TopicPattern
 from pulsar_py.client.messages.option_checks import own_members
 from pulsar_py.client.shared.enums import ConsumerType
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.names import TopicName
 
 __all__ = ["AnyConsumer", "subscribe"]
 
-AnyConsumer: TypeAlias = Consumer | MultiTopicsConsumer
-"""The type of consumers that `Client.subscribe` returns."""
+AnyConsumer: TypeAlias = Consumer[T_co] | MultiTopicsConsumer[T_co]
+"""The type of consumers that `Client.subscribe` returns; `AnyConsumer[Order]` those of orders."""
 
 
 async def subscribe(

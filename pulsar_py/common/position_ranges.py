@@ -308,6 +308,10 @@ class PositionRangeSet:
         part.run_optimize()
         return StoredPage(part.serialize(), len(part), self._ranges_in(part))
 
+    def serialized(self, ledger_id: int) -> bytes:
+        """All entries of one ledger, in the portable form of roaring bitmaps."""
+        return self._bitmaps.get(ledger_id, BitMap()).serialize()
+
     def lowest(self, ranges_count: int, shift: int) -> PositionRangeSet:
         """A copy of the lowest pages: as few as have that many ranges, or all."""
         part = PositionRangeSet()

@@ -67,7 +67,7 @@ C = TypeVar("C")
 CURSOR_UNITS: Final = 20
 """Units of work that the statistics of a cursor are."""
 
-_MARK_BITS = 64  # no two owners of a topic draw the same
+MARK_BITS = 64  # no two owners of a topic draw the same
 
 
 class SharedParts(Protocol):
@@ -125,7 +125,7 @@ class ManagedLedger(Generic[C]):
             name,
             shared.metadata,
             version=version,
-            owner_mark=f"{version:x}-{shared.chance.getrandbits(_MARK_BITS):x}",
+            owner_mark=f"{version:x}-{shared.chance.getrandbits(MARK_BITS):x}",
             current=self._ledgers.stored,
             on_lost=self.fence,
             check_owner=self.check_owner,
@@ -370,7 +370,7 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is not stored.
         """
-        await self._change_properties(lambda before: {**before, name: value})
+        await self.change_properties(lambda before: {**before, name: value})
 
     async def delete_property(self, name: str) -> None:
         """Remove one property durably; fine if it is not there.
@@ -378,13 +378,18 @@ class ManagedLedger(Generic[C]):
         Raises:
             ManagedLedgerError, MetadataError: It is still stored.
         """
-        await self._change_properties(
+        await self.change_properties(
             lambda before: {key: value for key, value in before.items() if key != name}
         )
 
-    async def _change_properties(
+    async def change_properties(
         self, change: Callable[[Mapping[str, str]], dict[str, str]]
     ) -> None:
+        """Store changed properties durably, all at once.
+
+        Raises:
+            ManagedLedgerError, MetadataError: They are as before.
+        """
         async with self.change_lock:
             self.raise_if_unusable()
             properties = change(self._ledgers.properties)
@@ -478,9 +483,12 @@ class ManagedLedger(Generic[C]):
         await self._registry.delete(name)
         self._trimmer.maybe_trim()
 
-    def slowest_durable_cursor(self) -> ManagedCursor | None:
-        """The durable cursor with the oldest mark-delete position that survives a crash."""
-        return self._registry.slowest_durable()
+    def slowest_durable_cursor(self, *, without: str | None = None) -> ManagedCursor | None:
+        """The durable cursor with the oldest mark-delete position that survives a crash.
+
+        The one of the name `without` does not count.
+        """
+        return self._registry.slowest_durable(without=without)
 
     def on_cursor_moved(self, before: Position, after: Position) -> None:
         """Trim after the durable mark-delete position of a cursor has moved to another ledger."""
@@ -531,9 +539,12 @@ class ManagedLedger(Generic[C]):
         """Count of entries after the first and up to the second; 0 if they are reversed."""
         return self._ledgers.count_between(lower_exclusive, upper_inclusive)
 
-    def backlog_size_bytes(self) -> int:
-        """Estimated bytes after the slowest durable cursor's mark-delete position."""
-        durable = self._registry.durable()
+    def backlog_size_bytes(self, *, without: str | None = None) -> int:
+        """Estimated bytes after the slowest durable cursor's mark-delete position.
+
+        The cursor of the name `without` does not count.
+        """
+        durable = [each for each in self._registry.durable() if each.name != without]
         slowest = min((cursor.mark_delete_position for cursor in durable), default=None)
         return 0 if slowest is None else self._ledgers.size_after(slowest)
 

@@ -33,7 +33,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record, owned_ledgers
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
 from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
@@ -43,16 +43,16 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     decode_ledger_list,
     decode_name,
+    encode_ledger_list,
     is_deletion_begun,
     ledger_path,
 )
-from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
-from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
+from pulsar_py.managed_ledger.log.list_deletion import remove_marked
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
+from pulsar_py.managed_ledger.managed_ledger import MARK_BITS, ManagedLedger
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
 
 logger = logging.getLogger(__name__)
-
-COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
-"""Property of a cursor whose value is the id of the topic's compacted ledger."""
 
 RECOVERIES_AT_ONCE = 16
 """Cursor ledgers of one topic that are fenced and read at the same time while it is opened."""
@@ -179,13 +179,13 @@ class ManagedLedgerOpener:
         if found is None:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
-            if await self.metadata.children(path):
-                await self.metadata.delete_recursive(path)  # cursors that a deletion left over
+            if await self.metadata.children(path):  # of cursors, left over or made late
+                await self._end_deletion(name, None)
             return await self._create(name, config, MUST_NOT_EXIST)
         stored = decode_ledger_list(found.value)
         if stored.is_being_deleted:
             # A deletion was interrupted: it is finished first.
-            await self.metadata.delete_recursive(path)
+            await self._end_deletion(name, found)
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
@@ -204,6 +204,21 @@ class ManagedLedgerOpener:
             at_once=RECOVERIES_AT_ONCE,
         )
         return ledger
+
+    async def _end_deletion(self, name: str, marked: Versioned | None) -> None:
+        """Remove a list that says that it is being deleted; None: there is none, mark one first."""
+
+        def check_owner() -> None:
+            self.check_owner(name)
+
+        record = OwnedRecord(self.metadata, ledger_path(name), check_owner=check_owner)
+        if marked is None:
+            owner_mark = f"{self.chance.getrandbits(MARK_BITS):x}"
+            doomed = LedgerList(is_being_deleted=True, owner_mark=owner_mark)
+            await record.write(encode_ledger_list(doomed))
+        else:
+            record.found(marked)
+        await remove_marked(self.metadata, record, check_owner)
 
     async def _create(self, name: str, config: ManagedLedgerConfig, version: int) -> Ledger:
         ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=version)
@@ -292,9 +307,8 @@ class ManagedLedgerOpener:
         if found is None:
             return []
         record = decode_cursor_record(found.value)
-        compacted_ledger_id = record.snapshot.properties.get(COMPACTED_LEDGER_PROPERTY)
-        named = [record.cursor_ledger_id, compacted_ledger_id]
-        return [ledger_id for ledger_id in named if ledger_id not in (None, NO_LEDGER)]
+        named = owned_ledgers(record.snapshot.properties, record.cursor_properties)
+        return named if record.cursor_ledger_id == NO_LEDGER else [*named, record.cursor_ledger_id]
 
     async def check_ledgers(self) -> None:
         """Roll and trim ledgers that are due by age; to be called periodically."""

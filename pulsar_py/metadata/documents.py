@@ -78,6 +78,16 @@ class LocalPolicies(JsonDocument):
     boundaries = key("bundles", _BOUNDARIES)
     """The ends of the hash space included: one more than there are bundles."""
     bookie_affinity = key("bookieAffinityGroup", BOOKIE_AFFINITY)
+    anti_affinity_group = key("namespaceAntiAffinityGroup", TEXT)
+
+
+class ResourceGroup(JsonDocument):
+    """Rates that the topics of some namespaces share; below 0 they are off."""
+
+    publish_messages_per_second = key("publishRateInMsgs", INTEGER)
+    publish_bytes_per_second = key("publishRateInBytes", INTEGER)
+    dispatch_messages_per_second = key("dispatchRateInMsgs", INTEGER)
+    dispatch_bytes_per_second = key("dispatchRateInBytes", INTEGER)
 
 
 class PartitionedTopicMetadata(JsonDocument):
@@ -130,6 +140,11 @@ class NamespacePolicies(JsonDocument):
     subscription_types = key("subscription_types_enabled", TEXT_SET)
     properties = key("properties", TEXT_MAP)
     resource_group = key("resource_group_name", TEXT)
+    schema_auto_update_strategy = key("schema_auto_update_compatibility_strategy", TEXT)
+    is_migrated = key("migrated", BOOLEAN)
+    entry_filter_names = key("entryFilters", JSON_OBJECT)
+    is_paused_on_unsaved_acks = key("dispatcherPauseOnAckStatePersistentEnabled", BOOLEAN)
+    metrics_property_keys = key("allowed_topic_property_keys_for_metrics", TEXTS)
 
 
 class TopicPolicies(JsonDocument):
@@ -166,6 +181,9 @@ class TopicPolicies(JsonDocument):
         "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
     )
     subscription_policies = key("subscriptionPolicies", JSON_OBJECT)
+    subscription_expiration_minutes = key("subscriptionExpirationTimeInMinutes", INTEGER)
+    entry_filter_names = key("entryFilters", JSON_OBJECT)
+    is_paused_on_unsaved_acks = key("dispatcherPauseOnAckStatePersistentEnabled", BOOLEAN)
 
 
 class DynamicConfiguration(JsonDocument):

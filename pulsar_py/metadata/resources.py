@@ -30,6 +30,7 @@ from pulsar_py.metadata.documents import (
     LocalPolicies,
     NamespacePolicies,
     PartitionedTopicMetadata,
+    ResourceGroup,
     TenantInfo,
     TopicPolicies,
     equal_boundaries,
@@ -315,6 +316,23 @@ class DynamicConfigurationResource(Resource[str, DynamicConfiguration]):
         )
 
 
+class ResourceGroupResources(Resource[str, ResourceGroup]):
+    """The resource groups."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        super().__init__(
+            store,
+            prefix=paths.RESOURCE_GROUPS,
+            kind=ResourceGroup,
+            path_of=paths.resource_group,
+            key_of=lambda path: _single(path, paths.RESOURCE_GROUPS),
+        )
+
+    async def list(self) -> list[str]:
+        """Sorted names."""
+        return await self._store.children(paths.RESOURCE_GROUPS)
+
+
 class Resources:
     """All kinds of objects; its maker closes it before the stores."""
 
@@ -328,6 +346,7 @@ class Resources:
         self.partitioned_topics = PartitionedTopicResources(configuration)
         self.topic_policies = TopicPoliciesResources(local, is_global=False)
         self.global_topic_policies = TopicPoliciesResources(configuration, is_global=True)
+        self.resource_groups = ResourceGroupResources(configuration)
         self.dynamic_configuration = DynamicConfigurationResource(local)
 
     async def close(self) -> None:
@@ -338,6 +357,7 @@ class Resources:
         await self.partitioned_topics.close()
         await self.topic_policies.close()
         await self.global_topic_policies.close()
+        await self.resource_groups.close()
         await self.dynamic_configuration.close()
 
 

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _FREE: Final = frozenset(
     {
         *("arrowbatchbytes", "polltimeoutms", "waitingfornonexistedtopic"),
+        "failonmissingtopic",
         *("maxbytespertrigger", "maxentriespertrigger", "maxoffsetspertrigger"),
         *("predefinedsubscription", "subscriptionprefix"),
         *("pulsar.reader.receiverqueuesize", "pulsar.reader.readername"),

@@ -29,6 +29,8 @@ class ReplaySettings:
     name: str
     where: str | None = None
     """An SQL condition for rows; None for all."""
+    select: str | None = None
+    """SQL expressions for the columns of the new messages, separated by commas; None for all."""
 
     def as_copy(self) -> CopySettings:
         """The batch of `copy` that does the replay.
@@ -45,7 +47,7 @@ class ReplaySettings:
         # The connector's `endingTime` is inclusive.
         source = replace(self.source, ending_millis=end - 1)
         target = replace(self.target, idempotency_key=self.name)
-        return CopySettings(source=source, target=target, where=self.where)
+        return CopySettings(source=source, target=target, where=self.where, select=self.select)
 
 
 def check(settings: ReplaySettings) -> None:

@@ -29,6 +29,7 @@ class CursorExtension(_message.Message):
     SEGMENT_FIELD_NUMBER: _builtins.int
     SEGMENTS_FIELD_NUMBER: _builtins.int
     ADDSTOLEDGER_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
     addsToLedger: _builtins.bool
     """of a record that names a cursor ledger: the ledger's state and this one's hold together"""
     @_builtins.property
@@ -39,16 +40,21 @@ class CursorExtension(_message.Message):
     def segments(self) -> Global___CursorSegmentList:
         """this state goes on in these entries, and the ranges beside it only repeat some of it"""
 
+    @_builtins.property
+    def changes(self) -> Global___CursorChanges:
+        """this entry adds to the last state before it in the same cursor ledger, and to the changes between"""
+
     def __init__(
         self,
         *,
         segment: Global___CursorSegment | None = ...,
         segments: Global___CursorSegmentList | None = ...,
         addsToLedger: _builtins.bool | None = ...,
+        changes: Global___CursorChanges | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "changes", b"changes", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addsToLedger", b"addsToLedger", "changes", b"changes", "segment", b"segment", "segments", b"segments"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -139,3 +145,40 @@ class CursorSegmentList(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CursorSegmentList: _TypeAlias = CursorSegmentList  # noqa: Y015
+
+@_typing.final
+class CursorChanges(_message.Message):
+    """What was acknowledged since the state, or the changes, before it; ledgerId and holes go side by side."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    LEDGERID_FIELD_NUMBER: _builtins.int
+    HOLES_FIELD_NUMBER: _builtins.int
+    BATCHES_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    @_builtins.property
+    def ledgerId(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def holes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """a roaring bitmap of the ids of entries acknowledged as a whole"""
+
+    @_builtins.property
+    def batches(self) -> _containers.RepeatedCompositeFieldContainer[Global___CursorSegment]:
+        """of kind 1"""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int | None = ...,
+        ledgerId: _abc.Iterable[_builtins.int] | None = ...,
+        holes: _abc.Iterable[_builtins.bytes] | None = ...,
+        batches: _abc.Iterable[Global___CursorSegment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["version", b"version"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "holes", b"holes", "ledgerId", b"ledgerId", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CursorChanges: _TypeAlias = CursorChanges  # noqa: Y015

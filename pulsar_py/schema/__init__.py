@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pulsar_py.schema.auto_schemas import AutoConsumeSchema, AutoProduceBytesSchema, schema_of
     from pulsar_py.schema.avro_schema import AvroSchema
-    from pulsar_py.schema.dataclass_types import (
+    from pulsar_py.schema.classes.annotations import (
         AvroType,
         Float32,
         Int32,
@@ -22,6 +22,21 @@ if TYPE_CHECKING:
         TimeMillis,
         TimestampMillis,
         decimal_of,
+    )
+    from pulsar_py.schema.classes.records import (
+        Array,
+        Boolean,
+        Bytes,
+        CustomEnum,
+        Double,
+        Field,
+        Float,
+        Integer,
+        Long,
+        Map,
+        Null,
+        Record,
+        String,
     )
     from pulsar_py.schema.generic_record import GenericRecord
     from pulsar_py.schema.json_schema import JsonSchema
@@ -38,22 +53,7 @@ if TYPE_CHECKING:
         StringSchema,
     )
     from pulsar_py.schema.protobuf_schemas import ProtobufNativeSchema, ProtobufSchema
-    from pulsar_py.schema.records import (
-        Array,
-        Boolean,
-        Bytes,
-        CustomEnum,
-        Double,
-        Field,
-        Float,
-        Integer,
-        Long,
-        Map,
-        Null,
-        Record,
-        String,
-    )
-    from pulsar_py.schema.schema import Schema
+    from pulsar_py.schema.schema import Decoder, Schema
     from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
     from pulsar_py.schema.time_schemas import (
         DateSchema,
@@ -77,6 +77,7 @@ __all__ = [
     "BytesSchema",
     "CustomEnum",
     "DateSchema",
+    "Decoder",
     "Double",
     "DoubleSchema",
     "Field",

@@ -54,7 +54,7 @@ _SIMPLE: Final[Mapping[SchemaType, type[AnySchema]]] = {
 }
 
 
-def schema_of(info: SchemaInfo) -> AnySchema:
+def schema_of(info: SchemaInfo) -> Schema[Any]:  # Any: as above
     """The schema that a stored definition describes.
 
     Raises:
@@ -119,7 +119,7 @@ class AutoProduceBytesSchema(Schema[bytes]):
     With `schema`, that one is registered instead of the topic's own.
     """
 
-    def __init__(self, schema: AnySchema | None = None) -> None:
+    def __init__(self, schema: Schema[Any] | None = None) -> None:
         # The schema that bytes are checked against; None until the topic is known.
         self._schema = schema
         self._needs_topic_schema = schema is None

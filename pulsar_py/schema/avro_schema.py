@@ -1,6 +1,7 @@
 """`AvroSchema`: records in Avro's binary encoding (pure).
 
-Values are dataclasses, `Record` classes, or dicts by an Avro definition. A payload has no header:
+Values are of dataclasses and other classes with fields (`docs/client/SCHEMAS.md` has a table of
+types), `Record` classes, or dicts by an Avro definition. A payload has no header:
 it is read as the version that the message names has it, and resolved into this schema as the Avro
 specification says, so that fields may have been added and removed. A message without a version is
 read by this schema.
@@ -14,12 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, overload
 
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
-from pulsar_py.schema.avro_codec import AvroReader, AvroWriter, reader_of
-from pulsar_py.schema.avro_definition import definition_text, parse_definition, types_of
-from pulsar_py.schema.dataclass_types import record_of
+from pulsar_py.schema.avro.avro_codec import AvroReader, AvroWriter, reader_of
+from pulsar_py.schema.avro.avro_definition import definition_text, parse_definition, types_of
+from pulsar_py.schema.classes.type_builder import record_of
 from pulsar_py.schema.schema import Decoder, Schema, T
 from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
-from pulsar_py.schema.value_types import AvroJson, MisfitError, Names, ValueType
+from pulsar_py.schema.values.value_types import AvroJson, MisfitError, Names, ValueType
 
 __all__ = ["AvroDefined", "AvroSchema", "Definition", "RecordMaker"]
 
@@ -71,7 +72,8 @@ class AvroDefined(Schema[T]):
         """A schema of a class or of a definition.
 
         Args:
-            record_cls: A dataclass or `Record` class; None for dicts.
+            record_cls: A dataclass, pydantic model, TypedDict, NamedTuple or `Record` class; None
+                for dicts.
             schema_definition: An Avro definition, if there is no class.
             properties: Properties that the broker stores with the schema.
             records_as: Makes records of dicts if there is no class; None leaves dicts.
@@ -86,6 +88,7 @@ class AvroDefined(Schema[T]):
         if schema_definition is None:
             assert record_cls is not None  # see above
             self.types = record_of(record_cls)
+            self.check_types()
             self.definition = self.types.definition(Names())
             data = definition_text(self.definition)
         else:
@@ -95,6 +98,9 @@ class AvroDefined(Schema[T]):
             data = _text_of(schema_definition, self.definition)
         self._info = SchemaInfo(self.schema_type, self.schema_type.name, data, properties or {})
         self.prepare()
+
+    def check_types(self) -> None:
+        """Refuse types of a class that the subclass's encoding would not bring back."""
 
     def prepare(self) -> None:
         """Prepare the subclass's encoding, once the definition is known."""

@@ -16,9 +16,10 @@ from typing import Any
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema.avro_schema import AvroDefined
+from pulsar_py.schema.classes.union_checks import check_json
 from pulsar_py.schema.schema import T
 from pulsar_py.schema.schema_info import SchemaType
-from pulsar_py.schema.value_types import MisfitError, ValueType
+from pulsar_py.schema.values.value_types import MisfitError, ValueType
 
 __all__ = ["JsonSchema", "json_payload"]
 
@@ -27,6 +28,10 @@ class JsonSchema(AvroDefined[T]):
     """Dataclasses, records or dicts in JSON."""
 
     schema_type = SchemaType.JSON
+
+    def check_types(self) -> None:
+        """See `AvroDefined`; JSON does not name the branches of unions."""
+        check_json(self.types)
 
     def encode(self, value: T) -> bytes:
         """See `Schema`."""

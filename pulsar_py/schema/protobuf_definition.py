@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.common.foreign_json import MAX_DEFINITION_DEPTH, parse_json
-from pulsar_py.schema.value_types import AvroJson
+from pulsar_py.schema.values.value_types import AvroJson
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import (

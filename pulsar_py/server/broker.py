@@ -37,6 +37,10 @@ from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.compaction.compaction_status import CompactionTotals
+from pulsar_py.server.compaction.compactor import CompactionRules
+from pulsar_py.server.compaction.spill_directory import SpillDirectory
+from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.settings import ConnectionSettings
@@ -57,6 +61,7 @@ from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.settings_topics import CompactionOrder
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -99,6 +104,8 @@ class BrokerService:
         """
         self.config = config
         self.clock = clock
+        self.compaction_totals = CompactionTotals()
+        self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
@@ -166,6 +173,17 @@ class BrokerService:
             on_topic_lost=self._on_topic_lost,
             receipts=SendReceiptEncoder(),
             refused=self.refused_topics,
+            compaction=CompactionParts(
+                ledger_store=self.ledger_store,
+                disk=self._spill.disk,
+                clock=self.clock,
+                rules=lambda: compaction_rules(self.config),
+                memory_bytes=lambda: self.config.topicCompactionMaxMemoryMB * MEBIBYTE,
+                read_timeout_seconds=lambda: (
+                    self.config.brokerServiceCompactionPhaseOneLoopTimeInSeconds
+                ),
+                totals=self.compaction_totals,
+            ),
             unacked_limit=BrokerUnackedLimit(
                 max_unacked_messages=config.maxUnackedMessagesPerBroker,
                 blocked_share=config.maxUnackedMessagesPerSubscriptionOnBrokerBlocked,
@@ -184,12 +202,20 @@ class BrokerService:
     async def start(self) -> None:
         """Open a metadata session, start the timers; afterwards lookups and topics work."""
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
-        self._on_dynamic(await self.resources.dynamic_configuration.get(""))
+        await self.apply_dynamic_configuration()
         await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)
         self.managed_ledgers.deletions.begin(self._tasks)
         self._tasks.spawn(self.maintenance.run(), "maintenance")
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
+
+    async def apply_dynamic_configuration(self) -> None:
+        """Use the settings that are stored for all brokers now.
+
+        Raises:
+            MetadataError: They can't be read.
+        """
+        self._on_dynamic(await self.resources.dynamic_configuration.get(""))
 
     def _on_topic_lost(self, topic: Topic) -> None:
         self.topics.on_topic_lost(topic)
@@ -253,6 +279,7 @@ class BrokerService:
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
+        await self._spill.remove()
         await self.schemas.close()
         await self.resources.close()
 
@@ -288,6 +315,11 @@ class BrokerService:
                 "delete inactive topics",
                 config.brokerDeleteInactiveTopicsFrequencySeconds,
                 self._delete_if_inactive,
+            ),
+            Chore(
+                "compact topics",
+                config.brokerServiceCompactionMonitorIntervalInSeconds,
+                _for_persistent(topic_upkeep.compact_if_due),
             ),
             Chore("measure rates", RATES_INTERVAL_SECONDS, _roll_rates),
         ]
@@ -404,6 +436,7 @@ def topic_settings(
         deduplication_inactivity_seconds=(
             config.brokerDeduplicationProducerInactivityTimeoutMinutes * 60.0
         ),
+        compaction_threshold_bytes=config.brokerServiceCompactionThresholdInBytes,
         inactive=inactive,
         schema=SchemaPolicies(
             strategy=config.schemaCompatibilityStrategy,
@@ -413,6 +446,15 @@ def topic_settings(
         entry_metadata_interceptors=tuple(sorted(config.brokerEntryMetadataInterceptors)),
         dispatch=dispatch_settings(config),
         managed_ledger=managed_ledger_config(config, ledger_options),
+    )
+
+
+def compaction_rules(config: BrokerConfig) -> CompactionRules:
+    """What compactions keep."""
+    return CompactionRules(
+        retains_null_keys=config.topicCompactionRetainNullKey,
+        is_by_event_time=config.compactionServiceFactoryClassName is CompactionOrder.EVENT_TIME,
+        keeps_broker_entry_metadata=config.exposingBrokerEntryMetadataToClientEnabled,
     )
 
 

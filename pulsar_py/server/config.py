@@ -223,6 +223,11 @@ class BrokerConfig(
         ignored = {name for name, each in ignored_settings().items() if each.is_dynamic}
         return sorted(effective | ignored)
 
+    @staticmethod
+    def is_secret(name: str) -> bool:
+        """Whether the value of a setting should not be shown."""
+        return is_secret(name)
+
     def texts(self) -> dict[str, str]:
         """Every setting with an effect as text; `from_texts` reads it back."""
         return {name: each.render(getattr(self, name)) for name, each in self._declared.items()}

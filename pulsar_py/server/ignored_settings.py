@@ -118,7 +118,6 @@ bookieAuthProviderFactoryClass=
 brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
 brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
-compactionServiceFactoryClassName=org.apache.pulsar.compaction.PulsarCompactionServiceFactory
 delayedDeliveryTrackerFactoryClassName=org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory
 dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
 *entryFiltersDirectory=
@@ -675,12 +674,6 @@ functionsWorkerServiceNarPackage=
 messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
-
-# There is no topic compaction in this version.
-brokerServiceCompactionMonitorIntervalInSeconds=60
-brokerServiceCompactionPhaseOneLoopTimeInSeconds=30
-brokerServiceCompactionThresholdInBytes=0
-topicCompactionRetainNullKey=false
 
 # There are no entry filters, interceptors or payload processors.
 *allowOverrideEntryFilters=false

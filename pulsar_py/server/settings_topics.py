@@ -3,6 +3,7 @@
 # ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from pulsar_py.common.policies import (
@@ -23,7 +24,15 @@ DELAYED: Final = "Delayed delivery"
 RETENTION: Final = "Backlog, expiry and retention"
 DEDUPLICATION: Final = "Deduplication"
 SCHEMAS: Final = "Schemas"
+COMPACTION: Final = "Compaction"
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
+
+
+class CompactionOrder(Enum):
+    """Which message of a key is its newest, by the class that Apache Pulsar has for it."""
+
+    PUBLISHING = "org.apache.pulsar.compaction.PulsarCompactionServiceFactory"
+    EVENT_TIME = "org.apache.pulsar.compaction.EventTimeCompactionServiceFactory"
 
 
 class BrokerTopicSettings(Settings):
@@ -460,6 +469,54 @@ class BrokerTopicSettings(Settings):
         doc="Minutes after which the sequence id of a disconnected producer is forgotten.",
     )
 
+    brokerServiceCompactionThresholdInBytes: int = setting(
+        default=0,
+        minimum=0,
+        dynamic=True,
+        category=COMPACTION,
+        doc="Bytes that are not compacted yet after which a topic is compacted; 0 is never. System "
+        "topics are always.",
+    )
+    brokerServiceCompactionMonitorIntervalInSeconds: int = setting(
+        default=60,
+        minimum=1,
+        dynamic=True,
+        category=COMPACTION,
+        doc="Seconds between two checks whether topics have to be compacted.",
+    )
+    brokerServiceCompactionPhaseOneLoopTimeInSeconds: int = setting(
+        default=30,
+        minimum=1,
+        dynamic=True,
+        category=COMPACTION,
+        doc="Seconds that a compaction waits for one read before it fails.",
+    )
+    topicCompactionRetainNullKey: bool = setting(
+        default=False,
+        dynamic=True,
+        category=COMPACTION,
+        doc="Whether messages without a key stay in a compacted topic.",
+    )
+    compactionServiceFactoryClassName: CompactionOrder = setting(
+        default=CompactionOrder.PUBLISHING,
+        category=COMPACTION,
+        doc="Whether the message of a key that stays is the one published last or the one with the "
+        "latest event time.",
+    )
+    topicCompactionMaxMemoryMB: int = setting(
+        default=64,
+        minimum=1,
+        dynamic=True,
+        category=COMPACTION,
+        doc="Megabytes of memory for the keys of one compaction; the others go to sorted files. "
+        "Pulsar has no such setting.",
+    )
+    topicCompactionSpillDirectory: str = setting(
+        default="",
+        category=COMPACTION,
+        doc="The directory for the sorted files of compactions; empty: that of the system for "
+        "temporary files. Pulsar has no such setting.",
+    )
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
         default=SchemaCompatibilityStrategy.FULL,
         category=SCHEMAS,

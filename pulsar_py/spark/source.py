@@ -127,6 +127,8 @@ def _ask_values(options: ReadOptions) -> ValueColumns:
         async with shared.clients.client(options.client) as client:
             catalog = TopicCatalog(client, options)
             try:
+                if options.fails_on_missing_topic:
+                    await catalog.check_named()
                 topics = await known_topics(catalog, options)
                 return await value_columns(client, options, topics, catalog.exists)
             finally:

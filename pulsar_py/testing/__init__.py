@@ -6,7 +6,7 @@ package for its plugin.
 Third-party packages it may import: pytest, pytest-asyncio, hypothesis, _typeshed.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pulsar_py.testing.broker_thread import BrokerThread
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["BrokerOptions", "BrokerThread", "RestartableBroker"]
 
 
-def __getattr__(name: str) -> Any:  # Any: whatever is exported
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - see above
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
-    module = "broker_thread" if name == "BrokerThread" else "restartable_broker"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 - see above
+
+        module = "broker_thread" if name == "BrokerThread" else "restartable_broker"
+        return getattr(import_module(f"{__name__}.{module}"), name)

@@ -6,8 +6,9 @@
         payload   payload_size bytes, as its metadata says
 
 The metadata of the entry has `num_messages_in_batch`, also where that is 1; without it the payload
-is one plain message. This is the layout before compression and encryption. A compacted batch holds
-fewer messages than were sent, and lists the indexes they had.
+is one plain message. This is the layout before compression and encryption. A compacted batch lists
+the indexes of the messages that stayed; the others are there without a payload, as `compacted_out`
+(so Apache Pulsar 4.2 writes it), or not at all.
 
 Source: Commands.serializeSingleMessageInBatchWithPayload and BatchMessageContainer in Pulsar.
 """
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 
@@ -45,13 +47,32 @@ def split_batch(
     """
     messages = []
     position = 0
-    count = len(compacted_batch_indexes) or messages_count
-    for index in range(count):
-        batch_index = compacted_batch_indexes[index] if compacted_batch_indexes else index
+    indexes = batch_indexes(body, 0, messages_count, compacted_batch_indexes)
+    for index, batch_index in enumerate(indexes):
         position, metadata, payload = _read_message(body, position, index)
         if not metadata.compacted_out:
             messages.append(BatchedMessage(batch_index, metadata, payload))
     return messages
+
+
+def batch_indexes(
+    body: EntryBytes, start: int, messages_count: int, compacted_batch_indexes: Sequence[int]
+) -> Sequence[int]:
+    """The batch index of each message that the body holds from `start` on, in order."""
+    kept_count = len(compacted_batch_indexes)
+    if not kept_count or kept_count == messages_count:
+        return range(messages_count)
+    position = start
+    for number in range(messages_count):
+        if position + _SIZE.size > len(body):
+            return compacted_batch_indexes if number == kept_count else range(messages_count)
+        split = position + _SIZE.size + _SIZE.unpack_from(body, position)[0]
+        try:
+            single = SingleMessageMetadata.FromString(bytes(body[position + _SIZE.size : split]))
+        except DecodeError:
+            break  # who reads the messages says what is wrong
+        position = split + max(single.payload_size, 0)
+    return range(messages_count)
 
 
 def _read_message(body: bytes, start: int, index: int) -> tuple[int, SingleMessageMetadata, bytes]:

@@ -8,9 +8,10 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tests.cluster.java_programs import BROKER_POM, LOGGING, java
 from tests.cluster.waiting import freeze
@@ -69,6 +70,18 @@ class ApacheBroker:
         self._settings = dict(settings or {})
         self._java_options = java_options
         self._process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    @contextmanager
+    def with_deduplication(cls, directory: Path, zookeeper_url: str) -> Iterator[Self]:
+        """A running broker of a new cluster that drops duplicates, as the guides' programs need."""
+        broker = cls(directory, zookeeper_url, settings={"brokerDeduplicationEnabled": "true"})
+        broker.initialize_cluster()
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.kill()
 
     @property
     def service_url(self) -> str:

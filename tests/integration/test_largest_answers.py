@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.common.names import TopicName
 from pulsar_py.standalone import Broker

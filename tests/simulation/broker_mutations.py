@@ -154,11 +154,11 @@ def an_unload_stops_where_it_fails() -> Iterator[None]:
 
     original = BundleOwnership._take
 
-    async def take(self: Any, path: str, stored: Any, record: OwnerRecord) -> _Owned | None:
+    async def take(self: Any, key: Any, stored: Any, record: OwnerRecord) -> _Owned | None:
         session_id = self._owner.session_id
         if stored is not None and stored.owner == session_id:
             return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
-        return await original(self, path, stored, record)
+        return await original(self, key, stored, record)
 
     with _replaced(BundleOwnership, release=release, _take=take):
         yield

@@ -254,7 +254,8 @@ class LedgerJudge:
         name, before = incarnation.name, incarnation.ledger_ids
         if stored.is_being_deleted:
             detail = (name, "nobody asked to delete it")
-            self.expect(DELETED, holds=incarnation.may_die, detail=detail)
+            may_die = incarnation.may_die or not incarnation.named  # there were cursors alone
+            self.expect(DELETED, holds=may_die, detail=detail)
             incarnation.is_dying = True
             incarnation.confirmed.clear()
             incarnation.cursors.clear()

@@ -65,12 +65,16 @@ def test_a_program_prints_what_it_should(  # noqa: PLR0917 - fixtures
 ) -> None:
     arguments = [name, broker.service_url, broker.web_service_url, str(tmp_path)]
     monkeypatch.setattr(sys, "argv", arguments)
+    run_example(name, spark)
+    printed = capsys.readouterr().out
+    assert [text for text in PRINTED[name] if text not in printed] == [], printed
+
+
+def run_example(name: str, spark: SparkSession) -> None:
     try:
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
     finally:
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")  # read_pattern.py sets it
-    printed = capsys.readouterr().out
-    assert [text for text in PRINTED[name] if text not in printed] == [], printed
 
 
 def test_each_program_is_run_and_is_in_the_guide() -> None:

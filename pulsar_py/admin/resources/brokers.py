@@ -12,7 +12,6 @@ from typing import Final
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
-    PathValueError,
     Request,
     Response,
     json_response,
@@ -44,7 +43,6 @@ class Brokers:
             get(BROKERS, self.active, Action.READ_BROKERS),
             get(BROKERS + "/{cluster}", self.active, Action.READ_BROKERS),
             get(BROKERS + "/leaderBroker", self.leader, Action.READ_BROKERS),
-            get(BROKERS + "/configuration", self.not_yet, Action.READ_BROKERS),
             get(
                 BROKERS + "/internal-configuration",
                 self.internal_configuration,
@@ -98,14 +96,6 @@ class Brokers:
             if isinstance(topic, PersistentTopic):
                 await enforce_backlog_quota(topic)
         return NO_CONTENT
-
-    async def not_yet(self, request: Request) -> Response:  # noqa: ARG002
-        """Refuse a path of the dynamic configuration, which a route would take for a cluster.
-
-        Raises:
-            PathValueError: Always.
-        """
-        raise PathValueError
 
     async def ready(self, request: Request) -> Response:  # noqa: ARG002
         """Return `ok` if topics can be served. The port accepts no connections before the start.

@@ -8,6 +8,7 @@ Source: ObjectMapperFactory in Pulsar; Jackson's coercion of scalars.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -101,6 +102,23 @@ def read_int(
     return number
 
 
+def read_float(value: Any, what: str = "value") -> float | None:  # Any: parsed JSON
+    """A finite number, or a text with one.
+
+    Raises:
+        UnreadableBodyError: It is neither.
+    """
+    if value is None:
+        return None
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise UnreadableBodyError(f"{what}: {value!r:.100} is not a number")
+    return number
+
+
 def _whole_number(value: Any) -> int | None:  # Any: parsed JSON
     if isinstance(value, str):
         text = value.strip()
@@ -177,6 +195,22 @@ def read_properties(value: Any, what: str = "properties") -> dict[str, str] | No
     if fields is None:
         return None
     return {name: read_text(item, f"{what}.{name}") or "" for name, item in fields.items()}
+
+
+def number_field(
+    fields: Mapping[str, Any],  # Any: parsed JSON
+    name: str,
+    default: int = 0,
+    *,
+    bits: int = INT_BITS,
+) -> int:
+    """The whole number of a field; `default` if it is missing.
+
+    Raises:
+        UnreadableBodyError: It is something else.
+    """
+    value = read_int(fields.get(name), name, bits=bits)
+    return default if value is None else value
 
 
 def required_int(request: Request) -> int:

@@ -197,7 +197,7 @@ class Subscriptions:
 
         await for_each_partition(self._broker, name, act)
         if not found:
-            raise _subscription_not_found(name, subscription, is_partitioned=is_partitioned)
+            raise subscription_not_found(name, subscription, is_partitioned=is_partitioned)
         return NO_CONTENT
 
     # --- moving cursors ------------------------------------------------------------------------
@@ -315,7 +315,7 @@ class Subscriptions:
         topic = await require_topic(self._broker, name)
         found = topic.subscriptions.get(subscription)
         if found is None:
-            raise _subscription_not_found(name, subscription, is_partitioned=False)
+            raise subscription_not_found(name, subscription, is_partitioned=False)
         return found
 
     async def _persistent(
@@ -336,9 +336,10 @@ def _after_if_excluded(topic: Topic, target: ResetCursorData) -> Position:
     return target.position
 
 
-def _subscription_not_found(
+def subscription_not_found(
     name: TopicName, subscription: str, *, is_partitioned: bool
 ) -> HttpError:
+    """The 404 for a subscription that no partition has."""
     if is_partitioned:
         return HttpError(HTTPStatus.NOT_FOUND, "Subscription not found")
     return HttpError(

@@ -12,25 +12,12 @@ from pulsar_py.common.loops.work import Turns
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
+from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
 Json = dict[str, Any]  # Any: JSON of many shapes
-
-_NO_COMPACTION: Final[Json] = {
-    "lastCompactionRemovedEventCount": 0,
-    "lastCompactionSucceedTimestamp": 0,
-    "lastCompactionFailedTimestamp": 0,
-    "lastCompactionDurationTimeInMills": 0,
-}
-_NO_LEDGER: Final[Json] = {
-    "ledgerId": -1,
-    "entries": -1,
-    "size": -1,
-    "offloaded": False,
-    "underReplicated": False,
-}
 
 
 def iso_time(millis: int) -> str:
@@ -110,7 +97,7 @@ async def topic_stats_json(
         "nonContiguousDeletedMessagesRanges": ranges,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
-        "compaction": _NO_COMPACTION,
+        "compaction": _compaction_json(stats.compaction),
         "ownerBroker": owner_broker,
         "topicCreationTimeStamp": stats.created_millis,
         "lastPublishTimeStamp": stats.last_published_millis,
@@ -243,6 +230,7 @@ def consumer_json(stats: ConsumerStats) -> Json:
 
 async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
+    compaction: CompactionStats,
     turns: Turns,
 ) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
@@ -274,8 +262,27 @@ async def internal_stats_json(
         "ledgers": ledgers,
         "cursors": cursors,
         "schemaLedgers": [],
-        "compactedLedger": _NO_LEDGER,
+        "compactedLedger": _compacted_ledger_json(compaction),
         "properties": dict(stats.properties),
+    }
+
+
+def _compaction_json(stats: CompactionStats) -> Json:
+    return {
+        "lastCompactionRemovedEventCount": stats.removed_messages,
+        "lastCompactionSucceedTimestamp": stats.succeeded_millis,
+        "lastCompactionFailedTimestamp": stats.failed_millis,
+        "lastCompactionDurationTimeInMills": stats.duration_millis,
+    }
+
+
+def _compacted_ledger_json(stats: CompactionStats) -> Json:
+    return {
+        "ledgerId": -1 if stats.ledger_id is None else stats.ledger_id,
+        "entries": stats.ledger_entries_count,
+        "size": stats.ledger_bytes,
+        "offloaded": False,
+        "underReplicated": False,
     }
 
 

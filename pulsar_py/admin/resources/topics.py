@@ -5,6 +5,7 @@ Source: PersistentTopicsBase in Pulsar's broker.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
@@ -18,7 +19,6 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     encoded_part,
     json_response,
-    optional_json_response,
 )
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.requests import (
@@ -45,12 +45,13 @@ from pulsar_py.admin.resources.topic_stats_json import (
     topic_stats_json,
 )
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.admin.without_effect import not_implemented
-from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
+from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.compaction.compaction_status import CompactionStats
+from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry import TopicListMode
@@ -105,7 +106,6 @@ class Topics:
                 consumes=(),
             ),
             put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
-            get(TOPIC + "/properties", self.properties, Action.GET_METADATA),
             put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
             get(COMPACTION, self.compaction_status, Action.COMPACT),
             post(TOPIC + "/terminate", self.terminate, Action.TERMINATE, consumes=()),
@@ -319,31 +319,32 @@ class Topics:
                 await self._topics.unload(part)
         return NO_CONTENT
 
-    async def properties(self, request: Request) -> Response:
-        """Return the topic's properties; an empty body for a partitioned topic without any."""
-        name = topic_of(request)
-        metadata = await self._broker.resources.partitioned_topics.get(name)
-        if metadata is not None:
-            return optional_json_response(metadata.properties or None)
-        topic = await require_topic(self._broker, name)
-        stored = topic.ledger.properties if isinstance(topic, PersistentTopic) else {}
-        return json_response(dict(stored))
-
     async def compact(self, request: Request) -> Response:
-        """Refuse to compact, which this version can't.
+        """Start a compaction of the topic, or of all partitions.
 
         Raises:
-            HttpError: 404 if there is no such topic, else 501.
+            HttpError: 404 if there is no such topic, 409 if one is under way.
         """
         name = topic_of(request)
-        if not await self._topics.partitioned.count(name):
-            await require_topic(self._broker, name)
-        raise not_implemented(f"PUT {COMPACTION}")
+        partitions_count = await self._topics.partitioned.count(name)
+        if partitions_count:
+            for index in range(partitions_count):
+                partition = await require_topic(self._broker, name.partition(index))
+                with contextlib.suppress(NotAllowedError):  # it is under way there
+                    _compaction_of(partition).begin()
+            return NO_CONTENT
+        compaction = _compaction_of(await require_topic(self._broker, name))
+        try:
+            compaction.begin()
+        except NotAllowedError as error:
+            raise HttpError(HTTPStatus.CONFLICT, str(error)) from None
+        return NO_CONTENT
 
     async def compaction_status(self, request: Request) -> Response:
-        """Return the status of the last compaction: it was never run."""
-        await require_topic(self._broker, topic_of(request))
-        return json_response({"status": "NOT_RUN", "lastError": ""})
+        """Return the status of the last compaction since the topic was loaded."""
+        topic = await require_topic(self._broker, topic_of(request))
+        stats = _compaction_of(topic).stats()
+        return json_response({"status": stats.state.value, "lastError": stats.last_error})
 
     async def terminate(self, request: Request) -> Response:
         """Terminate the topic; returns the id of its last message."""
@@ -472,7 +473,18 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
 
 async def _internal_stats_json(topic: Topic, turns: Turns) -> Json:
     if isinstance(topic, PersistentTopic):
-        return await internal_stats_json(topic.ledger, turns)
+        compaction = topic.compaction
+        stats = CompactionStats() if compaction is None else await compaction.stats_with_ledger()
+        return await internal_stats_json(topic.ledger, stats, turns)
     assert topic.name.domain != PERSISTENT
-    stats = await topic.stats_in_turns(turns)
-    return non_persistent_internal_stats_json(stats.messages_in_count, list(topic.subscriptions))
+    counts = await topic.stats_in_turns(turns)
+    return non_persistent_internal_stats_json(counts.messages_in_count, list(topic.subscriptions))
+
+
+def _compaction_of(topic: Topic) -> TopicCompaction:
+    compaction = topic.compaction if isinstance(topic, PersistentTopic) else None
+    if compaction is None:
+        raise HttpError(
+            HTTPStatus.METHOD_NOT_ALLOWED, f"{topic.name} can't be compacted: it is not persistent"
+        )
+    return compaction

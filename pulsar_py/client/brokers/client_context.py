@@ -93,6 +93,11 @@ class ClientContext:
             return HttpLookup(self, url)
         return BinaryLookup(self, url)
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The loop everything runs on; None before the first use."""
+        return self._loop
+
     def check_usable(self, subject: str = "the client") -> None:
         """Raise if the client can't be used here.
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Generic, Self
 
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
@@ -39,6 +39,7 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged
 from pulsar_py.common.message_id import MessageId
@@ -57,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 @blocks
 @lacks(absent_names.CONSUMER)
-class Consumer:
+class Consumer(Generic[T_co]):
     """Receives the messages of one topic for one subscription. Made by `open`."""
 
     def __init__(
@@ -234,7 +235,7 @@ class Consumer:
 
     # --- receiving -----------------------------------------------------------------------------
 
-    async def receive(self, timeout_millis: int | None = None) -> Message:
+    async def receive(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one.
 
         Raises:
@@ -254,7 +255,7 @@ class Consumer:
             None if timeout_millis is None else timeout_millis / 1000
         )
 
-    def receive_nowait(self) -> Message | None:
+    def receive_nowait(self) -> Message[T_co] | None:
         """The next message if there is one in the queue, else None. Raises as `receive`.
 
         With `receiver_queue_size` 0 there never is one, because only `receive` asks for messages.
@@ -270,7 +271,7 @@ class Consumer:
         messages_limit: int,
         bytes_limit: int,
         until: EntryKey | None = None,
-    ) -> Sequence[Message]:
+    ) -> Sequence[Message[T_co]]:
         """Queued messages, up to about the limits; waits for some. For other parts of the library.
 
         Empty if none came in time, or if the queue is empty and the entry `until` was passed (see
@@ -282,6 +283,11 @@ class Consumer:
         )
 
     @property
+    def hands_out_runs(self) -> bool:
+        """Whether `Receiver.take_run` may be used: nobody has to see messages one by one."""
+        return self._listener is None and self._receiver.before_delivery is None
+
+    @property
     def passed_key(self) -> EntryKey:
         """The last entry up to which nothing waits in the queue. For other parts of the library.
 
@@ -290,11 +296,11 @@ class Consumer:
         """
         return self._receiver.queue.passed_key
 
-    async def receive_for_listener(self) -> Message:
+    async def receive_for_listener(self) -> Message[T_co]:
         """The next message for the listener; for parts of this package only."""
         return self._take() or await self._receive()
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> Message[T_co]:
         """The next message, which has yet to come."""
         self._context.check_loop(self._subject)
         return await self._receiver.receive(None)
@@ -306,7 +312,7 @@ class Consumer:
             f"{self._subject}: receiving is not allowed with a message_listener"
         )
 
-    async def batch_receive(self) -> list[Message]:
+    async def batch_receive(self) -> list[Message[T_co]]:
         """Several messages, by `batch_receive_policy`; empty if its time passed without any.
 
         Raises as `receive`.
@@ -320,7 +326,7 @@ class Consumer:
         """Messages until the consumer is closed."""
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[T_co]:
         """The next message."""
         # Hot path: consume in `make bench-client`.
         try:
@@ -355,6 +361,21 @@ class Consumer:
         if self.is_closed:
             raise self._closed_error()
         await self._settlement.acknowledge(message)
+
+    def acknowledge_all(self, messages: Iterable[Message]) -> None:
+        """Acknowledge messages without receipts and interceptors, unless closed.
+
+        For the blocking client, whose threads hand over many at a time.
+        """
+        # Hot path: consume in `make bench-client`.
+        if not self._is_acknowledging_plainly:
+            return
+        acknowledge, entry_done = self._tracker.acknowledge, self._entry_done
+        for message in messages:
+            if acknowledge(message.entry, message.batch_index):
+                entry_done(message.entry)
+            elif self._is_batch_index_enabled:
+                self._acknowledger.changed()
 
     async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
         """Acknowledge all messages of the subscription up to this one.

@@ -29,7 +29,7 @@ from pulsar_py.common.errors import InvalidConfigurationError
 if TYPE_CHECKING:
     from pulsar_py.client.consuming.consumer_events import ConsumerEventListener
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
-    from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+    from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
     from pulsar_py.client.messages.message import Message
     from pulsar_py.client.receiving.chunk_assembly import ChunkListener
     from pulsar_py.client.receiving.incoming_queue import ProblemListener
@@ -101,7 +101,7 @@ class ConsumerConfig:
     all its messages are."""
     regex_subscription_mode: RegexSubscriptionMode = RegexSubscriptionMode.PersistentOnly
     """Whether a pattern matches persistent topics, non-persistent ones, or both."""
-    dead_letter_policy: DeadLetterPolicy | None = None
+    dead_letter_policy: ConsumerDeadLetterPolicy | None = None
     """The topics for messages that were delivered too often; None: no limit. See
     `ConsumerDeadLetterPolicy`."""
     crypto_failure_action: ConsumerCryptoFailureAction = ConsumerCryptoFailureAction.FAIL

@@ -42,11 +42,11 @@ class ConsumerInterceptor:
     ) -> None:
         """All up to a message were acknowledged, or the attempt failed."""
 
-    def on_negative_acks_send(self, consumer: Consumer, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because of negative acknowledgements."""
+    def on_negative_acks_send(self, consumer: Consumer, entries: Sequence[tuple[int, int]]) -> None:
+        """Entries (ledger, entry) are asked for again, because of negative acknowledgements."""
 
-    def on_ack_timeout_send(self, consumer: Consumer, entries: Sequence[EntryKey]) -> None:
-        """Entries are asked for again, because they were not acknowledged in time."""
+    def on_ack_timeout_send(self, consumer: Consumer, entries: Sequence[tuple[int, int]]) -> None:
+        """Entries (ledger, entry) are asked for again: not acknowledged in time."""
 
     def on_partitions_change(self, topic: str, partitions_count: int) -> None:
         """A partitioned topic has more partitions now."""

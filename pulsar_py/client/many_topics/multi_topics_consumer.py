@@ -15,10 +15,11 @@ Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Generic, Self
 
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.consumer import Consumer
@@ -48,6 +49,7 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -71,7 +73,7 @@ _NAME_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 @blocks
 @lacks(absent_names.CONSUMER)
-class MultiTopicsConsumer:
+class MultiTopicsConsumer(Generic[T_co]):
     """Receives the messages of several topics for one subscription, with `Consumer`'s methods."""
 
     def __init__(
@@ -120,7 +122,7 @@ class MultiTopicsConsumer:
             start_message_id=start_message_id,
         )
         self._is_paused = config.start_paused
-        self._parts: TopicParts[Consumer] = TopicParts(
+        self._parts: TopicParts[Consumer[T_co]] = TopicParts(
             self._opener.open,
             self._partitions_count,
             on_opened=self._on_part_opened,
@@ -278,10 +280,10 @@ class MultiTopicsConsumer:
     def _subject(self) -> str:
         return f"the consumer of {self._subscription_name} on {self.topic()}"
 
-    def _all_parts(self) -> list[Consumer]:
+    def _all_parts(self) -> list[Consumer[T_co]]:
         return list(self._parts_by_topic.values())
 
-    def _part_of(self, message: Message | MessageId) -> Consumer | None:
+    def _part_of(self, message: Message | MessageId) -> Consumer[T_co] | None:
         """The part of a message; None if its topic was removed and nothing is left to do.
 
         Raises:
@@ -345,7 +347,7 @@ class MultiTopicsConsumer:
 
     # --- receiving -----------------------------------------------------------------------------
 
-    def receive_nowait(self) -> Message | None:
+    def receive_nowait(self) -> Message[T_co] | None:
         """The next message if there is one here, else None. Raises as `receive`."""
         if self._listener is not None:
             raise self._listened_error()
@@ -357,7 +359,7 @@ class MultiTopicsConsumer:
             f"{self._subject()}: receiving is not allowed with a message_listener"
         )
 
-    async def receive(self, timeout_millis: int | None = None) -> Message:
+    async def receive(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one.
 
         Raises:
@@ -369,11 +371,11 @@ class MultiTopicsConsumer:
             raise self._listened_error()
         return await self._receive(timeout_millis)
 
-    async def receive_for_listener(self) -> Message:
+    async def receive_for_listener(self) -> Message[T_co]:
         """The next message for the listener; for parts of this package only."""
         return await self._receive(None)
 
-    async def _receive(self, timeout_millis: int | None) -> Message:
+    async def _receive(self, timeout_millis: int | None) -> Message[T_co]:
         # Hot path: consume of a partitioned topic in `make bench-client`.
         message = self._receiver.receive_nowait()
         if message is not None:
@@ -389,7 +391,7 @@ class MultiTopicsConsumer:
                 f"{self.topic()}"
             ) from None
 
-    async def batch_receive(self) -> list[Message]:
+    async def batch_receive(self) -> list[Message[T_co]]:
         """Several messages, by `batch_receive_policy`; empty if its time passed without any.
 
         Raises:
@@ -405,7 +407,7 @@ class MultiTopicsConsumer:
         """Messages until the consumer is closed."""
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[T_co]:
         """The next message."""
         try:
             return await self.receive()
@@ -425,7 +427,7 @@ class MultiTopicsConsumer:
             ServiceError, ClientError: With receipts: the broker did not confirm it.
         """
         # Hot path: consume of a partitioned topic in `make bench-client`.
-        part: Consumer | None
+        part: Consumer[T_co] | None
         if type(message) is Message:
             part = self._parts_by_topic.get(message.entry.topic)
             if part is not None:
@@ -436,11 +438,17 @@ class MultiTopicsConsumer:
             if part is not None:
                 await part.acknowledge(message)
             return
-        by_part: dict[Consumer, list[Message | MessageId]] = {}
+        by_part: dict[Consumer[T_co], list[Message | MessageId]] = {}
         for each in messages_of(message, self._subject()):
             if (part := self._part_of(each)) is not None:
                 by_part.setdefault(part, []).append(each)
         await each_result(lambda item: item[0].acknowledge(item[1]), by_part.items())
+
+    def acknowledge_all(self, messages: Iterable[Message]) -> None:
+        """As `Consumer.acknowledge_all`; those of topics that were removed are ignored."""
+        for topic, run in groupby(messages, lambda message: message.entry.topic):
+            if (part := self._parts_by_topic.get(topic)) is not None:
+                part.acknowledge_all(run)
 
     async def acknowledge_cumulative(self, message: Message | MessageId | MultiMessageId) -> None:
         """Acknowledge all messages of a topic up to this one; with a `MultiMessageId`, of several.

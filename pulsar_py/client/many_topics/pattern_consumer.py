@@ -33,6 +33,7 @@ from pulsar_py.client.many_topics.topic_lists import (
 )
 from pulsar_py.client.receiving.receiver import Receiver
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.concurrently import concurrently
 from pulsar_py.common.names import TopicName
@@ -42,7 +43,7 @@ __all__ = ["PatternConsumer"]
 logger = logging.getLogger(__name__)
 
 
-class PatternConsumer(MultiTopicsConsumer):
+class PatternConsumer(MultiTopicsConsumer[T_co]):
     """Receives the messages of all topics that match a pattern, also of those created later."""
 
     def __init__(

@@ -275,7 +275,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "ConsumerKeySharedPolicy | None": _object(
         "client.consuming.key_shared_policy", "ConsumerKeySharedPolicy"
     ).or_none(),
-    "DeadLetterPolicy | None": _object(
+    "ConsumerDeadLetterPolicy | None": _object(
         "client.consuming.dead_letter", "DeadLetterPolicy"
     ).or_none(),
     "RedeliveryBackoff | None": _BACKOFF.or_none(),
@@ -289,7 +289,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     "Sequence[tuple[int, int] | KeyHashRange] | None": _RANGES.or_none(),
     "Callable[[Any, Message], Awaitable[None] | None] | None": _FUNCTION.or_none(),
-    "Callable[[Reader, Message], Awaitable[None] | None] | None": _FUNCTION.or_none(),
     "MessageRouterFunction | None": _FUNCTION.or_none(),
     "ChunkListener | None": _FUNCTION.or_none(),
     "ProblemListener | None": _FUNCTION.or_none(),

@@ -40,6 +40,7 @@ class OutgoingMessage:
         "content",
         "deliver_at_time",
         "event_time",
+        "is_encoded",
         "key",
         "null_value",
         "ordering",
@@ -79,6 +80,8 @@ class OutgoingMessage:
         self.content = content
         # The encoded value; the producer sets it before routers and interceptors get the message.
         self.payload: bytes = b""
+        # Whether the payload is final: a thread encoded it before it handed the message over.
+        self.is_encoded = False
         self.null_value = content is None
         # A copy: it may be encoded later, after the application has changed its own.
         self.property_map = dict(properties) if properties else None
@@ -136,6 +139,15 @@ class OutgoingMessage:
     def properties(self) -> dict[str, str]:
         """The properties that the application attached; a copy."""
         return dict(self.property_map or {})
+
+    def set_property(self, name: str, value: str) -> None:
+        """Add a property, or replace the one of that name; for interceptors.
+
+        Raises:
+            InvalidMessageError: One of the two is not text, or can't be encoded in UTF-8.
+        """
+        _check_properties({name: value})
+        self.property_map = {**(self.property_map or {}), name: value}
 
     def has_key(self) -> bool:
         """Whether it has a partition key."""

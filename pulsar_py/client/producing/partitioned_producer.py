@@ -11,7 +11,7 @@ Source: PartitionedProducerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +24,11 @@ from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import AlreadyClosedError, PulsarError
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.concurrently import concurrently, each_result
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def pending_messages_limit(config: ProducerConfig, partitions_count: int) -> int
     return own or share
 
 
-class PartitionedProducer(Producer):
+class PartitionedProducer(Producer[T_contra]):
     """Sends to the partitions of one topic. Made by `Client.create_producer`.
 
     Invariant: `_producers` has an item for each partition of the router; None for a partition
@@ -147,10 +147,11 @@ class PartitionedProducer(Producer):
     def _route_nowait(self, message: OutgoingMessage) -> SendResult:
         return self._producer_for(message).submit_nowait(message)
 
-    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """As `Producer.submit_waiting`."""
         if self._interceptors:
-            return await (await self._interceptors.submit(self, message, self._route))
-        return await (await self._route(message))
+            return await self._interceptors.submit(self, message, self._route)
+        return await self._route(message)
 
     def _route(self, message: OutgoingMessage) -> Awaitable[SendResult]:
         return self._producer_for(message).submit(message)
@@ -275,14 +276,47 @@ class PartitionedProducer(Producer):
     def statistics(self) -> ProducerStatistics:
         """As `Producer.statistics`, of all partitions together."""
         now = self._clock.monotonic_seconds()
-        return self._counters.peek(now, pending_queue_size=self._pending_count())
+        return self._counters.peek(now, pending_queue_size=self.pending_count())
+
+    def peek(self) -> ProducerStatistics:
+        """As `statistics`, for the client's."""
+        return self.statistics()
 
     def take_statistics(self, now: float) -> ProducerStatistics:
         """End the interval, and return its statistics; called by the client's reporter."""
-        return self._counters.take(now, pending_queue_size=self._pending_count())
+        return self._counters.take(now, pending_queue_size=self.pending_count())
 
-    def _pending_count(self) -> int:
+    def pending_count(self) -> int:
+        """As `Producer.pending_count`, of all partitions together."""
         return sum(each.pending_count() for each in self._started)
+
+    def pending_limit(self) -> int:
+        """As `Producer.pending_limit`, of all partitions together."""
+        count = len(self._producers)
+        return pending_messages_limit(self._config, count) * count
+
+    def blocks_if_full(self) -> bool:
+        """As `Producer.blocks_if_full`."""
+        return self._config.block_if_queue_full
+
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """As `Producer.watch_room`, of the partitions that were started."""
+        for each in self._started:
+            each.watch_room(on_room)
+
+    def flush_soon(self) -> None:
+        """As `Producer.flush_soon`."""
+        for each in self._started:
+            each.flush_soon()
+
+    def has_interceptors(self) -> bool:
+        """As `Producer.has_interceptors`."""
+        return bool(self._interceptors)
+
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """As `Producer.encode_ahead`."""
+        self._values.encode(message)
+        message.is_encoded = True
 
     def statistics_fields(self) -> Mapping[str, str]:
         """Log fields that identify the producer."""

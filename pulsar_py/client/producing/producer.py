@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.send_result import SendResult
@@ -22,23 +22,63 @@ from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import InvalidConfigurationError, PulsarError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 
+if TYPE_CHECKING:
+    from pulsar_py.schema.schema import Schema
+
 __all__ = ["Producer"]
+
+Other = TypeVar("Other")
 
 
 @blocks
 @lacks(absent_names.PRODUCER)
-class Producer(ABC):
+class Producer(ABC, Generic[T_contra]):
     """Sends messages to one topic. Made by `Client.create_producer`; use it with `async with`."""
 
     _clock: Clock
     # The task of `close`; None before it began.
     _closing: asyncio.Task[None] | None = None
 
+    @overload
+    async def send(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> MessageId: ...
+    @overload
+    async def send(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> MessageId: ...
     async def send(  # noqa: PLR0917 - the official client's order
         self,
         content: Any,  # Any: whatever the producer's schema takes
@@ -123,6 +163,40 @@ class Producer(ABC):
             )
         )
 
+    @overload
+    def send_nowait(
+        self,
+        content: T_contra | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: None = None,
+    ) -> SendResult: ...
+    @overload
+    def send_nowait(
+        self,
+        content: Other | None,
+        properties: Mapping[str, str] | None = None,
+        partition_key: str | bytes | None = None,
+        ordering_key: str | bytes | None = None,
+        sequence_id: int | None = None,
+        replication_clusters: Sequence[str] | None = None,
+        disable_replication: bool = False,  # noqa: FBT001, FBT002 - the official client's order
+        event_timestamp: int | None = None,
+        deliver_at: int | None = None,
+        deliver_after: timedelta | None = None,
+        *,
+        key: str | bytes | None = None,
+        schema: Schema[Other],
+    ) -> SendResult: ...
     def send_nowait(  # noqa: PLR0917, D417 - as `send`
         self,
         content: Any,  # Any: whatever the producer's schema takes
@@ -196,9 +270,13 @@ class Producer(ABC):
         """`send` of a message that has nothing but a value."""
         return await self._send_and_wait(OutgoingMessage(content))
 
-    @abstractmethod
     async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
         """`send` of any message."""
+        return await (await self.submit_waiting(message))
+
+    @abstractmethod
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """Accept a message once there is room, if it blocks when full; raises as `send`."""
 
     @abstractmethod
     async def flush(self) -> None:
@@ -288,6 +366,40 @@ class Producer(ABC):
     @abstractmethod
     def statistics(self) -> ProducerStatistics:
         """Statistics of the current interval and since the producer was made."""
+
+    # --- for the blocking client, whose threads hand messages over ------------------------------
+
+    @abstractmethod
+    def pending_count(self) -> int:
+        """The number of messages without receipt; may be asked by any thread."""
+
+    @abstractmethod
+    def pending_limit(self) -> int:
+        """The most messages without receipt that the options allow; 0 for no limit."""
+
+    @abstractmethod
+    def blocks_if_full(self) -> bool:
+        """The option `block_if_queue_full`."""
+
+    @abstractmethod
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
+
+    @abstractmethod
+    def flush_soon(self) -> None:
+        """Send open batches at the end of this step of the loop."""
+
+    @abstractmethod
+    def has_interceptors(self) -> bool:
+        """Whether interceptors have to see values before they are encoded."""
+
+    @abstractmethod
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """Encode the value now, in any thread; not with interceptors.
+
+        Raises:
+            SchemaSerializationError: The value doesn't fit the schema.
+        """
 
     async def __aenter__(self) -> Self:
         return self

@@ -71,6 +71,8 @@ class ProducerSchema:
         Raises:
             SchemaSerializationError: The value doesn't fit the schema.
         """
+        if message.is_encoded:
+            return
         schema = self._schema if message.schema is None else message.schema
         content = message.content
         if schema is None or (schema is self._schema and self.takes_bytes):

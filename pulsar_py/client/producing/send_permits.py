@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 __all__ = ["SendPermits"]
 
@@ -20,13 +21,15 @@ class SendPermits:
     Invariant: `used` is the number taken and not given back; no caller waits while there is room.
     """
 
-    __slots__ = ("_waiters", "limit", "used")
+    __slots__ = ("_waiters", "limit", "on_given_back", "used")
 
     def __init__(self, limit: int) -> None:
         """`limit` 0 means no limit."""
         self.limit = limit
         self.used = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
+        # Called after some were given back; set only while a thread waits for room.
+        self.on_given_back: Callable[[], None] | None = None
 
     def try_take(self) -> bool:
         """Take one if there is room."""
@@ -60,6 +63,8 @@ class SendPermits:
         assert self.used >= 0, f"{-self.used} permits given back twice"
         if self._waiters:
             self._grant()
+        if self.on_given_back is not None:
+            self.on_given_back()
 
     def set_limit(self, limit: int) -> None:
         """Change the limit; permits already taken stay taken."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from pulsar_py.client.producing.send_permits import SendPermits
 from pulsar_py.client.producing.send_result import SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
+from pulsar_py.client.shared.type_variables import T_contra
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     MemoryBufferFullError,
@@ -52,7 +53,7 @@ __all__ = ["TopicProducer"]
 logger = logging.getLogger(__name__)
 
 
-class TopicProducer(Producer):
+class TopicProducer(Producer[T_contra]):
     """Sends to one topic or partition. Owned by the application, or by a PartitionedProducer."""
 
     def __init__(
@@ -245,10 +246,11 @@ class TopicProducer(Producer):
         self._batcher.flush_soon()
         return await result
 
-    async def _send_and_wait(self, message: OutgoingMessage) -> MessageId:
+    async def submit_waiting(self, message: OutgoingMessage) -> SendResult:
+        """As `Producer.submit_waiting`."""
         if self._interceptors:
-            return await (await self._interceptors.submit(self, message, self._encode))
-        return await (await self._encode(message))
+            return await self._interceptors.submit(self, message, self._encode)
+        return await self._encode(message)
 
     def _encode(self, message: OutgoingMessage) -> Awaitable[SendResult]:
         self._values.encode(message)
@@ -456,8 +458,33 @@ class TopicProducer(Producer):
         return 0
 
     def pending_count(self) -> int:
-        """The number of messages without receipt."""
+        """As `Producer.pending_count`."""
         return self._permits.used
+
+    def pending_limit(self) -> int:
+        """As `Producer.pending_limit`."""
+        return self._permits.limit
+
+    def blocks_if_full(self) -> bool:
+        """As `Producer.blocks_if_full`."""
+        return self._config.block_if_queue_full
+
+    def watch_room(self, on_room: Callable[[], None] | None) -> None:
+        """As `Producer.watch_room`."""
+        self._permits.on_given_back = on_room
+
+    def flush_soon(self) -> None:
+        """As `Producer.flush_soon`."""
+        self._batcher.flush_soon()
+
+    def has_interceptors(self) -> bool:
+        """As `Producer.has_interceptors`."""
+        return bool(self._interceptors)
+
+    def encode_ahead(self, message: OutgoingMessage) -> None:
+        """As `Producer.encode_ahead`."""
+        self._values.encode(message)
+        message.is_encoded = True
 
     def set_max_pending_messages(self, limit: int) -> None:
         """Change the limit of messages without receipt; 0 for no limit."""
@@ -467,6 +494,10 @@ class TopicProducer(Producer):
         """As `Producer.statistics`."""
         now = self._clock.monotonic_seconds()
         return self.counters.peek(now, pending_queue_size=self._permits.used)
+
+    def peek(self) -> ProducerStatistics:
+        """As `statistics`, for the client's."""
+        return self.statistics()
 
     def take_statistics(self, now: float) -> ProducerStatistics:
         """End the interval, and return its statistics; called by the client's reporter."""

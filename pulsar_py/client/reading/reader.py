@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Generic, Self
 
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.consumer import Consumer
@@ -26,6 +26,7 @@ from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.client.shared.state_texts import state_text
 from pulsar_py.client.shared.statistics import ConsumerStatistics
+from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     InvalidConfigurationError,
@@ -43,10 +44,12 @@ _NAME_LETTERS: Final = "0123456789abcdef"
 
 @blocks
 @lacks(absent_names.READER)
-class Reader:
+class Reader(Generic[T_co]):
     """Reads one topic, or all partitions of one. Made by `Client.create_reader`."""
 
-    def __init__(self, consumer: Consumer | MultiTopicsConsumer, config: ReaderConfig) -> None:
+    def __init__(
+        self, consumer: Consumer[T_co] | MultiTopicsConsumer[T_co], config: ReaderConfig
+    ) -> None:
         """Take over an open consumer."""
         self._consumer = consumer
         # None without a listener.
@@ -59,6 +62,11 @@ class Reader:
                 consumer_type=ConsumerType.Exclusive,
             )
             self._listener.start()
+
+    @property
+    def consumer(self) -> Consumer[T_co] | MultiTopicsConsumer[T_co]:
+        """What the reader reads with, for other parts of the library."""
+        return self._consumer
 
     def topic(self) -> str:
         """The topic's full name."""
@@ -92,7 +100,7 @@ class Reader:
         """Statistics of the reader."""
         return self._consumer.statistics()
 
-    async def read_next(self, timeout_millis: int | None = None) -> Message:
+    async def read_next(self, timeout_millis: int | None = None) -> Message[T_co]:
         """The next message; waits for one.
 
         Raises:
@@ -106,12 +114,12 @@ class Reader:
             )
         return await self._read(timeout_millis)
 
-    async def _read(self, timeout_millis: int | None = None) -> Message:
+    async def _read(self, timeout_millis: int | None = None) -> Message[T_co]:
         message = await self._consumer.receive(timeout_millis)
         await self._consumer.acknowledge_cumulative(message)
         return message
 
-    async def read_nowait(self) -> Message | None:
+    async def read_nowait(self) -> Message[T_co] | None:
         """The next queued message, None if there is none; does not wait for messages.
 
         It is a coroutine because it acknowledges the message, as `read_next` does. On a reader with
@@ -168,7 +176,7 @@ class Reader:
         """Messages until the reader is closed."""
         return self
 
-    async def __anext__(self) -> Message:
+    async def __anext__(self) -> Message[T_co]:
         """The next message."""
         try:
             return await self.read_next()
@@ -213,7 +221,7 @@ class _Listened:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    async def receive_for_listener(self) -> Message:
+    async def receive_for_listener(self) -> Message[T_co]:
         return await self._reader._read()  # noqa: SLF001 - `read_next` is the application's
 
     def negative_acknowledge(self, message: Message) -> None:

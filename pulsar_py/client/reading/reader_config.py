@@ -25,7 +25,6 @@ from pulsar_py.common.errors import InvalidConfigurationError
 if TYPE_CHECKING:
     from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
     from pulsar_py.client.messages.message import Message
-    from pulsar_py.client.reading.reader import Reader
     from pulsar_py.client.security.crypto_keys import CryptoKeyReader
     from pulsar_py.schema.schema import Schema
 
@@ -38,7 +37,8 @@ class ReaderConfig:
 
     schema: Schema[Any] | None = None  # Any: of whatever values
     """The schema that decodes payloads; None for bytes."""
-    reader_listener: Callable[[Reader, Message], Awaitable[None] | None] | None = None
+    # Any: a reader, of this client or of the blocking one.
+    reader_listener: Callable[[Any, Message], Awaitable[None] | None] | None = None
     """Called with each message; `read_next` is not allowed then."""
     receiver_queue_size: int = 1000
     """Messages asked for in advance, of one topic or partition."""

@@ -16,13 +16,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.reading.catch_up import CatchUp
 from pulsar_py.client.reading.reader import Reader, create_reader
 from pulsar_py.client.shared.absent_names import blocks
+from pulsar_py.client.shared.type_variables import T, T_co
 from pulsar_py.common.errors import AlreadyClosedError, ClientTimeoutError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged, OnFailureAwait
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -33,9 +34,8 @@ __all__ = ["TableView", "TableViewListener", "create_table_view"]
 
 logger = logging.getLogger(__name__)
 
-TableViewListener = Callable[[str, Any], None]
-"""Called with a key and its new value, None when the key was deleted. Any: the type of values
-depends on the schema."""
+TableViewListener: TypeAlias = Callable[[str, T | None], None]
+"""Called with a key and its new value, None when the key was deleted."""
 
 _PATIENCE_MILLIS: Final = 1000
 """Time to wait for an expected message before the broker is asked again whether there is one."""
@@ -43,15 +43,15 @@ _READS_WITHOUT_BREAK: Final = 100
 
 
 @blocks
-class TableView(Mapping[str, Any]):  # Any: the schema decides
+class TableView(Mapping[str, T_co]):
     """A mapping from keys to newest values. Made by `Client.create_table_view`."""
 
-    def __init__(self, context: ClientContext, reader: Reader) -> None:
+    def __init__(self, context: ClientContext, reader: Reader[T_co]) -> None:
         """Own an open reader; `start` fills the view."""
         self._context = context
         self._reader = reader
-        self._values: dict[str, Any] = {}  # Any: the schema decides
-        self._listeners: list[TableViewListener] = []
+        self._values: dict[str, T_co] = {}
+        self._listeners: list[TableViewListener[T_co]] = []
         # The last message read of each topic or partition.
         self._read: dict[str, MessageId] = {}
         # Callers that wait in `refresh`, and the messages that they wait for.
@@ -85,7 +85,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             return CatchUp((), self._read)
         return CatchUp(await self._reader.get_last_message_ids(), self._read)
 
-    async def _read_or_give_up(self) -> Message | None:
+    async def _read_or_give_up(self) -> Message[T_co] | None:
         """The next message; None if there are no more, though the last ones were not reached.
 
         They may have been deleted, or left out by compaction, since the broker named them.
@@ -110,7 +110,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
                 await asyncio.sleep(0)
         self._end_refreshes()
 
-    def _handle(self, message: Message) -> None:
+    def _handle(self, message: Message[T_co]) -> None:
         try:
             self._apply(message)
         except PulsarError:  # a value that the schema can't read: the old one stays
@@ -127,7 +127,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
             if missing.on_read(topic_name, message_id) and not waiter.done():
                 waiter.set_result(None)
 
-    def _apply(self, message: Message) -> None:
+    def _apply(self, message: Message[T_co]) -> None:
         if not message.has_key():
             logger.debug("message without key", extra={"topic": message.topic_name()})
             return
@@ -140,7 +140,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         for listener in self._listeners:
             self._call(listener, key, value)
 
-    def _call(self, listener: TableViewListener, key: str, value: Any) -> None:
+    def _call(self, listener: TableViewListener[T_co], key: str, value: T_co | None) -> None:
         # Application code may raise anything; the other listeners and the view have to go on.
         topic = self.topic()
         extra = {"topic": topic, "key": key}
@@ -155,7 +155,7 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         """The topic's full name."""
         return self._reader.topic()
 
-    def __getitem__(self, key: str) -> Any:  # Any: the schema decides
+    def __getitem__(self, key: str) -> T_co:
         """The newest value of a key."""
         return self._values[key]
 
@@ -167,16 +167,20 @@ class TableView(Mapping[str, Any]):  # Any: the schema decides
         """The number of keys."""
         return len(self._values)
 
-    def for_each(self, callback: TableViewListener) -> None:
+    def copy(self) -> dict[str, T_co]:
+        """What it holds now, as a dictionary; may be asked by any thread."""
+        return self._values.copy()
+
+    def for_each(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` with each key and its value."""
         for key, value in list(self._values.items()):
             callback(key, value)
 
-    def listen(self, callback: TableViewListener) -> None:
+    def listen(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` with each change from now on; an error that it raises is logged."""
         self._listeners.append(callback)
 
-    def for_each_and_listen(self, callback: TableViewListener) -> None:
+    def for_each_and_listen(self, callback: TableViewListener[T_co]) -> None:
         """Call `callback` with each key and its value, then with each change; none is missed."""
         self.for_each(callback)
         self.listen(callback)

@@ -36,6 +36,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     MessageMetadata,
     SingleMessageMetadata,
 )
+from pulsar_py.wire.batch import batch_indexes
 from pulsar_py.wire.compression import decompress
 from pulsar_py.wire.payload import (
     CHECKSUM_AND_SIZE,
@@ -298,7 +299,8 @@ def _any_sized(
 ) -> list[Message] | Problem:
     """As `messages_of`, message by message."""
     metadata = entry.metadata
-    indexes = metadata.compacted_batch_indexes or range(entry.batch_size)
+    kept = metadata.compacted_batch_indexes
+    indexes = batch_indexes(body, start, entry.batch_size, kept)
     length = len(body)
     likeness: bytes | None = None
     misses_left = _LIKENESS_MISSES

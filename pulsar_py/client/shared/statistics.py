@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from pulsar_py.common.latency_histogram import LatencyHistogram
 from pulsar_py.common.loops.clock import Clock
 
 __all__ = [
+    "ClientStatistics",
     "ConsumerCounters",
     "ConsumerStatistics",
     "ProducerCounters",
@@ -264,8 +265,25 @@ class StatisticsSource(Protocol):
     def take_statistics(self, now: float) -> ProducerStatistics | ConsumerStatistics:
         """End the interval: `take` of its counters. Called by the reporter alone."""
 
+    def peek(self) -> ProducerStatistics | ConsumerStatistics:
+        """The figures of the interval so far, which goes on."""
+
     def statistics_fields(self) -> Mapping[str, str]:
         """Log fields that identify it: `topic`, and `producer` or `subscription`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientStatistics:
+    """The figures of one client, and of its producers and consumers, now."""
+
+    producers: Sequence[tuple[Mapping[str, str], ProducerStatistics]]
+    """Of each producer, its partitions together: `topic`, `producer` (its name); and figures."""
+    consumers: Sequence[tuple[Mapping[str, str], ConsumerStatistics]]
+    """Of each consumer of one topic: `topic`, `subscription`, `consumer` (the name); figures."""
+    connections_count: int
+    """Connections to brokers."""
+    pending_bytes: int
+    """Bytes of messages without a receipt, of all producers; `memory_limit_bytes` limits them."""
 
 
 class StatisticsReporter:
@@ -291,6 +309,23 @@ class StatisticsReporter:
         self._sources.pop(source, None)
         if not self._sources:
             self.close()
+
+    def peek(self, *, connections_count: int, pending_bytes: int) -> ClientStatistics:
+        """The figures of all sources so far; their intervals go on."""
+        producers: list[tuple[Mapping[str, str], ProducerStatistics]] = []
+        consumers: list[tuple[Mapping[str, str], ConsumerStatistics]] = []
+        for source in self._sources:
+            figures = source.peek()
+            if isinstance(figures, ProducerStatistics):
+                producers.append((source.statistics_fields(), figures))
+            else:
+                consumers.append((source.statistics_fields(), figures))
+        return ClientStatistics(
+            producers=producers,
+            consumers=consumers,
+            connections_count=connections_count,
+            pending_bytes=pending_bytes,
+        )
 
     def _set_timer(self) -> None:
         if self._timer is None and self._interval_seconds > 0 and self._sources:

@@ -4,6 +4,9 @@ A cursor says when its next write is due; that time does not change until the wr
 heap of times is enough. Cursors due together append their states in one turn of the loop, which
 the journal syncs as one group; beyond `WRITES_A_TURN` they follow in the next turns, so that a
 store over a network is not flooded.
+
+Cursors with receipts to give don't wait for a time: they are called once the commands that came
+with this turn of the loop are served, all together.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ class Flushable(Protocol):
     def write_if_due(self) -> None:
         """Begin a write if one is due. Schedules itself again if it has to."""
 
+    def write_for_receipts(self) -> None:
+        """Begin a write if receipts wait for one."""
+
 
 class CursorFlusher:
     """The due times of all dirty cursors. Owned by the opener."""
@@ -35,11 +41,25 @@ class CursorFlusher:
         self._numbers = count()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0  # when the timer runs, if there is one
+        self._soon: list[Flushable] = []  # those with receipts to give
+        self._soon_timer: asyncio.TimerHandle | None = None
 
     def schedule(self, cursor: Flushable, due_at: float) -> None:
         """Call the cursor's `write_if_due` at that time of the clock."""
         heapq.heappush(self._due, (due_at, next(self._numbers), cursor))
         self._set_timer()
+
+    def soon(self, cursor: Flushable) -> None:
+        """Call the cursor's `write_for_receipts` in the next turn of the loop."""
+        self._soon.append(cursor)
+        if self._soon_timer is None:
+            self._soon_timer = self._clock.call_later(0.0, self._on_soon)
+
+    def _on_soon(self) -> None:
+        self._soon_timer = None
+        soon, self._soon = self._soon, []
+        for cursor in soon:
+            cursor.write_for_receipts()
 
     def _set_timer(self) -> None:
         due_at = self._due[0][0]
@@ -68,4 +88,8 @@ class CursorFlusher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._soon_timer is not None:
+            self._soon_timer.cancel()
+            self._soon_timer = None
+        self._soon.clear()
         self._due.clear()

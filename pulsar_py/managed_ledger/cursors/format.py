@@ -49,6 +49,27 @@ INTERNAL_PREFIX = "#pulsar.internal."
 
 NO_LEDGER = -1
 
+COMPACTION_CURSOR = "__compaction"
+"""The cursor that holds a topic's entries until they are compacted."""
+
+COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
+"""The property of a compaction's cursor whose value is the id of the topic's compacted ledger."""
+
+COMPACTING_LEDGER_PROPERTY = "compacting-ledger"
+"""The internal property that names the compacted ledger which is being written, in decimal."""
+
+
+def owned_ledgers(properties: Mapping[str, int], cursor_properties: Mapping[str, str]) -> list[int]:
+    """Ids of the ledgers that a cursor's properties name, and that end with it."""
+    named = []
+    if COMPACTED_LEDGER_PROPERTY in properties:
+        named.append(properties[COMPACTED_LEDGER_PROPERTY])
+    unfinished = cursor_properties.get(INTERNAL_PREFIX + COMPACTING_LEDGER_PROPERTY, "")
+    if unfinished.isdecimal():
+        named.append(int(unfinished))
+    return named
+
+
 _MAX_WORDS = 8_192  # about 90 KB; few ranges that lie far apart are shorter as ranges
 
 

@@ -23,11 +23,12 @@ from pulsar_py.common.errors import (
     ManagedLedgerError,
 )
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
+from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, owned_ledgers
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister, PersisterOwner
 from pulsar_py.managed_ledger.cursors.reading import CursorReading, ReadingOwner
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.managed_ledger.cursors.store import CursorStore
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.stats import CursorStats
 
@@ -157,6 +158,10 @@ class ManagedCursor:
         """The cursor ledger that the record names, -1 if none."""
         return NO_LEDGER if self._persister is None else self._persister.store.ledger_id
 
+    def owned_ledger_ids(self) -> list[int]:
+        """Ids of the ledgers that its properties name, and that are deleted with it."""
+        return owned_ledgers(self.properties, self.cursor_properties)
+
     # Reading
 
     def read_cached(
@@ -236,6 +241,7 @@ class ManagedCursor:
         """
         self._raise_if_closed()
         before = self._state.mark_delete_position
+        self._touch(positions)
         try:
             return self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
         finally:
@@ -261,8 +267,24 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         before = self._state.mark_delete_position
         now = self._clock.monotonic_seconds()
+        self._touch((position,))
         self._state.acknowledge_cumulative(position, ack_set, properties, now)
         self._after_change(before)
+
+    def _touch(self, positions: Sequence[Position]) -> None:
+        persister = self._persister
+        if persister is not None and persister.changes is not None:
+            persister.changes.touch(positions)
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Call `on_durable` once, when all that was acknowledged so far is durable, or never will.
+
+        It gets None, or the error. For a non-durable cursor that is at once.
+        """
+        if self._persister is None:
+            on_durable(None)
+        else:
+            self._persister.when_durable(on_durable)
 
     def _after_change(self, before: Position) -> None:
         self.last_active_millis = self._clock.wall_time_millis()
@@ -279,6 +301,7 @@ class ManagedCursor:
         await self._persister.load(ledger_id)
 
     def _on_loaded(self, before: Position, finished: list[Position]) -> None:
+        self._touch(finished)
         if finished and self.on_acknowledged_late is not None:
             self.on_acknowledged_late(finished)
         if before != self._state.mark_delete_position:
@@ -474,6 +497,24 @@ class ManagedCursor:
         """
         await self._durable().set_internal_property(name, value)
 
+    async def mark_delete_in_record(
+        self, position: Position, properties: Mapping[str, int], *, without: str
+    ) -> None:
+        """Acknowledge everything up to `position`, and store that in the metadata store at once.
+
+        One write moves the cursor, replaces its properties and removes the internal property
+        `without`, so that the record itself names the ledgers in `properties`.
+
+        Raises:
+            InvalidCursorPositionError: Past the last entry, or before the mark-delete position.
+            ManagedLedgerError: It is not durable, or closed.
+            MetadataError: It is not stored, or the outcome is unknown; the cursor has moved in
+                memory, and the state is written later.
+        """
+        persister = self._durable()
+        self.acknowledge_cumulative(position, properties=properties)
+        await persister.write_into_record(without=without)
+
     def _durable(self) -> CursorPersister:
         self._raise_if_closed()
         if self._persister is None:
@@ -529,7 +570,7 @@ class ManagedCursor:
             ManagedLedgerFencedError: Another owner changed it.
         """
         if self._persister is not None:
-            await self._persister.delete()
+            await self._persister.delete(self.owned_ledger_ids())
         self.abandon()
 
     def _raise_if_closed(self) -> None:

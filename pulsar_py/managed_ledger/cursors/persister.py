@@ -10,6 +10,11 @@ it without a task, too. Limits of the settings never drop an acknowledgement: th
 counted, and those that could not be written anywhere stay dirty. If the bit sets of batches make a
 segment larger than an entry may be, the highest batches are left out, counted, and stay in memory.
 
+While clients ask for receipts of acknowledgements, a write begins as soon as the one before has
+ended, and has only what changed since (`CursorChangeLog`), unless the whole state is as short. At
+most a second later an entry has the ranges that fit, too. A receipt waits for the write that covers
+it; a failed write is tried once more, in a new cursor ledger, before the receipt becomes an error.
+
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
 Source: internalMarkDelete, internalFlushPendingMarkDeletes in ManagedCursorImpl.
@@ -19,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -34,6 +39,7 @@ from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.change_log import CursorChangeLog
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX, NO_LEDGER
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory
@@ -44,16 +50,22 @@ from pulsar_py.managed_ledger.cursors.segment_saver import (
     ignore_loaded,
 )
 from pulsar_py.managed_ledger.cursors.segments import (
+    SHOWN_RANGES,
     SegmentKey,
     SegmentRef,
     changed_content,
+    encode_changes,
     segment_keys,
 )
 from pulsar_py.managed_ledger.cursors.state import CursorChanges, CursorState
 from pulsar_py.managed_ledger.cursors.store import CursorStore, OnWritten, encode_state
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable, WaitingReceipts
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 
 logger = logging.getLogger(__name__)
+
+_FEW_RANGES = 32
+"""A state with at most so many is written as a whole: an entry with its changes isn't shorter."""
 
 
 class PersisterOwner(Protocol):
@@ -102,6 +114,12 @@ class CursorPersister:
         self._saver = CursorSegmentSaver(
             name, state, store, owner.cursor_memory, owner.clock, on_loaded=on_loaded
         )
+        self._receipts = WaitingReceipts()
+        self._is_soon = False  # the flusher will call `write_for_receipts`
+        self._were_receipts_asked = False  # since the last whole state
+        self._ranges_shown_at = float("-inf")  # when an entry had all ranges, or those that fit
+        # What was acknowledged since the last write; None as long as nobody asks for receipts.
+        self.changes: CursorChangeLog | None = None
         self.store = store
         self.ranges_not_persisted_count = 0  # ranges and batches that the last write left out
         self.ranges_over_limit_count = 0  # those that it wrote beyond the settings' limits
@@ -131,12 +149,55 @@ class CursorPersister:
         if changes is None:
             self.schedule()
             return
+        self._begin(changes)
+
+    def when_durable(self, on_durable: OnDurable) -> None:
+        """Call `on_durable` once, when all that was acknowledged so far is durable, or never will.
+
+        That may be at once. Errors are a StorageError, a MetadataError or a ManagedLedgerError.
+        """
+        state = self._state
+        if self._is_closed or not (state.is_dirty or state.is_write_in_flight):
+            is_lost = self._is_closed and state.is_dirty
+            on_durable(self._closed_error() if is_lost else None)
+            return
+        self._were_receipts_asked = True
+        if self.changes is None:
+            self.changes = CursorChangeLog()
+        self._receipts.add(on_durable)
+        self._write_soon()
+
+    def _write_soon(self) -> None:
+        if not self._is_soon:
+            self._is_soon = True
+            self._owner.flusher.soon(self)
+
+    def write_for_receipts(self) -> None:
+        """Begin a write if receipts wait for one and none is under way; called by the flusher."""
+        self._is_soon = False
+        if not self._receipts or self._is_closed:
+            return
+        if self._owner.is_fenced:
+            self._receipts.end(self._fenced_error())
+            return
+        changes = self._state.changes_due(self._clock.monotonic_seconds(), is_forced=True)
+        if changes is not None:
+            self._begin(changes)
+        elif not self._state.is_write_in_flight:
+            self._receipts.end(None)
+
+    def _begin(self, changes: CursorChanges) -> None:
+        """Write the state, without a task if possible."""
+        self._receipts.begin()
         if not self._lock.locked() and self._try_write(partial(self._on_written, changes)):
             return
         self._owner.tasks.spawn(self._write_slowly(changes), f"write cursor {self._name}")
 
     def _try_write(self, on_written: OnWritten) -> bool:
         """Append the state without waiting; False without a cursor ledger, or if it is large."""
+        if self.changes is not None and self._try_write_changes(self.changes, on_written):
+            return True
+        self._begin_whole_state()
         state, config = self._state, self._owner.config
         if not fits_one_entry(state, config.max_ranges_in_cursor_entry):
             if not self._saver.try_save(config, on_written):
@@ -149,6 +210,38 @@ class CursorPersister:
             return False
         self._is_small()
         return True
+
+    def _begin_whole_state(self) -> None:
+        """A whole state is encoded from now on: changes are counted from here."""
+        self._ranges_shown_at = self._clock.monotonic_seconds()
+        if self.changes is not None:
+            if self._were_receipts_asked:
+                self.changes.begin()
+            else:
+                self.changes = None
+
+    def _try_write_changes(self, log: CursorChangeLog, on_written: OnWritten) -> bool:
+        """Append what changed without waiting; False if the whole state has to be written."""
+        state, store, config = self._state, self.store, self._owner.config
+        if not log.is_complete or log.is_long or not store.can_append(config):
+            return False
+        now = self._clock.monotonic_seconds()
+        shows_ranges = now - self._ranges_shown_at >= config.cursor_persist_interval_seconds
+        max_ranges = SHOWN_RANGES if shows_ranges else _FEW_RANGES
+        if fits_one_entry(state, min(max_ranges, config.max_ranges_in_cursor_entry)):
+            return False
+        data = encode_changes(log.take(state), state, shows_ranges=shows_ranges)
+        log.written(len(data))
+        if shows_ranges:
+            self._ranges_shown_at = now
+
+        def on_appended(error: Exception | None) -> None:
+            if error is None and not shows_ranges:
+                # Still dirty: an entry with the ranges that fit is due an interval from now.
+                self._state.doubt_stored(self._clock.monotonic_seconds())
+            on_written(error)
+
+        return store.try_append([data], config, on_appended)
 
     def _is_small(self) -> None:
         """Note that the state was appended as one entry."""
@@ -167,6 +260,8 @@ class CursorPersister:
         except (StorageError, MetadataError, ManagedLedgerError) as failure:
             error = failure
         self._on_written(changes, error)
+        if error is not None:
+            self._receipts.end(error)
 
     async def _write_now(self, content: CursorState) -> None:
         """Write a state: to the cursor ledger, to a new one, or to the record.
@@ -174,6 +269,7 @@ class CursorPersister:
         The caller holds the lock.
         """
         self._raise_if_fenced()
+        self._begin_whole_state()
         config = self._owner.config
         try:
             if fits_one_entry(content, config.max_ranges_in_cursor_entry):
@@ -182,6 +278,7 @@ class CursorPersister:
                 assert content is self._state, "what a cursor is reset to is small"
                 await self._saver.save(config)
         except (StorageError, MetadataError) as error:
+            self._changes_lost()
             logger.warning(
                 "cursor ledger failed", extra={"cursor": self._name, "error": str(error)}
             )
@@ -240,18 +337,37 @@ class CursorPersister:
         before = self._state.persistent_mark_delete_position
         if error is None:
             self._state.persisted(changes)
-            self._note_limits()
-            if self._state.pages.is_tracking:
-                self._saver.tell_memory()
+            self._note_stored()
             self._owner.on_cursor_moved(before, self._state.persistent_mark_delete_position)
+            self._receipts.ended()
         else:
             self._state.failed(changes)
+            self._changes_lost()
+            self._receipts.put_back()
             logger.warning(
                 "cursor not written",
                 extra={"topic": self._owner.name, "cursor": self._name, "error": str(error)},
             )
             self._fence_if_lost(error)
         self.schedule()
+        if self._receipts:
+            self._write_soon()
+
+    def _note_stored(self) -> None:
+        """Count what a whole state that was written has; changes alone alter none of it."""
+        if self.changes is not None:
+            if self.changes.has_entries:
+                return
+            self._were_receipts_asked = bool(self._receipts)
+            self.changes.stored(sum(ref.size_bytes for ref in self.store.refs.values()))
+        self._note_limits()
+        if self._state.pages.is_tracking:
+            self._saver.tell_memory()
+
+    def _changes_lost(self) -> None:
+        """A write failed: the next one has the whole state."""
+        if self.changes is not None:
+            self.changes.fail()
 
     def _fence_if_lost(self, error: Exception) -> None:
         if isinstance(error, ManagedLedgerFencedError):
@@ -386,6 +502,28 @@ class CursorPersister:
             changed[INTERNAL_PREFIX + name] = value
         await self._store_cursor_properties(changed)
 
+    async def write_into_record(self, *, without: str) -> None:
+        """Store the whole state in the record, without a cursor ledger and one internal property.
+
+        Raises:
+            MetadataError, ManagedLedgerFencedError: It is not stored, or the outcome is unknown.
+        """
+        store = self.store
+        async with self._lock:
+            self._raise_if_deleted()
+            self._raise_if_fenced()
+            before, old_ledger_id = store.cursor_properties, store.ledger_id
+            store.cursor_properties = {
+                name: value for name, value in before.items() if name != INTERNAL_PREFIX + without
+            }
+            try:
+                await store.write_record(self._state)
+            except (MetadataError, ManagedLedgerError) as error:
+                store.cursor_properties = before
+                self._fence_if_lost(error)
+                raise
+            await store.drop_ledger(old_ledger_id)
+
     async def _store_cursor_properties(self, properties: dict[str, str]) -> None:
         store = self.store
         async with self._lock:
@@ -410,8 +548,12 @@ class CursorPersister:
             try:
                 if not (self._is_deleted or self._owner.is_fenced):
                     await self._close_store()
+            except (StorageError, MetadataError, ManagedLedgerError) as error:
+                self._receipts.end(error)
+                raise
             finally:
                 self._saver.close()
+        self._receipts.end(self._fenced_error() if self._owner.is_fenced else None)
 
     async def _close_store(self) -> None:
         store, state, config = self.store, self._state, self._owner.config
@@ -435,9 +577,10 @@ class CursorPersister:
         """Write nothing any more."""
         self._is_closed = True
         self._saver.close()
+        self._receipts.end(self._closed_error())
 
-    async def delete(self) -> None:
-        """Remove the record and the cursor ledger for good.
+    async def delete(self, owned_ledger_ids: Sequence[int] = ()) -> None:
+        """Remove the record, the cursor ledger and the ledgers that end with it for good.
 
         Raises:
             MetadataError: It could not be removed, or the outcome is unknown; the cursor goes on.
@@ -446,7 +589,7 @@ class CursorPersister:
         self._is_closed = True
         with OnFailure(self._go_on):
             async with self._lock:
-                await self.store.delete()
+                await self.store.delete(owned_ledger_ids)
                 self._is_deleted = True
 
     def _go_on(self) -> None:
@@ -456,7 +599,13 @@ class CursorPersister:
     def _raise_if_fenced(self) -> None:
         """Raise if another owner has the managed ledger: only that one may write these keys."""
         if self._owner.is_fenced:
-            raise ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
+            raise self._fenced_error()
+
+    def _fenced_error(self) -> ManagedLedgerFencedError:
+        return ManagedLedgerFencedError(f"{self._name}: another owner has the managed ledger")
+
+    def _closed_error(self) -> CursorClosedError:
+        return CursorClosedError(f"{self._name}: the cursor was closed before it was written")
 
     def _raise_if_deleted(self) -> None:
         if self._is_deleted:

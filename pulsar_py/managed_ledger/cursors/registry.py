@@ -239,12 +239,13 @@ class CursorRegistry:
                 self._owner.fence(error)
                 raise
 
-    def slowest_durable(self) -> ManagedCursor | None:
+    def slowest_durable(self, *, without: str | None = None) -> ManagedCursor | None:
         """The durable cursor with the oldest mark-delete position that survives a crash.
 
-        Closed ones count: they are recovered when the managed ledger is opened again.
+        Closed ones count: they are recovered when the managed ledger is opened again. The one of
+        the name `without` does not.
         """
-        durable = self.durable() + self._closed
+        durable = [each for each in self.durable() + self._closed if each.name != without]
         return min(durable, key=lambda cursor: cursor.persistent_mark_delete_position, default=None)
 
     def on_cursor_closed(self, cursor: ManagedCursor) -> None:
@@ -342,8 +343,10 @@ class CursorRegistry:
         return [result for result in results if isinstance(result, Exception)]
 
     def abandon(self) -> list[int]:
-        """Stop all cursors without writing; returns the ids of their cursor ledgers."""
+        """Stop all cursors without writing; returns the ids of the ledgers that end with them."""
         cursors = list(self.cursors.values())
+        owned = [ledger_id for cursor in cursors for ledger_id in cursor.owned_ledger_ids()]
         for cursor in cursors:
             cursor.abandon()
-        return [cursor.cursor_ledger_id for cursor in cursors if cursor.cursor_ledger_id >= 0]
+        own = [cursor.cursor_ledger_id for cursor in cursors if cursor.cursor_ledger_id >= 0]
+        return own + owned

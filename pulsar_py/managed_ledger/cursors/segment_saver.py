@@ -261,7 +261,7 @@ class CursorSegmentSaver:
         stored = [key for key in keys if key.ledger_id in state.pages.cold and key in refs]
         if stored:
             for segment in await self._store.read_segments(stored, config):
-                entry = encode_stored(state.mark_delete_position, segment)
+                entry = encode_stored(state, segment)
                 found.append((segment.key, entry, refs[segment.key]))
         for key in keys:
             encoded = None if key in stored else self._encode(key)

@@ -10,10 +10,15 @@ A save writes the pages that changed, then one marker, which lists the segments 
 their entries' ids in the same cursor ledger. A state counts only from its marker on: segments after
 the last marker belong to a save that was cut off, and readers step back over them.
 
-Both kinds of entries are a `PositionInfo` with an extra field, `CursorExtension` in
-PulsarPyCursor.proto, that Apache Pulsar skips: of a segment it reads the mark-delete position, of a
-marker that and the lowest ranges, so at worst it delivers messages again. Readers here use only the
-position, properties and list of a marker.
+While clients ask for receipts of acknowledgements, changes of any state are written as entries of
+their own: the entries acknowledged since the last write, whole or in part. They add to the last
+state before them.
+
+All these entries are a `PositionInfo` with an extra field, `CursorExtension` in
+PulsarPyCursor.proto, that Apache Pulsar skips: of a segment it reads the mark-delete position and
+the properties, of a marker those and the lowest ranges, of changes those and now and then the
+lowest ranges, so at worst it delivers messages again. Readers here use only the position and
+properties, and what is in the extra field.
 
 What always holds: a segment may be older than the mark-delete position of a later marker, and hold
 entries at or below it; readers leave those out. It may also hold a batch that the HOLES segment of
@@ -31,6 +36,7 @@ from google.protobuf.message import DecodeError
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.position import Position
+from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors import batch_deleted_indexes
 from pulsar_py.managed_ledger.cursors.format import (
     CursorContent,
@@ -38,8 +44,7 @@ from pulsar_py.managed_ledger.cursors.format import (
     decode_position_info,
     encode_position_info,
 )
-from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
-from pulsar_py.proto.PulsarPyCursor_pb2 import CursorExtension
+from pulsar_py.proto.PulsarPyCursor_pb2 import CursorChanges, CursorExtension, CursorSegment
 
 VERSION = 1
 MAX_SEGMENT_BYTES = 4 * 1024 * 1024
@@ -48,6 +53,10 @@ have 5 MiB.)"""
 
 MARKER_RANGES = 500
 """Ranges that a marker repeats for Apache Pulsar; about 12 KB."""
+
+
+SHOWN_RANGES = 300
+"""Ranges that an entry with changes repeats for Apache Pulsar; below 8 KB."""
 
 
 class SegmentKind(IntEnum):
@@ -99,6 +108,13 @@ class Marker:
     refs: dict[SegmentKey, SegmentRef]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredChanges:
+    """Changes as they were read from storage."""
+
+    snapshot: CursorSnapshot  # with the acknowledgements that they add
+
+
 def holes_key(position: Position) -> SegmentKey:
     """The page of HOLES for a position."""
     page = position.entry_id >> PAGE_SHIFTS[SegmentKind.HOLES]
@@ -135,13 +151,13 @@ def encode_segment(
         ranges_count = 0
     if not entries_count:
         return None
-    entry = _segment_entry(content.mark_delete_position, key, data)
+    entry = _segment_entry(content, key, data)
     return entry, SegmentRef(-1, entries_count, ranges_count, len(data))
 
 
-def encode_stored(mark_delete: Position, segment: StoredSegment) -> bytes:
+def encode_stored(content: CursorContent, segment: StoredSegment) -> bytes:
     """The entry for a stored segment that is copied to another ledger."""
-    return _segment_entry(mark_delete, segment.key, segment.data)
+    return _segment_entry(content, segment.key, segment.data)
 
 
 def changed_content(content: CursorContent, keys: Iterable[SegmentKey]) -> CursorSnapshot:
@@ -156,13 +172,47 @@ def changed_content(content: CursorContent, keys: Iterable[SegmentKey]) -> Curso
     return found
 
 
-def _segment_entry(mark_delete: Position, key: SegmentKey, data: bytes) -> bytes:
+def _segment_entry(content: CursorContent, key: SegmentKey, data: bytes) -> bytes:
     extension = CursorExtension()
-    segment = extension.segment
+    _fill_segment(extension.segment, key, data)
+    return _readable(content, 0) + extension.SerializeToString()
+
+
+def _fill_segment(segment: CursorSegment, key: SegmentKey, data: bytes) -> None:
     segment.version, segment.kind = VERSION, key.kind
     segment.ledgerId, segment.page, segment.data = key.ledger_id, key.page, data
-    info = PositionInfo(ledgerId=mark_delete.ledger_id, entryId=mark_delete.entry_id)
-    return info.SerializeToString() + extension.SerializeToString()
+
+
+def _readable(content: CursorContent, max_ranges: int) -> bytes:
+    """The part of an entry that Apache Pulsar reads: position, properties and the lowest ranges."""
+    shown = PositionRangeSet()
+    if max_ranges:
+        shown = content.individual_deleted_messages.lowest(
+            max_ranges, PAGE_SHIFTS[SegmentKind.HOLES]
+        )
+    return encode_position_info(
+        CursorSnapshot(content.mark_delete_position, shown, properties=content.properties),
+        max_ranges=max_ranges,
+        max_batches=0,
+        as_long_arrays=False,
+    ).data
+
+
+def encode_changes(changes: CursorSnapshot, content: CursorContent, *, shows_ranges: bool) -> bytes:
+    """The entry with changes of a state, which is `content` by now.
+
+    With `shows_ranges` it has as many of all ranges as fit, too, for Apache Pulsar.
+    """
+    extension = CursorExtension()
+    stored = extension.changes
+    stored.version = VERSION
+    for ledger_id in changes.individual_deleted_messages.ledger_ids():
+        stored.ledgerId.append(ledger_id)
+        stored.holes.append(changes.individual_deleted_messages.serialized(ledger_id))
+    for page in changes.batch_deleted_indexes.page_keys():
+        data, _ = changes.batch_deleted_indexes.encode_page(page)
+        _fill_segment(stored.batches.add(), SegmentKey(SegmentKind.BATCHES, *page), data)
+    return _readable(content, SHOWN_RANGES if shows_ranges else 0) + extension.SerializeToString()
 
 
 def encode_marker(content: CursorContent, refs: Mapping[SegmentKey, SegmentRef]) -> bytes:
@@ -177,20 +227,11 @@ def encode_marker(content: CursorContent, refs: Mapping[SegmentKey, SegmentRef])
     listed.entriesCount.extend([ref.entries_count for ref in refs.values()])
     listed.rangesCount.extend([ref.ranges_count for ref in refs.values()])
     listed.sizeBytes.extend([ref.size_bytes for ref in refs.values()])
-    lowest = content.individual_deleted_messages.lowest(
-        MARKER_RANGES, PAGE_SHIFTS[SegmentKind.HOLES]
-    )
-    readable = encode_position_info(
-        CursorSnapshot(content.mark_delete_position, lowest, properties=content.properties),
-        max_ranges=MARKER_RANGES,
-        max_batches=0,
-        as_long_arrays=False,
-    )
-    return readable.data + extension.SerializeToString()
+    return _readable(content, MARKER_RANGES) + extension.SerializeToString()
 
 
-def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
-    """Read one entry of a cursor ledger: a state, a segment or a marker.
+def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment | StoredChanges:
+    """Read one entry of a cursor ledger: a state, a segment, a marker or changes.
 
     Raises:
         CorruptDataError: It is malformed.
@@ -207,6 +248,8 @@ def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
         key = _key(segment.kind, segment.ledgerId, segment.page)
         return StoredSegment(key, segment.data)
     snapshot = decode_position_info(data)
+    if extension.HasField("changes"):
+        return _decode_changes(snapshot, extension.changes)
     if not extension.HasField("segments"):
         return snapshot
     _check_version(extension.segments.version)
@@ -218,6 +261,21 @@ def decode_entry(data: bytes) -> CursorSnapshot | Marker | StoredSegment:
     refs = dict(zip(keys, map(SegmentRef, *columns), strict=True))
     bare = CursorSnapshot(snapshot.mark_delete_position, properties=snapshot.properties)
     return Marker(bare, refs)
+
+
+def _decode_changes(snapshot: CursorSnapshot, stored: CursorChanges) -> StoredChanges:
+    _check_version(stored.version)
+    if len(stored.ledgerId) != len(stored.holes):
+        raise CorruptDataError("cursor state can't be read: its changes are malformed")
+    changes = CursorSnapshot(snapshot.mark_delete_position, properties=snapshot.properties)
+    for ledger_id, holes in zip(stored.ledgerId, stored.holes, strict=True):
+        key = SegmentKey(SegmentKind.HOLES, ledger_id, 0)  # they are of all pages
+        add_segment(changes, StoredSegment(key, holes))
+    for part in stored.batches:
+        _check_version(part.version)
+        key = _key(part.kind, part.ledgerId, part.page)
+        add_segment(changes, StoredSegment(key, part.data))
+    return StoredChanges(changes)
 
 
 def _check_version(found: int) -> None:

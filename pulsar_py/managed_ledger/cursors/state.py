@@ -33,7 +33,7 @@ from pulsar_py.common.errors import InvalidCursorPositionError
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors.batch_deleted_indexes import BatchDeletedIndexes
-from pulsar_py.managed_ledger.cursors.format import CursorSnapshot
+from pulsar_py.managed_ledger.cursors.format import COMPACTED_LEDGER_PROPERTY, CursorSnapshot
 from pulsar_py.managed_ledger.cursors.pages import CursorPages
 from pulsar_py.managed_ledger.cursors.segments import (
     PAGE_SHIFTS,
@@ -411,6 +411,9 @@ class CursorState:
             before = Position(position.ledger_id, max(position.entry_id, 0) - 1)
             target = ledgers.next_valid_position(before)
         state = CursorState(ledgers, ledgers.previous_position(target))
+        if COMPACTED_LEDGER_PROPERTY in self.properties:  # it names a ledger, wherever this stands
+            name = COMPACTED_LEDGER_PROPERTY
+            state.properties = {name: self.properties[name]}
         bits = ack_set.to_bits(ack_words or ())
         if bits and self.is_batch_index_ack_enabled and ledgers.contains(position):
             state.batch_deleted_indexes.put(position, bits)

@@ -7,7 +7,8 @@ holds a state, and the old one is deleted after that. On a clean close a small s
 record and the cursor ledger is deleted.
 
 A large state is many entries: segments, and a marker that lists them (`segments`). Recovery takes
-the last whole state; segments after it belong to a write that was cut off.
+the last whole state and the changes written after it; segments after it belong to a write that was
+cut off.
 
 If no cursor ledger can be created, the record takes the whole state if it is small enough; if not,
 it goes on naming the old ledger and adds as much as fits: recovery joins the two.
@@ -44,7 +45,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.loops.clock import Clock
-from pulsar_py.common.position import EARLIEST
+from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.ledgers.store import LedgerReader, LedgerStore, LedgerWriter
 from pulsar_py.managed_ledger.cursors.format import (
     NO_LEDGER,
@@ -62,6 +63,7 @@ from pulsar_py.managed_ledger.cursors.segments import (
     SegmentKey,
     SegmentKind,
     SegmentRef,
+    StoredChanges,
     StoredSegment,
     add_segment,
     decode_entry,
@@ -83,6 +85,7 @@ _ALL = 1 << 62
 _READ_BACK_ENTRIES = 100  # unreadable entries that are skipped on the way back to a whole state
 _READ_BYTES = 512 * 1024  # of neighbouring entries at a time
 _TAIL_ENTRIES = 16  # entries at the end of a cursor ledger that are read together
+_MAX_TAIL_ENTRIES = 1024  # the same before a long row of changes; twice as many with each read
 
 
 class CursorStore:
@@ -441,8 +444,8 @@ class CursorStore:
         if writer is not None:
             await writer.close()
 
-    async def delete(self) -> None:
-        """Remove the record, then the cursor ledger.
+    async def delete(self, owned_ledger_ids: Sequence[int] = ()) -> None:
+        """Remove the record, then the cursor ledger, and those that the record named.
 
         Raises:
             MetadataError: The record may still be there.
@@ -451,6 +454,8 @@ class CursorStore:
         await self._confirm_newest()
         await self._record.delete()
         await self.drop_ledger(self.ledger_id)
+        for ledger_id in owned_ledger_ids:
+            await self._delete_ledger(None, ledger_id)
 
 
 def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> bytes:
@@ -469,18 +474,20 @@ def encode_state(content: CursorContent, config: ManagedLedgerConfig) -> bytes:
 async def _last_whole_state(
     reader: LedgerReader, room_bytes: int
 ) -> tuple[CursorSnapshot, dict[SegmentKey, SegmentRef]] | None:
-    """The newest state that can be read; None if none of the last entries can."""
+    """The newest state that can be read, and what changed after it; None if none can be read."""
     unreadable_count = 0
-    tail: dict[int, EntryBytes] = {}  # of the last entries, those that were read together
+    changes: list[CursorSnapshot] = []  # newest first
+    tail = _Tail(reader)
     for entry_id in range(reader.last_add_confirmed, -1, -1):
         try:
-            if entry_id not in tail:
-                tail = await _read_tail(reader, entry_id)
-            found = decode_entry(bytes(tail[entry_id]))
-            if isinstance(found, CursorSnapshot):
-                return found, {}
-            if isinstance(found, Marker):
-                return await _load(reader, found, room_bytes)
+            found = decode_entry(bytes(await tail.entry(entry_id)))
+            if isinstance(found, StoredChanges):
+                changes.append(found.snapshot)
+            elif isinstance(found, CursorSnapshot):
+                return _with_changes(found, changes), {}
+            elif isinstance(found, Marker):
+                snapshot, refs = await _load(reader, found, room_bytes)
+                return _with_changes(snapshot, changes), refs
         except FormatVersionError:
             raise
         except (CorruptDataError, EntryNotFoundError) as error:
@@ -494,13 +501,54 @@ async def _last_whole_state(
     return None
 
 
-async def _read_tail(reader: LedgerReader, entry_id: int) -> dict[int, EntryBytes]:
-    """An entry, and those before it that can be read together with it.
+class _Tail:
+    """Reads a ledger's entries from the end, more of them at a time the further it gets."""
+
+    def __init__(self, reader: LedgerReader) -> None:
+        self._reader = reader
+        self._entries: dict[int, EntryBytes] = {}  # the last ones that were read together
+        self._entries_count = _TAIL_ENTRIES
+
+    async def entry(self, entry_id: int) -> EntryBytes:
+        """An entry.
+
+        Raises:
+            CorruptDataError, EntryNotFoundError: It can't be read.
+        """
+        if entry_id not in self._entries:
+            self._entries = await _read_tail(self._reader, entry_id, self._entries_count)
+            is_whole = len(self._entries) == min(self._entries_count, entry_id + 1)
+            grown = min(self._entries_count * 2, _MAX_TAIL_ENTRIES)
+            self._entries_count = grown if is_whole else _TAIL_ENTRIES
+        return self._entries[entry_id]
+
+
+def _with_changes(snapshot: CursorSnapshot, changes: Sequence[CursorSnapshot]) -> CursorSnapshot:
+    """A state and the changes after it, of which the newest come first, joined."""
+    if not changes:
+        return snapshot
+    newest = changes[0]
+    addition = CursorSnapshot(newest.mark_delete_position, properties=newest.properties)
+    for each in reversed(changes):
+        holes = each.individual_deleted_messages
+        for ledger_id in holes.ledger_ids():
+            addition.individual_deleted_messages.add_serialized(
+                ledger_id, holes.serialized(ledger_id)
+            )
+        _merge_batches(addition, each)
+    _join(snapshot, addition)
+    return snapshot
+
+
+async def _read_tail(
+    reader: LedgerReader, entry_id: int, entries_count: int
+) -> dict[int, EntryBytes]:
+    """An entry, and those before it, so many in all, if they can be read together with it.
 
     Raises:
         CorruptDataError, EntryNotFoundError: The entry itself can't be read.
     """
-    first = max(entry_id + 1 - _TAIL_ENTRIES, 0)
+    first = max(entry_id + 1 - entries_count, 0)
     try:
         entries = await reader.read(first, entry_id, _READ_BYTES)
     except (CorruptDataError, EntryNotFoundError):
@@ -577,11 +625,19 @@ def _join(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
     snapshot.properties = addition.properties
     for ledger_id, first, last in addition.individual_deleted_messages.ranges():
         snapshot.individual_deleted_messages.add_range(ledger_id, first, last)
+    for position in _merge_batches(snapshot, addition):
+        snapshot.added_pages.add(holes_key(position))
+
+
+def _merge_batches(snapshot: CursorSnapshot, addition: CursorSnapshot) -> list[Position]:
+    """Add partly acknowledged batches; returns those that both acknowledge as a whole."""
+    finished: list[Position] = []
     batches = addition.batch_deleted_indexes
     for key in batches.page_keys():
-        for position in snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)[0]):
-            snapshot.individual_deleted_messages.add(position)
-            snapshot.added_pages.add(holes_key(position))
+        finished += snapshot.batch_deleted_indexes.merge_page(key, batches.encode_page(key)[0])
+    for position in finished:
+        snapshot.individual_deleted_messages.add(position)
+    return finished
 
 
 def _answer(writes: Iterable[tuple[int, OnWritten]], error: Exception | None) -> None:

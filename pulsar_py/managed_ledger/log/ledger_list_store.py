@@ -21,7 +21,8 @@ from contextlib import asynccontextmanager
 
 from pulsar_py.common.errors import ManagedLedgerFencedError
 from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list, ledger_path
-from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
+from pulsar_py.managed_ledger.log.list_deletion import remove_marked
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord, nobody_else
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 
@@ -55,6 +56,7 @@ class LedgerListStore:
         self._record = OwnedRecord(
             metadata, ledger_path(name), version=version, check_owner=check_owner
         )
+        self._check_owner = check_owner or nobody_else
         self._current = current
         self._written = written
         self._on_lost = on_lost
@@ -115,4 +117,4 @@ class LedgerListStore:
         # interrupted deletion is finished by the next opening.
         stored.is_being_deleted = True
         await self.write(stored)
-        await self._metadata.delete_recursive(self._record.path)
+        await remove_marked(self._metadata, self._record, self._check_owner)

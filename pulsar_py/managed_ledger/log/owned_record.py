@@ -60,7 +60,7 @@ class OwnedRecord:
         self.path = path
         self.version = version
         self._metadata = metadata
-        self._check_owner = check_owner or _nobody_else
+        self._check_owner = check_owner or nobody_else
         self._doubtful: set[bytes] = set()  # digests of unanswered values sent for `version`
         self._may_be_gone = False  # a deletion of that version got no answer
         self._digest: bytes | None = None  # of the value known to be stored; None before a write
@@ -188,5 +188,5 @@ class OwnedRecord:
                 raise
 
 
-def _nobody_else() -> None:
+def nobody_else() -> None:
     """A `check_owner` for stores that no other process can open."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import (
     ConsumerNotFoundError,
+    LedgerNotFoundError,
     NotAllowedError,
+    PersistenceError,
     RemoteProtocolError,
     ServiceError,
     ServiceMetadataError,
@@ -140,7 +142,10 @@ def handle_flow(cnx: CommandConnection, command: CommandFlow) -> None:
 
 
 def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] | None:
-    """Acknowledge; answered only if the command has a request id and the consumer exists."""
+    """Acknowledge; answered only if the command has a request id and the consumer exists.
+
+    The answer follows the write of the cursor that has the acknowledgement.
+    """
     # Hot path: acknowledge.
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:
@@ -161,7 +166,7 @@ def handle_ack(cnx: CommandConnection, command: CommandAck) -> Generator[None] |
         _answer_ack(cnx, command, cnx.explain(error))
         return None
     if command.HasField("request_id"):
-        cnx.send(commands.ack_response(command.consumer_id, command.request_id))
+        _answer_once_durable(cnx, command, consumer)
     return None
 
 
@@ -192,7 +197,8 @@ def acknowledge_in_parts(cnx: CommandConnection, parts: Iterator[CommandAck]) ->
         if following is None:
             break
         part = following
-    _answer_ack(cnx, command, None)
+    if command.HasField("request_id"):
+        _answer_once_durable(cnx, command, consumer)
 
 
 def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[None, None, bool]:
@@ -209,6 +215,23 @@ def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[
         if not consumer.acknowledge(some):
             return False
     return True
+
+
+def _answer_once_durable(cnx: CommandConnection, command: CommandAck, consumer: Consumer) -> None:
+    consumer_id, request_id = command.consumer_id, command.request_id
+
+    def answer(error: Exception | None) -> None:
+        if error is None:
+            cnx.send(commands.ack_response(consumer_id, request_id))
+        else:
+            reason = PersistenceError(f"the acknowledgement may not be on disk: {error}")
+            cnx.send(
+                commands.ack_response(
+                    consumer_id, request_id, code=reason.code, message=str(reason)
+                )
+            )
+
+    consumer.subscription.when_acknowledged_durably(answer)
 
 
 def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError | None) -> None:
@@ -340,7 +363,8 @@ async def _get_last_message_id(
     cnx: CommandConnection, command: CommandGetLastMessageId, consumer: Consumer, topic: Topic
 ) -> None:
     try:
-        position, batch_index = await _last_message(topic)
+        compacted = await _last_compacted(topic) if consumer.reads_compacted else None
+        position, batch_index = compacted or await _last_message(topic)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         cnx.send_error(command.request_id, error)
         return
@@ -357,6 +381,30 @@ async def _get_last_message_id(
             mark_delete_position,
         )
     )
+
+
+async def _last_compacted(topic: Topic) -> tuple[Position, int] | None:
+    """The last message that a compaction kept, if nothing came after it; None: as for others.
+
+    Where nothing was kept, the batch index is 0, as in Pulsar.
+    """
+    if not isinstance(topic, PersistentTopic) or topic.compaction is None:
+        return None
+    compacted = topic.compaction.compacted
+    if compacted is None or topic.last_readable_entry() > compacted.horizon:
+        return None
+    try:
+        record = await compacted.last_record()
+    except LedgerNotFoundError:
+        topic.compaction.on_missing(compacted)
+        return None
+    if record is None:
+        return EARLIEST, 0
+    metadata = parse_metadata(record.message)
+    if not metadata.HasField("num_messages_in_batch"):
+        return record.position, -1
+    kept = metadata.compacted_batch_indexes
+    return record.position, kept[-1] if kept else metadata.num_messages_in_batch - 1
 
 
 async def _last_message(topic: Topic) -> tuple[Position, int]:

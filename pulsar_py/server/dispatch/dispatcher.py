@@ -93,6 +93,10 @@ class DispatchConsumer(Protocol):
         """The hash ranges in its SUBSCRIBE."""
 
     @property
+    def reads_compacted(self) -> bool:
+        """Whether it wants the newest message of each key, where the topic was compacted."""
+
+    @property
     def average_messages_per_entry(self) -> float:
         """Moving average over the entries that it was sent; at least 1."""
 
@@ -134,6 +138,9 @@ class DispatchHost(Protocol):
     @property
     def entry_source(self) -> EntrySource:
         """The subscription's cursor, or a source in front of it."""
+
+    def compacted_source(self) -> EntrySource:
+        """The source for consumers with `readCompacted`."""
 
     def entry_filters(self) -> Sequence[EntryFilter]:
         """The filters for entries, read for the first time or again, in order.

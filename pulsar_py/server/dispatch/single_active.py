@@ -128,6 +128,10 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             self._switch = None
 
     def _start_active(self) -> None:
+        host = self._host
+        if self._active is not None:
+            reads_compacted = self._active.reads_compacted
+            self._cursor = host.compacted_source() if reads_compacted else host.entry_source
         self.restart()
         if self._is_failover:
             for consumer in list(self._consumers):

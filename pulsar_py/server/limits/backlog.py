@@ -9,6 +9,7 @@ from typing import Any
 
 from pulsar_py.common.errors import ManagedLedgerError, StorageError
 from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.limits.backlog_quota import Backlog
@@ -19,8 +20,11 @@ Ledger = ManagedLedger[Any]  # Any: appending is not done here
 
 
 async def measure_backlog(ledger: Ledger, settings: TopicSettings, now_millis: int) -> Backlog:
-    """The backlog of the slowest durable cursor; its age only if a quota needs it."""
-    slowest = ledger.slowest_durable_cursor()
+    """The backlog of the slowest durable cursor; its age only if a quota needs it.
+
+    The compaction's cursor does not count: it may be behind, and no producer has to wait for it.
+    """
+    slowest = ledger.slowest_durable_cursor(without=COMPACTION_CURSOR)
     if slowest is None or not slowest.backlog_count():
         return Backlog(0, None)
     age = None
@@ -29,7 +33,7 @@ async def measure_backlog(ledger: Ledger, settings: TopicSettings, now_millis: i
         age = await _oldest_age_seconds(
             ledger, slowest, now_millis, is_precise=settings.is_age_quota_precise
         )
-    return Backlog(ledger.backlog_size_bytes(), age)
+    return Backlog(ledger.backlog_size_bytes(without=COMPACTION_CURSOR), age)
 
 
 async def _oldest_age_seconds(

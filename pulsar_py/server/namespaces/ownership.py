@@ -10,6 +10,10 @@ counts. A record of this broker from a former session (it has the broker's addre
 Another broker's record is left alone, and the bundle is lost: `on_lost` is called. Our records are
 watched, too: one that was changed or removed is read and written again.
 
+The creation of a record may get no answer, and be made later: then this broker owns a bundle that
+whoever asked for it was refused. So such a bundle is remembered until a `sync` tells, however often
+that has to be tried, and a record that was made after all is taken up.
+
 What always holds: a record is changed or deleted only with the version under which it was read as
 this session's, or as a former session's of this broker. Before one of a former session is deleted
 it is written once, so that its version differs from the first version of the next owner's record.
@@ -109,9 +113,13 @@ class BundleOwnership:
         self._stop_watching: Callable[[], None] | None = None
         self._suspects: dict[Bundle, None] = {}  # records that changed, to be read again
         self._is_looking = False  # a task that reads them runs
+        # Records whose creation got no answer: they may exist, or come to be until the next sync.
+        # Invariant: what is here and not in `_owned` is among the suspects, or a task holds it.
+        self._unsettled: dict[Bundle, OwnerRecord] = {}
         # Bundles that a task each gives up, until their records are deleted.
         self._leaving: dict[Bundle, None] = {}
         self._tasks = TaskOwner("bundle ownership")
+        self._is_closed = False
         # Held while a record is changed: the notification of our own change must find it noted.
         self._locks: WeakValueDictionary[Bundle, asyncio.Lock] = WeakValueDictionary()
 
@@ -200,18 +208,19 @@ class BundleOwnership:
     async def _acquire(
         self, namespace: NamespaceName, bundle: str, addresses: LocalAddresses
     ) -> OwnerRecord:
+        key = (namespace, bundle)
         path = paths.bundle_owner(namespace, bundle)
         for _ in range(ATTEMPTS_COUNT):
             self.check_session()
-            ours = self._owned.get((namespace, bundle))
+            ours = self._owned.get(key)
             if ours is not None:
                 return ours.record
             stored = await self._metadata.get(path)
             if stored is not None and not self._may_be_ours(stored, addresses):
                 return OwnerRecord.decode(stored.value)
-            taken = await self._take(path, stored, OwnerRecord(addresses))
+            taken = await self._take(key, stored, OwnerRecord(addresses))
             if taken is not None:
-                self._owned[namespace, bundle] = taken
+                self._owned[key] = taken
                 return taken.record
             await self._metadata.sync(path)
         raise MetadataUnavailableError(
@@ -225,7 +234,7 @@ class BundleOwnership:
         return OwnerRecord.decode(stored.value).addresses.default == addresses.default
 
     async def _take(
-        self, path: str, stored: Versioned | None, record: OwnerRecord
+        self, key: Bundle, stored: Versioned | None, record: OwnerRecord
     ) -> _Owned | None:
         """Write this session's record if there is none, or one of our own.
 
@@ -235,6 +244,7 @@ class BundleOwnership:
             MetadataError: It can't be written.
         """
         session_id = self._owner.session_id
+        path = paths.bundle_owner(*key)
         try:
             if stored is not None and stored.owner == session_id:
                 version = stored.version
@@ -249,10 +259,7 @@ class BundleOwnership:
                     return None  # by now the record may be the next owner's, with the same version
                 if not await self._delete_former(path, stored):
                     return None
-            session_id = self._owner.session_id
-            version = await self._metadata.put(
-                path, record.encode(), expected_version=MUST_NOT_EXIST, session=self._owner
-            )
+            return await self._create(key, record)
         except (
             MetadataExistsError,
             MetadataBadVersionError,
@@ -260,6 +267,21 @@ class BundleOwnership:
             MetadataOutcomeUnknownError,
         ):
             return None
+
+    async def _create(self, key: Bundle, record: OwnerRecord) -> _Owned:
+        session_id = self._owner.session_id
+        try:
+            version = await self._metadata.put(
+                paths.bundle_owner(*key),
+                record.encode(),
+                expected_version=MUST_NOT_EXIST,
+                session=self._owner,
+            )
+        except (MetadataOutcomeUnknownError, asyncio.CancelledError):
+            self._unsettle(key, record)
+            raise
+        if session_id != self._owner.session_id:  # the record went with it, and nobody would look
+            self._suspect(key)
         return _Owned(record, version, session_id)
 
     async def _delete_former(self, path: str, stored: Versioned) -> bool:
@@ -465,6 +487,7 @@ class BundleOwnership:
         for _ in range(ATTEMPTS_COUNT):
             owned = self._owned.get(key)
             if owned is None:
+                await self._settle(key)
                 return
             await self._metadata.sync(path)
             stored = await self._metadata.get(path)
@@ -473,9 +496,38 @@ class BundleOwnership:
                 return
             # `disable` may have marked it meanwhile without having written that.
             record = self._owned.get(key, owned).record
-            taken = await self._take(path, stored, record)
+            taken = await self._take(key, stored, record)
             if taken is not None and (newest := self._owned.get(key)) is not None:
                 self._owned[key] = replace(taken, record=newest.record)
+                self._unsettled.pop(key, None)
+                return
+            if taken is not None:  # `still_owns` found no record, before this one was created
+                self._unsettle(key, record)
+        raise MetadataUnavailableError(
+            f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile"
+        )
+
+    async def _settle(self, key: Bundle) -> None:
+        """Take a record up whose creation got no answer, if it was made.
+
+        Raises:
+            MetadataError: It can't be read or written.
+        """
+        path = paths.bundle_owner(*key)
+        for _ in range(ATTEMPTS_COUNT):
+            record = self._unsettled.get(key)
+            if record is None:
+                return
+            await self._metadata.sync(path)
+            stored = await self._metadata.get(path)
+            if stored is None or stored.owner != self._owner.session_id:
+                del self._unsettled[key]
+                return
+            taken = await self._take(key, stored, replace(record, is_disabled=False))
+            if taken is not None:
+                self._owned[key] = taken
+                del self._unsettled[key]
+                logger.info("late ownership record", extra={"path": path})
                 return
         raise MetadataUnavailableError(
             f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile"
@@ -491,7 +543,18 @@ class BundleOwnership:
             key = _bundle_of(notification.path)
             if key in self._owned:
                 self._suspects[key] = None
-        if self._suspects and not self._is_looking:
+        self._look()
+
+    def _unsettle(self, key: Bundle, record: OwnerRecord) -> None:
+        self._unsettled[key] = record
+        self._suspect(key)
+
+    def _suspect(self, key: Bundle) -> None:
+        self._suspects[key] = None
+        self._look()
+
+    def _look(self) -> None:
+        if self._suspects and not self._is_looking and not self._is_closed:
             self._is_looking = True
             self._tasks.spawn(self._look_at_suspects(), "look at records")
 
@@ -520,9 +583,12 @@ class BundleOwnership:
         for stop in (self._stop_listening, self._stop_watching):
             if stop is not None:
                 stop()
+        self._is_closed = True
         await self._tasks.close()
-        for key in list(self._owned):
+        for key in {**self._owned, **self._unsettled}:
             try:
+                if key not in self._owned:
+                    await self._validate_one(key)
                 await self._give_up(key)
             except MetadataError as error:
                 logger.info("bundle's record is left", extra={"error": str(error)})

@@ -81,7 +81,9 @@ def effective_settings(
             own.message_ttl_seconds, ns.message_ttl_seconds, broker.message_ttl_seconds
         ),
         subscription_expiration_minutes=_first(
-            ns.subscription_expiration_minutes, broker.subscription_expiration_minutes
+            own.subscription_expiration_minutes,
+            ns.subscription_expiration_minutes,
+            broker.subscription_expiration_minutes,
         ),
         backlog_quotas={
             **broker.backlog_quotas,
@@ -97,6 +99,11 @@ def effective_settings(
             own.deduplication_snapshot_seconds,
             ns.deduplication_snapshot_seconds,
             broker.deduplication_snapshot_seconds,
+        ),
+        compaction_threshold_bytes=_first(
+            own.compaction_threshold_bytes,
+            ns.compaction_threshold_bytes,
+            broker.compaction_threshold_bytes,
         ),
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
         schema=_schema(broker.schema, ns, own),

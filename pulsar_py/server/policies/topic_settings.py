@@ -41,6 +41,7 @@ class TopicSettings:
     deduplication_snapshot_seconds: int = 120  # brokerDeduplicationSnapshotIntervalSeconds
     deduplication_max_producers: int = 10_000  # brokerDeduplicationMaxNumberOfProducers
     deduplication_inactivity_seconds: float = 21_600.0  # …ProducerInactivityTimeoutMinutes
+    compaction_threshold_bytes: int = 0  # brokerServiceCompactionThresholdInBytes
     inactive: InactiveTopicPolicy = field(
         default_factory=lambda: InactiveTopicPolicy(
             InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS, 60, is_deletion_enabled=True

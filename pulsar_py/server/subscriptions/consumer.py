@@ -82,6 +82,7 @@ class Consumer:
         self.requested_ranges: Sequence[HashRange] = (
             meta.hash_ranges if meta is not None and meta.is_sticky else ()
         )
+        self.reads_compacted = request.read_compacted
         self.is_closed = False
         has_single_active = request.subscription_type.has_single_active_consumer
         self._tracks_pending = subscription.is_persistent and not has_single_active

@@ -8,7 +8,7 @@ Source: NonPersistentSubscription in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.loops.clock import Clock
@@ -89,10 +89,22 @@ class NonPersistentSubscription(Subscription):
         del consumer, positions, ack_sets
         return True
 
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+        return self._properties
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, until the topic is closed."""
+        self._properties = dict(properties)
+
     def acknowledge_cumulative(
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:
         """Do nothing: no message is pending."""
+
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call it at once: nothing is stored."""
+        on_durable(None)
 
     def _check_may_delete(self) -> None:
         """Return in any case: no reset or deletion takes time here."""

@@ -29,9 +29,12 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+from pulsar_py.server.compaction.compacted_source import CompactedSource
+from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import (
@@ -92,8 +95,12 @@ class PersistentSubscription(Subscription):
         properties: Mapping[str, str] | None = None,
         broker_unacked_limit: BrokerUnackedLimit | None = None,
         on_transaction: Callable[[Position], None] | None = None,
+        compaction: TopicCompaction | None = None,
     ) -> None:
-        """With `on_transaction` it is told of a transaction's entry, and none is delivered."""
+        """With `on_transaction` it is told of a transaction's entry, and none is delivered.
+
+        `compaction` is the topic's; None: consumers with `readCompacted` read as others do.
+        """
         super().__init__(owner, name, clock=clock, is_durable=cursor.is_durable)
         self.ledger = ledger
         self.cursor = cursor
@@ -103,6 +110,8 @@ class PersistentSubscription(Subscription):
         self._initial_properties = properties or {}
         self._broker_unacked_limit = broker_unacked_limit
         self._on_transaction = on_transaction
+        self._compaction = compaction
+        self._compacted_source: CompactedSource | None = None  # made for its first consumer
         self._grace: asyncio.TimerHandle | None = None  # Set while a reader's consumer is awaited.
         self._expired_count = 0
         self._expired_rate = 0.0
@@ -118,6 +127,23 @@ class PersistentSubscription(Subscription):
     def entry_source(self) -> EntrySource:
         """The source of the dispatcher's entries: the cursor itself."""
         return self.cursor
+
+    def compacted_source(self) -> EntrySource:
+        """The source for consumers with `readCompacted`."""
+        if self._compaction is None:
+            return self.cursor
+        if self._compacted_source is None:
+            self.read_compacted_from(None)
+        assert self._compacted_source is not None
+        return self._compacted_source
+
+    def read_compacted_from(self, start: Position | None) -> None:
+        """Let its consumers with `readCompacted` begin at `start`, which may be gone by now."""
+        compaction = self._compaction
+        if compaction is not None:
+            self._compacted_source = CompactedSource(
+                self.cursor, lambda: compaction.compacted, compaction.on_missing, start=start
+            )
 
     def entry_filters(self) -> Sequence[EntryFilter]:
         """The filters of its entries: markers are never delivered."""
@@ -240,6 +266,10 @@ class PersistentSubscription(Subscription):
             return
         self._check_end_of_topic()
 
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call `on_durable` once the cursor is written; it gets None, or the error."""
+        self.cursor.when_durable(on_durable)
+
     def _log_refused(self, error: ManagedLedgerError) -> None:
         logger.debug(
             "acknowledgement refused",
@@ -295,6 +325,9 @@ class PersistentSubscription(Subscription):
             await self.cursor.reset(*self._readable_target(position, ack_set))
         except _STORAGE_ERRORS as error:
             raise UnknownServiceError(f"failed to reset {self.name}: {error}") from error
+        else:
+            if self._compacted_source is not None:
+                self._compacted_source.on_reset(position)
         finally:
             # The subscription may have been closed meanwhile: it must stay closed.
             if self.state is SubscriptionState.RESETTING:
@@ -366,7 +399,7 @@ class PersistentSubscription(Subscription):
     # Entries that may not be dispatched yet are neither skipped nor cleared, and don't expire.
 
     async def skip_messages(self, entries_count: int, *, counts_acknowledged: bool = False) -> None:
-        """Acknowledge the next entries of the backlog.
+        """Acknowledge the next entries of the backlog, durably.
 
         With `counts_acknowledged` the count includes entries that are acknowledged already.
         """
@@ -376,13 +409,21 @@ class PersistentSubscription(Subscription):
             up_to=self.max_read_position(),
         )
         self._on_cursor_advanced()
+        await self._write_cursor()
 
     async def clear_backlog(self) -> None:
-        """Acknowledge all entries that may be dispatched."""
+        """Acknowledge all entries that may be dispatched, durably."""
         await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.clear()
         self._on_cursor_advanced()
+        await self._write_cursor()
+
+    async def _write_cursor(self) -> None:
+        try:
+            await self.cursor.flush()
+        except _STORAGE_ERRORS as error:
+            raise PersistenceError(f"failed to write the cursor of {self.name}: {error}") from error
 
     async def expire_up_to(self, position: Position) -> bool:
         """Acknowledge all entries up to `position`; returns whether the cursor moved."""
@@ -500,7 +541,17 @@ class PersistentSubscription(Subscription):
 
     def properties(self) -> Mapping[str, str]:
         """The users' properties of the subscription."""
-        return self.cursor.cursor_properties if self.is_durable else self._initial_properties
+        if not self.is_durable:
+            return self._initial_properties
+        stored = self.cursor.cursor_properties
+        return {name: text for name, text in stored.items() if not name.startswith(INTERNAL_PREFIX)}
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable."""
+        if self.is_durable:
+            await self.cursor.set_cursor_properties(properties)
+        else:
+            self._initial_properties = dict(properties)
 
     def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
         dispatcher = self._dispatcher

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -354,6 +354,25 @@ class Subscription(ABC):
         self, position: Position, ack_set: Sequence[int] | None, properties: Mapping[str, int]
     ) -> None:
         """Acknowledge all entries up to a position for a consumer."""
+
+    @abstractmethod
+    def properties(self) -> Mapping[str, str]:
+        """The users' properties of the subscription."""
+
+    @abstractmethod
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """Replace the users' properties, durably if the subscription is durable.
+
+        Raises:
+            ValueError: A name belongs to the broker.
+        """
+
+    @abstractmethod
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        """Call `on_durable` once, when all acknowledgements so far are durable, or with an error.
+
+        That may be at once. Without a cursor that is written there is nothing to wait for.
+        """
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:
         """Delete the subscription at the request of one of its consumers.

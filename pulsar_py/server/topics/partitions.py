@@ -9,6 +9,7 @@ Source: PartitionedTopicResources, TopicResources in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 from pulsar_py.common.errors import (
@@ -22,6 +23,8 @@ from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.managed_ledger.cut_short_deletions import CutShortDeletions
 from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
+from pulsar_py.managed_ledger.log.list_deletion import remove_marked
+from pulsar_py.managed_ledger.log.owned_record import OwnedRecord, nobody_else
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
 from pulsar_py.metadata.resources import Resources
@@ -145,11 +148,15 @@ class Partitions:
         try:
             await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
         except MetadataExistsError:
-            if await self.is_stored(name):
+            found = await self._metadata.get(path)
+            if found is not None and not is_deletion_begun(found.value):
                 return
-            # An earlier deletion was interrupted: it is finished first.
-            await self._metadata.delete_recursive(path)
-            await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
+            if found is not None:  # an earlier deletion was interrupted: it is finished first
+                marked = OwnedRecord(self._metadata, path)
+                marked.found(found)
+                await remove_marked(self._metadata, marked, nobody_else)
+            with suppress(MetadataExistsError):  # somebody else created it at the same time
+                await put_settled(self._metadata, path, b"", expected_version=MUST_NOT_EXIST)
 
     async def stored_subscriptions(self, name: TopicName, replicator_prefix: str) -> list[str]:
         """Names of a persistent topic's durable subscriptions."""

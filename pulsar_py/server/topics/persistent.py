@@ -35,10 +35,13 @@ from pulsar_py.common.failures import OnFailure
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.stats import ManagedLedgerStats
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
+from pulsar_py.server.compaction.compaction_status import CompactionStats
+from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.limits.backlog import measure_backlog
 from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal
@@ -95,6 +98,9 @@ class PersistentTopic(Topic):
         self._failing: list[Producer] = []  # producers with pending entries in a fenced topic
         self._lost = False  # another owner has the ledger
         self._max_read_position = LATEST  # later entries are held back from consumers
+        self.compaction = (
+            None if context.compaction is None else TopicCompaction(self, context.compaction)
+        )
         ledger.listener = self
 
     @classmethod
@@ -121,6 +127,9 @@ class PersistentTopic(Topic):
             await ledger.delete_cursor(CURSOR_NAME)
         if self._stamper.adds_index:
             self._stamper.last_index = await _last_index(ledger)
+        if self.compaction is not None:
+            await self.compaction.load()
+            await self._hold_for_compaction()
         return self
 
     @property
@@ -294,6 +303,7 @@ class PersistentTopic(Topic):
             properties=properties,
             broker_unacked_limit=self.context.unacked_limit,
             on_transaction=None if self.context.refused is None else self._on_transaction,
+            compaction=self.compaction,
         )
         self._subscriptions[name] = subscription
         return subscription
@@ -310,6 +320,8 @@ class PersistentTopic(Topic):
             )
         else:
             subscription = self._add_subscription(name, self._new_reader_cursor(request))
+            if request.read_compacted:
+                subscription.read_compacted_from(_reader_start(request))
         if request.start_rollback_seconds > 0:
             now_millis = self.context.clock.wall_time_millis()
             await subscription.reset_to_time(now_millis - request.start_rollback_seconds * 1000)
@@ -349,6 +361,35 @@ class PersistentTopic(Topic):
             return self._subscriptions[name]  # another request created it at the same time
         return self._add_subscription(name, cursor, properties)
 
+    # --- compaction --------------------------------------------------------------------------
+
+    async def _hold_for_compaction(self) -> None:
+        """Create the subscription that holds entries until they are compacted, if a policy asks."""
+        if self._settings.compaction_threshold_bytes > 0 or self.is_system:
+            await self.open_compaction_cursor()
+
+    async def open_compaction_cursor(self) -> ManagedCursor:
+        """The cursor of the subscription `__compaction`, created at the earliest entry.
+
+        Raises:
+            SubscriptionBusyError: A client has a consumer on it.
+            ManagedLedgerError, MetadataError: It could not be created.
+        """
+        subscription = self._subscriptions.get(COMPACTION_CURSOR)
+        if subscription is not None and subscription.consumers:
+            raise SubscriptionBusyError(
+                f"{self.name}: a consumer is connected to {COMPACTION_CURSOR}, which only the "
+                "compaction may read; disconnect it"
+            )
+        cursor = await self.ledger.open_cursor(COMPACTION_CURSOR, InitialPosition.EARLIEST)
+        if COMPACTION_CURSOR not in self._subscriptions:
+            self._add_subscription(COMPACTION_CURSOR, cursor)
+        return cursor
+
+    def last_readable_entry(self) -> Position:
+        """The last entry that may be dispatched, or the gap before the first."""
+        return self.ledger.last_entry_up_to(self._max_read_position)
+
     def max_read_position(self) -> Position:
         """The last position that may be dispatched; LATEST while nothing is held back."""
         return self._max_read_position
@@ -379,6 +420,8 @@ class PersistentTopic(Topic):
         """Drop a subscription that ended."""
         if self._subscriptions.get(subscription.name) is subscription:
             del self._subscriptions[subscription.name]
+            if subscription.name == COMPACTION_CURSOR and self.compaction is not None:
+                self.compaction.on_cursor_deleted()
             stats = subscription.stats()
             self._messages_out_gone += stats.messages_out_count
             self._bytes_out_gone += stats.bytes_out_count
@@ -408,6 +451,8 @@ class PersistentTopic(Topic):
             raise
         if settings.managed_ledger != before.managed_ledger:
             self.ledger.set_config(settings.managed_ledger)
+        if self.compaction is not None:
+            await self._hold_for_compaction()
         self._producers.set_append(self.append_function())
         if settings.dispatch != before.dispatch:
             for subscription in self._subscriptions.values():
@@ -448,6 +493,8 @@ class PersistentTopic(Topic):
             ManagedLedgerError, StorageError, MetadataError: One is not stored; the others are.
         """
         failures: list[Exception] = []
+        if self.compaction is not None:
+            await self.compaction.close()
         for subscription in list(self._subscriptions.values()):
             try:
                 await subscription.close()
@@ -480,6 +527,8 @@ class PersistentTopic(Topic):
         with OnFailure(self._reopen):
             self.disconnect_producers()
             self._disconnect_consumers()
+            if self.compaction is not None:
+                await self.compaction.stop()
             for subscription in list(self._subscriptions.values()):
                 await subscription.delete()
             try:
@@ -550,11 +599,19 @@ class PersistentTopic(Topic):
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,
             backlog_quota_limit_seconds=age.limit_seconds if age else -1,
             deduplication_status="Enabled" if self.deduplication else "Disabled",
+            compaction=CompactionStats() if self.compaction is None else self.compaction.stats(),
         )
 
     def internal_stats(self) -> ManagedLedgerStats:
         """A snapshot of the managed ledger with its ledgers and cursors."""
         return self.ledger.internal_stats()
+
+
+def _reader_start(request: SubscribeRequest) -> Position | None:
+    """Where a new reader begins, though nothing may be there any more; None: at the end."""
+    if request.start_position is None or request.start_position == LATEST:
+        return EARLIEST if request.starts_at_earliest else None
+    return request.start_position
 
 
 _INDEX_PROPERTY = "pulsar_py.last-message-index"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 
@@ -40,4 +41,5 @@ class TopicStats:
     last_published_millis: int = 0
     dropped_rate: float = 0.0
     producers: tuple[ProducerStats, ...] = ()
+    compaction: CompactionStats = field(default_factory=CompactionStats)
     subscriptions: Mapping[str, SubscriptionStats] = field(default_factory=dict)

@@ -33,6 +33,7 @@ from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
@@ -60,11 +61,13 @@ class TopicContext(ProducerContext):
         on_topic_lost: Called when another owner has a topic; closes it without writing anything.
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
         refused: Says which topics are not served; None where there was never another broker.
+        compaction: What compactions of topics share; None: topics are not compacted.
     """
 
     on_topic_lost: Callable[[Topic], None]
     unacked_limit: BrokerUnackedLimit | None = None
     refused: RefusedTopics | None = None
+    compaction: CompactionParts | None = None
 
 
 class TopicState(Enum):

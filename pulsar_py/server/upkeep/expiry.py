@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from pulsar_py.common.policies import InactiveTopicDeleteMode, InactiveTopicPolicy
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.log.stats import LedgerStats
 
 CAUGHT_UP_BACKLOG = 1000
 """With consumers connected and a backlog below this, expiry reads the oldest message first."""
-
-COMPACTION_CURSOR = "__compaction"
 
 
 def expired_ledgers_end(

@@ -13,6 +13,7 @@ import logging
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.server.limits.backlog_quota import (
     EVICTION_TARGET,
@@ -27,7 +28,7 @@ from pulsar_py.server.subscriptions.persistent_subscription import PersistentSub
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.topic import Topic, TopicState
 from pulsar_py.server.upkeep import expiry
-from pulsar_py.server.upkeep.expiry import COMPACTION_CURSOR, TopicUse
+from pulsar_py.server.upkeep.expiry import TopicUse
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,11 @@ def persistent_subscriptions(topic: PersistentTopic) -> list[PersistentSubscript
     return [
         each for each in topic.subscriptions.values() if isinstance(each, PersistentSubscription)
     ]
+
+
+def _with_quotas(topic: PersistentTopic) -> list[PersistentSubscription]:
+    """The subscriptions that quotas and inactivity look at: the compaction's is the broker's."""
+    return [each for each in persistent_subscriptions(topic) if each.name != COMPACTION_CURSOR]
 
 
 async def expire_messages(topic: PersistentTopic) -> None:
@@ -92,7 +98,7 @@ async def enforce_backlog_quota(topic: PersistentTopic) -> None:
     if not settings.is_backlog_quota_checked or not settings.backlog_quotas or topic.is_system:
         return
     for exceeded in exceeded_quotas(settings.backlog_quotas, await topic.backlog()):
-        slowest = topic.ledger.slowest_durable_cursor()
+        slowest = topic.ledger.slowest_durable_cursor(without=COMPACTION_CURSOR)
         if slowest is None:
             return
         logger.info(
@@ -112,7 +118,7 @@ async def _evict(topic: PersistentTopic, exceeded: ExceededQuota) -> None:
         await _evict_by_size(topic, exceeded.quota.limit_bytes)
     elif topic.settings.is_age_quota_precise:
         target = int(exceeded.quota.limit_seconds * EVICTION_TARGET)
-        for subscription in persistent_subscriptions(topic):
+        for subscription in _with_quotas(topic):
             await subscription.expire_older_than(target)
     else:
         await _evict_old_ledgers(topic, exceeded.quota.limit_seconds)
@@ -121,8 +127,8 @@ async def _evict(topic: PersistentTopic, exceeded: ExceededQuota) -> None:
 async def _evict_by_size(topic: PersistentTopic, limit_bytes: int) -> None:
     """Skip on the slowest cursor, then on the next slowest, until the backlog fits."""
     skipped: list[ManagedCursor] = []
-    while (slowest := topic.ledger.slowest_durable_cursor()) is not None:
-        backlog_bytes = topic.ledger.backlog_size_bytes()
+    while (slowest := topic.ledger.slowest_durable_cursor(without=COMPACTION_CURSOR)) is not None:
+        backlog_bytes = topic.ledger.backlog_size_bytes(without=COMPACTION_CURSOR)
         last = topic.ledger.last_confirmed_entry
         count = entries_to_evict(
             backlog_bytes=backlog_bytes,
@@ -152,7 +158,7 @@ async def _evict_old_ledgers(topic: PersistentTopic, limit_seconds: int) -> None
     )
     if end is None:
         return
-    for subscription in persistent_subscriptions(topic):
+    for subscription in _with_quotas(topic):
         if subscription.cursor.mark_delete_position < end:
             await subscription.expire_up_to(end)
 
@@ -177,6 +183,21 @@ async def delete_expired_subscriptions(topic: PersistentTopic) -> None:
             await subscription.delete()
 
 
+async def compact_if_due(topic: PersistentTopic) -> None:
+    """Start a compaction if more than the threshold is not compacted; system topics have none.
+
+    Source: PersistentTopic.checkCompaction in Pulsar's broker.
+    """
+    threshold_bytes = topic.settings.compaction_threshold_bytes
+    compaction = topic.compaction
+    if compaction is None or compaction.is_running or not (threshold_bytes > 0 or topic.is_system):
+        return
+    cursor = topic.ledger.cursors.get(COMPACTION_CURSOR)
+    waiting = topic.ledger.size_bytes if cursor is None else cursor.backlog_bytes()
+    if waiting > threshold_bytes:
+        compaction.begin()
+
+
 def is_inactive(topic: Topic) -> bool:
     """Whether the topic was unused for so long that it has to be deleted.
 
@@ -190,11 +211,11 @@ def is_inactive(topic: Topic) -> bool:
     has_backlog = False
     if isinstance(topic, PersistentTopic):
         retention_seconds = topic.settings.managed_ledger.retention_seconds
-        has_backlog = any(each.cursor.backlog_count() for each in persistent_subscriptions(topic))
+        has_backlog = any(each.cursor.backlog_count() for each in _with_quotas(topic))
     clients_count = len(topic.producers) + topic.waiting_producers_count + topic.consumers_count
     use = TopicUse(
         clients_count=clients_count,
-        subscriptions_count=len(topic.subscriptions),
+        subscriptions_count=len(topic.subscriptions.keys() - {COMPACTION_CURSOR}),
         has_backlog=has_backlog,
     )
     if expiry.is_topic_active(use, policy.delete_mode):

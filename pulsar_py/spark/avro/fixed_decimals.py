@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from pulsar_py.schema.avro_nodes import AvroNode
+from pulsar_py.schema.avro.avro_nodes import AvroNode
 from pulsar_py.spark.avro.conversions import Convert, each, each_item, in_record, null_or
 from pulsar_py.spark.avro.shapes import Shape
 

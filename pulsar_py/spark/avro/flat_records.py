@@ -21,7 +21,7 @@ from struct import error as struct_error
 from typing import Any, Final, TypeAlias
 
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.schema.avro_nodes import AvroNode
+from pulsar_py.schema.avro.avro_nodes import AvroNode
 
 __all__ = ["FlatDecoder", "FlatEncoder", "flat_decoder", "flat_encoder"]
 

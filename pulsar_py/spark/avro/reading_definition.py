@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pulsar_py.schema.avro_nodes import AvroNode
-from pulsar_py.schema.value_types import AvroJson
+from pulsar_py.schema.avro.avro_nodes import AvroNode
+from pulsar_py.schema.values.value_types import AvroJson
 
 __all__ = ["BRANCH_FIELD", "definition_for_reading"]
 

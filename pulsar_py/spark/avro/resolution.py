@@ -26,8 +26,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.schema.avro_codec import AvroReader
-from pulsar_py.schema.avro_nodes import AvroNode
+from pulsar_py.schema.avro.avro_codec import AvroReader
+from pulsar_py.schema.avro.avro_nodes import AvroNode
 from pulsar_py.spark.avro.conversions import Convert, both, each, each_item, in_record, null_or
 from pulsar_py.spark.avro.reading_definition import BRANCH_FIELD, definition_for_reading
 from pulsar_py.spark.avro.shapes import Shape

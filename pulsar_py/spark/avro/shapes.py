@@ -41,8 +41,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from pulsar_py.common.errors import ConfigurationError, InvalidConfigurationError
-from pulsar_py.schema.avro_definition import parse_definition
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node, is_recursive
+from pulsar_py.schema.avro.avro_definition import parse_definition
+from pulsar_py.schema.avro.avro_nodes import AvroNode, avro_node, is_recursive
 from pulsar_py.spark.avro.conversions import MISFITS, Convert, null_or
 from pulsar_py.spark.avro.json_numbers import branch_rank, number_of, whole_number, whole_numbers
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pulsar_py.schema.avro_nodes import AvroNode
+from pulsar_py.schema.avro.avro_nodes import AvroNode
 from pulsar_py.spark.avro.conversions import Convert
 
 __all__ = ["change_of_unit"]

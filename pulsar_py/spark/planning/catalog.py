@@ -108,6 +108,23 @@ class TopicCatalog:
             return True
         return bool(await self.layouts([topic]))
 
+    async def check_named(self) -> None:
+        """Refuse topics that the options name, or a pattern, of which there is no topic now.
+
+        Raises:
+            TopicNotFoundError: The text has all of them.
+        """
+        topics = self._options.topics
+        if topics.pattern is not None:
+            missing = [] if await self._find_topics(topics) else [described(topics)]
+        else:
+            missing = [each for each in topics.names if not await self.exists(each)]
+        if missing:
+            raise TopicNotFoundError(
+                f"failOnMissingTopic: {', '.join(missing)}: there is no such topic; create it, or"
+                f" correct the name ({WAITING})"
+            )
+
     async def _all_exist(self, topics: Iterable[str]) -> bool:
         return not set(topics) - set(await self.layouts(topics))
 

@@ -149,6 +149,8 @@ class ReadOptions:
     predefined_subscription: str | None
     subscription_prefix: str | None
     waits_for_topics: bool
+    # Whether a named topic that is not there is an error as soon as the columns are asked for.
+    fails_on_missing_topic: bool
     # Names of metadata columns, in order.
     columns: tuple[str, ...]
     value_mode: ValueMode
@@ -187,6 +189,7 @@ class ReadOptions:
             predefined_subscription=given.text("predefinedSubscription"),
             subscription_prefix=given.text("subscriptionPrefix") or reader.subscription_prefix,
             waits_for_topics=given.flag("waitingForNonExistedTopic", default=False),
+            fails_on_missing_topic=given.flag("failOnMissingTopic", default=False),
             columns=given.columns(),
             value_mode=given.value_mode(),
             min_partitions=given.number("minPartitions", 1, minimum=1),
@@ -217,6 +220,11 @@ class ReadOptions:
                 raise ConfigurationError(
                     f"{name} needs admin.url: the REST API alone knows the sizes of ledgers"
                 )
+        if reads.waits_for_topics and reads.fails_on_missing_topic:
+            raise ConfigurationError(
+                "failOnMissingTopic and waitingForNonExistedTopic are both true, and contradict"
+                " each other; leave one out"
+            )
         given.refuse_unknown(ALIASES)
         return reads
 

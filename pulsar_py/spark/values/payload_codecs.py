@@ -27,8 +27,8 @@ from pulsar_py.common.errors import (
     SchemaSerializationError,
 )
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.schema.avro_definition import parse_definition
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_definition import parse_definition
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.flat_records import flat_decoder
 from pulsar_py.spark.avro.json_numbers import WrittenFloat
 from pulsar_py.spark.avro.resolution import ResolvedReader

@@ -35,9 +35,9 @@ from pulsar_py.common.errors import (
     SchemaSerializationError,
 )
 from pulsar_py.schema import KeyValueEncodingType, SchemaInfo, SchemaType
-from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.schema.avro_definition import parse_definition, value_types
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.avro.avro_codec import AvroWriter
+from pulsar_py.schema.avro.avro_definition import parse_definition, value_types
+from pulsar_py.schema.avro.avro_nodes import AvroNode, avro_node
 from pulsar_py.schema.json_schema import json_payload
 from pulsar_py.spark.avro.conversions import MISFITS
 from pulsar_py.spark.avro.fixed_decimals import fixed_decimals, with_decimals_of_bytes

@@ -39,7 +39,7 @@ CONFIG = ManagedLedgerConfig(
     max_entries_per_ledger=5,
     minimum_rollover_seconds=0.0,
     cursor_persist_interval_seconds=0.02,
-    cursor_max_entries_per_ledger=3,
+    cursor_max_entries_per_ledger=8,
     max_unacked_ranges_to_persist_in_metadata=2,
     max_ranges_in_cursor_entry=1,  # more are segments
 )
@@ -86,6 +86,8 @@ class Acks:
     durable: set = field(default_factory=set)  # what a finished flush or reset covered
     mark_delete: Position = EARLIEST  # durable
     is_resetting: bool = False  # whether a reset was cut off
+    resets: int = 0  # a receipt from before a reset promises nothing
+    receipts: int = 0  # acknowledgements that a receipt said to be durable
 
 
 @dataclass
@@ -180,12 +182,28 @@ class Load:
                 return
             covered = [each for each in self.promises.confirmed[name] if each <= target]
             acks.known |= {(each, index) for each in covered for index in range(BATCH)}
+            self.ask_for_receipt(acks, cursor)
             return
         for position in self.chance.sample(there, min(len(there), 4)):
             waiting = self.chance.choice([None, 0b110, 0b101, 0b001])
             cursor.acknowledge([position], [None if waiting is None else [waiting]])
             done = [each for each in range(BATCH) if not (waiting or 0) >> each & 1]
             acks.known |= {(position, each) for each in done}
+        self.ask_for_receipt(acks, cursor)
+
+    def ask_for_receipt(self, acks, cursor):
+        """What is acknowledged is durable from the moment of the answer."""
+        if self.chance.random() < 0.3:
+            return
+        known, mark_delete, resets = set(acks.known), cursor.mark_delete_position, acks.resets
+
+        def on_durable(error):
+            if error is None and resets == acks.resets and not self.promises.is_over:
+                acks.receipts += len(known - acks.durable)
+                acks.durable |= known
+                acks.mark_delete = max(acks.mark_delete, mark_delete)
+
+        cursor.when_durable(on_durable)
 
     async def flush(self, name, ledger):
         if self.chance.random() < 0.5:
@@ -207,6 +225,7 @@ class Load:
             return
         target = self.chance.choice(there)
         acks.is_resetting = True
+        acks.resets += 1
         cursor = ledger.cursors["sub"]
         await cursor.reset(target)
         before = [each for each in self.promises.confirmed[name] if each < target]
@@ -374,6 +393,7 @@ def check_cursor(name, ledger, promises, held):
 def check_acks(name, ledger, promises, held):
     acks, cursor = promises.acks[name, "sub"], ledger.cursors["sub"]
     held["cursors in segments are recovered"] += cursor.state.pages.is_tracking
+    held["receipts last"] += acks.receipts
     for position, index in acks.durable:
         if not is_acknowledged(ledger, cursor, position, index):
             raise InvariantError(f"durable acks are recovered: {name} {position} {index}")

@@ -43,6 +43,7 @@ def test_a_crash_at_any_point_keeps_the_promises(seed):
     for name in (
         "confirmed implies recovered",
         "durable acks are recovered",
+        "receipts last",
         "mark-delete never moves back",
         "no acks are invented",
         "cursors in segments are recovered",

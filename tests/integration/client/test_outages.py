@@ -11,7 +11,12 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.client import Client
-from pulsar_py.common.errors import AuthenticationError, ConnectError, NotABrokerError
+from pulsar_py.common.errors import (
+    AuthenticationError,
+    ClientTimeoutError,
+    ConnectError,
+    NotABrokerError,
+)
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, ServerError
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
@@ -198,3 +203,70 @@ async def test_another_host_of_the_url_may_be_a_broker() -> None:
 
 def test_it_is_a_connect_error() -> None:
     assert issubclass(NotABrokerError, ConnectError)
+
+
+@pytest.mark.parametrize("away_seconds", [1, 600])
+def test_drain_of_a_producer_waits_through_an_outage(away_seconds: float) -> None:
+    async def work(broker: RestartableBroker, client: Client) -> None:
+        loop = asyncio.get_running_loop()
+        consumer = await client.subscribe("t", "s")
+        producer = await client.create_producer("t", send_timeout_millis=0)
+        await producer.send(b"before")
+        await broker.stop()
+        result = producer.send_nowait(b"under way")
+        draining = asyncio.ensure_future(producer.drain())
+        await asyncio.sleep(away_seconds)
+        assert not draining.done()
+        assert not producer.is_closed
+        await broker.restart()
+        back_at = loop.time()
+        await draining
+        assert loop.time() - back_at < BACK_SECONDS
+        assert producer.is_closed
+        assert (await result).entry_id >= 0
+        got = {(await consumer.receive(timeout_millis=5000)).data() for _ in range(2)}
+        assert got == {b"before", b"under way"}
+
+    in_virtual_time(work)
+
+
+def test_drain_of_a_producer_tells_of_what_timed_out_in_an_outage() -> None:
+    async def work(broker: RestartableBroker, client: Client) -> None:
+        producer = await client.create_producer("t")  # send_timeout_millis is 30 s
+        await broker.stop()
+        producer.send_nowait(b"lost")
+        with pytest.raises(ClientTimeoutError):
+            await producer.drain()
+        assert producer.is_closed
+        await broker.restart()
+
+    in_virtual_time(work)
+
+
+def test_drain_of_a_consumer_waits_for_a_listener_that_waits_for_the_broker() -> None:
+    async def work(broker: RestartableBroker, client: Client) -> None:
+        onwards = await client.create_producer("onwards", send_timeout_millis=0)
+        begun = asyncio.Event()
+        done = []
+
+        async def listen(consumer: Any, message: Any) -> None:
+            begun.set()
+            await broker_is_away.wait()
+            done.append(await onwards.send(message.data()))
+            await consumer.acknowledge(message)
+
+        broker_is_away = asyncio.Event()
+        consumer = await client.subscribe("t", "s", message_listener=listen)
+        await (await client.create_producer("t")).send(b"x")
+        await begun.wait()
+        await broker.stop()
+        broker_is_away.set()
+        draining = asyncio.ensure_future(consumer.drain())
+        await asyncio.sleep(600)
+        assert not draining.done()
+        await broker.restart()
+        await draining
+        assert len(done) == 1
+        assert consumer.is_closed
+
+    in_virtual_time(work)

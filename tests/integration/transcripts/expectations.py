@@ -14,7 +14,6 @@ from typing import Any
 from tests.integration.transcripts.recording import Scenario
 
 _TRANSACTIONS = "transactions"
-_COMPACTION = "compaction"
 _COMPATIBILITY = "compatibility rules of Avro schemas"
 
 NOT_DUE: Mapping[str, str] = {
@@ -38,9 +37,6 @@ NOT_DUE: Mapping[str, str] = {
     "txn-ack-without-request-id": _TRANSACTIONS,
     "txn-ack-of-unknown-transaction": _TRANSACTIONS,
     "txn-end-on-partition-directly": _TRANSACTIONS,
-    "compaction-then-more": _COMPACTION,
-    "compaction-last-id": _COMPACTION,
-    "compaction-of-nothing": _COMPACTION,
     "producer-schemas": _COMPATIBILITY,
     "schema-backward": _COMPATIBILITY,
     "consumer-schemas": _COMPATIBILITY,

@@ -9,7 +9,7 @@ from pulsar_py.cli import pipeline as commands
 NEEDED = {
     "export": ["--topic", "t", "--to", "parquet:/a"],
     "copy": ["--from", "t", "--to", "u"],
-    "replay": ["--topic", "t", "--from", "-2h", "--to", "now", "--to-topic", "u"],
+    "replay": ["--topic", "t", "--since", "-2h", "--until", "now", "--to", "u"],
     "backfill": ["--from", "parquet:/a", "--topic", "t", "--name", "n"],
     "aggregate": [
         "--topic",

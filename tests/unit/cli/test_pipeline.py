@@ -85,7 +85,7 @@ def words_of(output: str) -> str:
         ),
         ("copy", "for ever, which needs --checkpoint"),
         ("copy", "exclusive: --since 2026-01-30 --until 2026-01-31 is one day."),
-        ("replay", "exclusive: --from 2026-01-30 --to 2026-01-31 is one day."),
+        ("replay", "exclusive: --since 2026-01-30 --until 2026-01-31 is one day."),
         ("lag", "Backlogs and rates count entries"),
     ],
 )

@@ -31,7 +31,7 @@ def test_settings_are_made_without_spark(name: str) -> None:
         ("export", ["--conf", "x"], "--conf: 'x'"),
         ("export", ["--file-size", "0"], "--file-size: 0"),
         ("copy", ["--continuous"], "--continuous needs --checkpoint"),
-        ("replay", ["--from", "now", "--to", "-2h"], "not a range"),
+        ("replay", ["--since", "now", "--until", "-2h"], "not a range"),
         ("aggregate", ["--key", "k"], "rename one"),
         ("aggregate", ["--window", "0"], "--window: 0 s is too short"),
         ("aggregate", ["--slide", "0"], "--slide: 0 s is not between 1 ms and"),

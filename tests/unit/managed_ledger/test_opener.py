@@ -289,11 +289,11 @@ async def test_a_deletion_cut_short_is_finished_by_who_opens_it_next(monkeypatch
     await append_all(ledger, 3)
     await ledger.open_cursor("sub")
 
-    async def stop(_):
+    async def stop(*_, **__):
         raise MetadataError("connection lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.metadata, "delete_recursive", stop)
+        patched.setattr(world.metadata, "delete", stop)
         with pytest.raises(MetadataError):
             await ledger.delete()
     opener = world.opener()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.server.config import BrokerConfig

@@ -337,6 +337,22 @@ def test_columns_of_topics_that_are_all_gone_are_not_guessed(
     assert source_of(broker, failOnDataLoss=fails, valueMode="raw").schema().startswith("`value` B")
 
 
+def test_a_missing_topic_fails_at_load_when_asked_to(broker: BrokerThread) -> None:
+    fill(broker, 1)
+    missing = TOPIC + "-missing"
+    both = {"topics": f"{TOPIC},{missing}", "failOnMissingTopic": "true", "valueMode": "raw"}
+    given = {"service.url": broker.service_url, "admin.url": broker.web_service_url} | both
+    with pytest.raises(
+        TopicNotFoundError, match=f"failOnMissingTopic: {missing}: there is no such"
+    ):
+        PulsarDataSource(given).schema()
+    assert PulsarDataSource(given | {"failOnMissingTopic": "false"}).schema()
+    assert source_of(broker, failOnMissingTopic="true", valueMode="raw").schema()
+    delete(broker, TOPIC)
+    with pytest.raises(TopicNotFoundError, match=r"failOnMissingTopic: topicsPattern"):
+        pattern_of(broker, failOnMissingTopic="true", valueMode="raw").schema()
+
+
 # --- bad input -----------------------------------------------------------------------------------
 
 

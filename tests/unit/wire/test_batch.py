@@ -60,3 +60,12 @@ def test_a_count_that_is_too_high_is_refused() -> None:
 def test_a_damaged_message_is_refused(body: bytes) -> None:
     with pytest.raises(PayloadError, match="message 0"):
         split_batch(body, 1)
+
+
+def test_a_batch_may_hold_what_was_compacted_away_without_payload() -> None:
+    """Apache Pulsar 4.2 writes `00000004 1800 2001` in its place."""
+    gone = bytes.fromhex("0000000418002001")
+    kept = join_batch([(SingleMessageMetadata(payload_size=0, partition_key="k"), b"kept")])
+    for body in (gone + kept + gone, kept):
+        (message,) = split_batch(body, 3, [1])
+        assert (message.batch_index, message.payload) == (1, b"kept")

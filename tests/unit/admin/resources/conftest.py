@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_messages import Response
-from pulsar_py.admin.resources.all_routes import all_routes
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.standalone import Broker
 

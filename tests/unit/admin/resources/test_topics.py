@@ -202,11 +202,16 @@ async def test_topics_in_memory_have_statistics_too(admin: Admin) -> None:
     assert await admin.status("DELETE", NP + "/nowhere") == 204
 
 
-async def test_compaction_is_not_there_yet(admin: Admin) -> None:
+async def test_a_topic_is_compacted(admin: Admin) -> None:
     await admin.call("PUT", P + "/a")
     await admin.call("PUT", P + "/p/partitions", 2)
-    reason = "topics are not compacted in this version"
-    assert await admin.reason("PUT", P + "/a/compaction") == (501, reason)
-    assert await admin.reason("PUT", P + "/p/compaction") == (501, reason)
-    assert (await admin.get(P + "/a/compaction"))["status"] == "NOT_RUN"
+    assert (await admin.get(P + "/a/compaction")) == {"status": "NOT_RUN", "lastError": ""}
+    assert await admin.status("PUT", P + "/a/compaction") == 204
+    assert await admin.reason("PUT", P + "/a/compaction") == (409, "Compaction already in progress")
+    assert await admin.status("PUT", P + "/p/compaction") == 204
+    topic = admin.service.topics.loaded(TopicName.parse("persistent://public/default/a"))
+    assert isinstance(topic, PersistentTopic)
+    assert topic.compaction is not None
+    await topic.compaction.finished()
+    assert (await admin.get(P + "/a/compaction")) == {"status": "SUCCESS", "lastError": ""}
     assert await admin.status("PUT", P + "/nowhere/compaction") == 404

@@ -248,3 +248,12 @@ def test_metadata_without_a_required_field() -> None:
     header = meta.SerializePartialToString()
     problem = problem_of(len(header).to_bytes(4, "big") + header)
     assert "required" in problem.text
+
+
+def test_a_compacted_batch_may_hold_the_others_without_payload() -> None:
+    singles = [SingleMessageMetadata(sequence_id=i, compacted_out=i != 1) for i in range(3)]
+    data = batch([b"", b"b", b""], singles=singles, compacted_batch_indexes=[1])
+    messages = split(data)
+    assert isinstance(messages, list)
+    assert [(each.batch_index, each.data()) for each in messages] == [(1, b"b")]
+    assert messages[0].entry.unacked_bits == 0b010

@@ -52,3 +52,25 @@ async def test_a_crowd_is_called_over_several_turns(virtual_clock):
     assert turns[0] <= WRITES_A_TURN
     await asyncio.sleep(0.001)
     assert [name for name, _ in seen] == list(range(2 * WRITES_A_TURN + 1))
+
+
+class Receipts:
+    def __init__(self, seen, name):
+        self.seen, self.name = seen, name
+
+    def write_for_receipts(self):
+        self.seen.append(self.name)
+
+
+async def test_those_with_receipts_are_called_together_in_the_next_turn(virtual_clock):
+    seen = []
+    flusher = CursorFlusher(virtual_clock)
+    for name in ("a", "b"):
+        flusher.soon(Receipts(seen, name))
+    assert seen == []
+    await asyncio.sleep(0.001)
+    assert seen == ["a", "b"]
+    flusher.soon(Receipts(seen, "c"))
+    flusher.close()
+    await asyncio.sleep(1)
+    assert seen == ["a", "b"]

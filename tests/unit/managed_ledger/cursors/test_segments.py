@@ -51,7 +51,7 @@ def test_segments_read_back():
         segment = decode_entry(data)
         assert segment.key == key
         assert ref.size_bytes == len(segment.data)
-        assert decode_entry(encode_stored(Position(9, 9), segment)) == segment
+        assert decode_entry(encode_stored(content, segment)) == segment
         assert add_segment(again, segment) == []
     assert again.individual_deleted_messages == content.individual_deleted_messages
     assert list(again.batch_deleted_indexes.items()) == list(content.batch_deleted_indexes.items())

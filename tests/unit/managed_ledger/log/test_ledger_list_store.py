@@ -89,11 +89,11 @@ async def test_a_deletion_cut_short_says_so_in_the_list(monkeypatch):
     store, _ = store_on(world)
     await store.write(LedgerList([LedgerRecord(3)]))
 
-    async def stop(_):
+    async def stop(*_, **__):
         raise MetadataError("connection lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(world.metadata, "delete_recursive", stop)
+        patched.setattr(world.metadata, "delete", stop)
         with pytest.raises(MetadataError):
             await store.delete(LedgerList([LedgerRecord(3)]))
     found = await world.metadata.get(ledger_path(NAME))

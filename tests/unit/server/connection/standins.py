@@ -118,6 +118,14 @@ class StandInSubscription:
         self.calls: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
         self.consumers: list[StandInConsumer] = []
+        self.waiting_receipts: list[Callable[[Exception | None], None]] = []
+        self.holds_receipts = False
+        self.write_error: Exception | None = None
+
+    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+        self.waiting_receipts.append(on_durable)
+        if not self.holds_receipts:
+            on_durable(self.write_error)
 
     async def _answer(self, *call: Any) -> None:
         self.calls.append(call)
@@ -137,6 +145,7 @@ class StandInSubscription:
 class StandInConsumer:
     def __init__(self, request: SubscribeRequest) -> None:
         self.request = request
+        self.reads_compacted = request.read_compacted
         self.subscription = StandInSubscription()
         self.permits: list[int] = []
         self.acknowledged: list[Message] = []

@@ -6,8 +6,10 @@ from pulsar_py.common.errors import (
     ConsumerNotFoundError,
     InvalidTopicNameError,
     NotAllowedError,
+    PersistenceError,
     ServiceMetadataError,
     ServiceNotReadyError,
+    StorageError,
     TopicNotFoundError,
     UnknownServiceError,
 )
@@ -140,6 +142,25 @@ async def test_acks_are_answered_only_on_request(server: Server) -> None:
     answer = await client.asks(ack(request_id=5))
     assert (answer.consumer_id, answer.request_id, answer.HasField("error")) == (1, 5, False)
     assert len(consumer.acknowledged) == 2
+
+
+async def test_the_answer_to_an_ack_follows_the_write_of_the_cursor(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.subscription.holds_receipts = True
+    client.sends(ack(request_id=5))
+    assert not await client.receives()
+    (on_durable,) = consumer.subscription.waiting_receipts
+    on_durable(None)
+    (answer,) = await client.receives()
+    assert answer.request_id == 5
+
+
+async def test_an_ack_that_could_not_be_written_is_answered_with_an_error(server: Server) -> None:
+    client, consumer = await consuming(server)
+    consumer.subscription.write_error = StorageError("the disk is full")
+    answer = await client.asks(ack(request_id=5))
+    assert (answer.request_id, answer.error) == (5, PersistenceError.code)
+    assert "the disk is full" in answer.message
 
 
 async def test_ack_that_fails_says_why(server: Server) -> None:

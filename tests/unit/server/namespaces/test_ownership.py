@@ -5,6 +5,8 @@ import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -123,7 +125,8 @@ class Fickle(MemoryMetadataStore):
         self.session = FickleSession(self)
         self.outcomes: list[str] = []  # of the next changes: "made" or "lost", without an answer
         self.is_reachable = True
-        self.late: list[tuple[str, bytes, int | None]] = []  # puts that may yet be made
+        # Puts that may yet be made.
+        self.late: list[tuple[str, bytes, int | None, Session | None]] = []
         self.before_change: Callable[[str], Awaitable[None]] | None = None
 
     async def _prepare(self, change: str) -> None:
@@ -133,9 +136,9 @@ class Fickle(MemoryMetadataStore):
     async def make_late(self) -> None:
         """What is late is made now, where it is not refused."""
         late, self.late = self.late, []
-        for path, value, expected_version in late:
+        for path, value, expected_version, session in late:
             with suppress(MetadataError):
-                await super().put(path, value, expected_version=expected_version)
+                await super().put(path, value, expected_version=expected_version, session=session)
 
     async def sync(self, path: str) -> None:
         if not self.is_reachable:
@@ -160,7 +163,7 @@ class Fickle(MemoryMetadataStore):
         if self.outcomes:
             outcome = self.outcomes.pop(0)
             if outcome == "late":
-                self.late.append((path, value, expected_version))
+                self.late.append((path, value, expected_version, real))
             if outcome == "made":
                 await super().put(path, value, expected_version=expected_version, session=real)
             raise MetadataOutcomeUnknownError("no answer")
@@ -536,6 +539,121 @@ async def test_missed_changes_are_looked_for(owner: Owner) -> None:
     owner.ownership._on_notification(Notification(NotificationType.ANYTHING, "/namespace"))
     await settle()
     assert owner.lost == [BUNDLE]
+
+
+async def refused_with_a_late_record(owner: Owner) -> None:
+    """Whoever asked for the bundle was told that the store can't be reached."""
+    owner.store.outcomes = ["late"]
+
+    async def goes_away(_: str) -> None:
+        owner.store.is_reachable = False
+
+    owner.store.before_change = goes_away
+    with pytest.raises(MetadataUnavailableError):
+        await owner.acquire()
+    owner.store.before_change = None
+    assert not owner.owns()
+
+
+async def test_a_record_that_is_made_late_is_taken_up(owner: Owner) -> None:
+    await refused_with_a_late_record(owner)
+    await owner.store.make_late()
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.owner == owner.session.session_id, "others are sent here from now on"
+    await asyncio.sleep(3)
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.owns()
+    assert await owner.stored() == stored
+    await owner.ownership.disable(NAMESPACE, BUNDLE)
+    await owner.ownership.release(NAMESPACE, BUNDLE)
+    await asyncio.sleep(1)
+    assert await owner.stored() is None
+
+
+async def test_a_record_that_was_not_made_is_not_asked_for_again(owner: Owner) -> None:
+    await refused_with_a_late_record(owner)
+    owner.store.late.clear()
+    value = await owner.somebody_else_takes_it()
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    assert owner.ownership.owned_bundles() == []
+    assert not owner.ownership._unsettled
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.value == value
+    owner.store.is_reachable = False
+    owner.ownership._on_notification(Notification(NotificationType.MODIFIED, PATH))
+    assert not owner.ownership._suspects
+
+
+async def test_who_asked_and_did_not_wait_leaves_a_bundle_that_is_owned(owner: Owner) -> None:
+    """A client goes while its LOOKUP creates the record."""
+    asked = asyncio.get_running_loop().create_task(owner.acquire())
+    is_made = asyncio.Event()
+    put = owner.store.put
+
+    async def unanswered(path: str, value: bytes, **how: Any) -> int:
+        await put(path, value, **how)
+        is_made.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("it is cancelled")
+
+    with patch.object(owner.store, "put", unanswered):
+        await is_made.wait()
+        asked.cancel()
+        await asyncio.wait((asked,))
+    await asyncio.sleep(1)
+    assert owner.owns()
+
+
+async def test_a_bundle_whose_session_ended_while_it_was_taken_is_taken_again(
+    owner: Owner,
+) -> None:
+    put = owner.store.put
+
+    async def slowly_answered(path: str, value: bytes, **how: Any) -> int:
+        version = await put(path, value, **how)
+        await owner.session.end()
+        await owner.session.begin_anew()
+        await settle()
+        return version
+
+    with patch.object(owner.store, "put", slowly_answered):
+        await owner.acquire()
+    await asyncio.sleep(1)
+    assert owner.owns()
+    stored = await owner.stored()
+    assert stored is not None
+    assert stored.owner == owner.session.session_id
+
+
+async def test_who_closes_leaves_no_record_that_was_made_late(owner: Owner) -> None:
+    await refused_with_a_late_record(owner)
+    owner.store.is_reachable = True
+    await owner.ownership.close()
+    await owner.store.make_late()
+    assert await owner.stored() is None
+
+
+async def test_who_closes_while_a_record_is_made_leaves_none(owner: Owner) -> None:
+    """Our record is gone, and the look at it, which makes a new one, is cut off."""
+    await owner.acquire()
+    is_made = asyncio.Event()
+    put = owner.store.put
+
+    async def unanswered(path: str, value: bytes, **how: Any) -> int:
+        await put(path, value, **how)
+        is_made.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("it is cancelled")
+
+    with patch.object(owner.store, "put", unanswered):
+        await MemoryMetadataStore.delete(owner.store, PATH)
+        await is_made.wait()
+        await owner.ownership.close()
+    assert await owner.stored() is None
 
 
 @pytest.mark.parametrize("path", ["/namespace/t", "/namespace/t/n/a/b", "/namespace/ /n/0x0_0x1"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.schema.avro_nodes import AvroNode, avro_node
+from pulsar_py.schema.avro.avro_nodes import AvroNode, avro_node
 from pulsar_py.spark.avro.conversions import Convert
 from pulsar_py.spark.avro.fixed_decimals import fixed_decimals, with_decimals_of_bytes
 from pulsar_py.spark.avro.shapes import shape_of

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.flat_records import MAX_FIELDS, flat_decoder, flat_encoder
 
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_py.schema.avro_codec import AvroReader, AvroWriter
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_codec import AvroReader, AvroWriter
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.reading_definition import definition_for_reading
 
 

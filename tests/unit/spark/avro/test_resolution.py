@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pulsar_py.common.errors import SchemaSerializationError
-from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_codec import AvroWriter
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.resolution import ResolvedReader
 from pulsar_py.spark.avro.shapes import shape_of
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.shapes import definition_node, shape_of
 
 MICROS = pa.timestamp("us", "UTC")

@@ -10,8 +10,8 @@ import pytest
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.schema.avro_nodes import avro_node
+from pulsar_py.schema.avro.avro_codec import AvroWriter
+from pulsar_py.schema.avro.avro_nodes import avro_node
 from pulsar_py.spark.avro.reading_definition import definition_for_reading
 from pulsar_py.spark.values.payload_codecs import codec_of
 

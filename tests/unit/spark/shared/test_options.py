@@ -216,3 +216,10 @@ def test_dates_may_be_given_by_topic() -> None:
     }
     options = ReadOptions.parse(given, is_streaming=False)
     assert options.starting_time_millis == {"a": 1_769_817_600_000, "b": 5}
+
+
+def test_a_missing_topic_is_either_an_error_or_waited_for() -> None:
+    assert not read().fails_on_missing_topic
+    assert read(failOnMissingTopic="true").fails_on_missing_topic
+    with pytest.raises(ConfigurationError, match="contradict each other"):
+        read(failOnMissingTopic="true", waitingForNonExistedTopic="true")

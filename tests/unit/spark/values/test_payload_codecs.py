@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pulsar_py import schema as schemas
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
-from pulsar_py.schema.avro_codec import AvroWriter
-from pulsar_py.schema.avro_definition import parse_definition
+from pulsar_py.schema.avro.avro_codec import AvroWriter
+from pulsar_py.schema.avro.avro_definition import parse_definition
 from pulsar_py.spark.values import payload_codecs
 from pulsar_py.spark.values.payload_codecs import codec_of, decode_around
 

@@ -1,0 +1,46 @@
+"""The list of all REST resources; a new one gets a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
+from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
+from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
+from pulsar_py.admin.resources.brokers import Brokers
+from pulsar_py.admin.resources.clusters import Clusters
+from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
+from pulsar_py.admin.resources.lookup import Lookup
+from pulsar_py.admin.resources.metrics import Metrics
+from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.admin.resources.persistence import Persistence
+from pulsar_py.admin.resources.properties import Properties
+from pulsar_py.admin.resources.resource_groups import ResourceGroups
+from pulsar_py.admin.resources.subscriptions import Subscriptions
+from pulsar_py.admin.resources.tenants import Tenants
+from pulsar_py.admin.resources.topics import Topics
+from pulsar_py.admin.router import Route
+from pulsar_py.server.broker import BrokerService
+
+
+def all_routes(broker: BrokerService) -> Iterable[Route]:
+    """The routes of all resources of one broker."""
+    resources = (
+        Brokers(broker),
+        DynamicSettings(broker),
+        Clusters(broker),
+        Tenants(broker),
+        Namespaces(broker),
+        NamespacePolicyResource(broker),
+        Persistence(broker),
+        NamespaceAttributes(broker),
+        Topics(broker),
+        TopicPolicyResource(broker),
+        Subscriptions(broker),
+        Lookup(broker),
+        Metrics(broker),
+        Properties(broker),
+        ResourceGroups(broker),
+    )
+    return chain.from_iterable(resource.routes() for resource in resources)

@@ -1,0 +1,255 @@
+"""REST resource of topics' policies; `topic_policy_table` has them one by one.
+
+Policies are for this cluster, or with `isGlobal=true` for all; where both are set, this cluster's
+count. GET with `applied=true` answers what the topic is served by: its own value, else the
+namespace's, else the broker's.
+
+Source: PersistentTopics in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import (
+    JSON,
+    NO_CONTENT,
+    HttpError,
+    PathValueError,
+    Request,
+    Response,
+    json_response,
+)
+from pulsar_py.admin.policies import policy_values as values
+from pulsar_py.admin.policies.policy_places import Document, OfSubscription, changed
+from pulsar_py.admin.policies.rate_values import dispatch_rate
+from pulsar_py.admin.policies.storage_values import retention_is_above_quota
+from pulsar_py.admin.policies.topic_policy_table import (
+    POLICIES,
+    QUOTAS,
+    SUBSCRIPTION_RATE,
+    Policy,
+    first_set,
+    levels,
+    quotas_of_broker,
+)
+from pulsar_py.admin.resources.requests import topic_of
+from pulsar_py.admin.resources.topic_access import require_namespace, topic_not_found
+from pulsar_py.admin.resources.topics import TOPIC
+from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.resources import TopicPoliciesResources
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+
+SIZE_QUOTA: Final = BacklogQuotaType.DESTINATION_STORAGE.value
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class TopicPolicyResource:
+    """Reads, sets and removes single policies of topics, by the name without partition."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        for policy in POLICIES:
+            template = f"{TOPIC}/{policy.word}"
+            verb = put if policy.set_method == "PUT" else post
+            yield get(template, self._getter(policy), Action.READ_TOPIC_POLICY)
+            consumes = () if policy.read is values.true else (JSON,)
+            yield verb(template, self._setter(policy), Action.WRITE_TOPIC_POLICY, consumes=consumes)
+            if policy.can_be_deleted:
+                yield delete(template, self._remover(policy), Action.WRITE_TOPIC_POLICY)
+        quota, rate = TOPIC + "/backlogQuota", TOPIC + "/{subName}/dispatchRate"
+        yield get(TOPIC + "/backlogQuotaMap", self.backlog_quotas, Action.READ_TOPIC_POLICY)
+        yield post(quota, self.set_backlog_quota, Action.WRITE_TOPIC_POLICY)
+        yield delete(quota, self.remove_backlog_quota, Action.WRITE_TOPIC_POLICY)
+        yield get(rate, self.subscription_rate, Action.READ_TOPIC_POLICY)
+        yield post(rate, self.set_subscription_rate, Action.WRITE_TOPIC_POLICY)
+        yield delete(rate, self.remove_subscription_rate, Action.WRITE_TOPIC_POLICY)
+        yield delete(TOPIC + "/policies", self.remove_all, Action.WRITE_TOPIC_POLICY)
+
+    def _getter(self, policy: Policy) -> Handler:
+        async def show(request: Request) -> Response:
+            return await self._show(request, await self._topic(request), policy)
+
+        return show
+
+    async def _show(self, request: Request, name: TopicName, policy: Policy) -> Response:
+        if request.flag("applied") and policy.default is not None:
+            own, namespace = await self._documents(name)
+            return json_response(policy.pick(levels(policy, self._broker, own, namespace)))
+        value = policy.place.get(await self._stored(request, name))
+        return policy.unset if value is None else json_response(value)
+
+    def _setter(self, policy: Policy) -> Handler:
+        async def store(request: Request) -> Response:
+            name = await self._topic(request)
+            value = policy.read(request)
+            if policy.word == "maxMessageSize":
+                self._check_message_size(value)
+            if policy.word == "retention":
+                quotas = QUOTAS.get(await self._stored(request, name)) or {}
+                _check_retention(value, quotas.get(SIZE_QUOTA), "Retention Quota must exceed")
+            await self._change(request, name, lambda known: policy.place.put(known, value))
+            return NO_CONTENT
+
+        return store
+
+    def _check_message_size(self, value: int) -> None:
+        limit = self._broker.config.maxMessageSize
+        if value > limit:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"topic-level maxMessageSize must be at most the broker's {limit}",
+            )
+
+    def _remover(self, policy: Policy) -> Handler:
+        async def remove(request: Request) -> Response:
+            name = await self._topic(request)
+            await self._change(request, name, lambda known: policy.place.put(known, policy.deleted))
+            return NO_CONTENT
+
+        return remove
+
+    # --- those with a shape of their own -------------------------------------------------------
+
+    async def backlog_quotas(self, request: Request) -> Response:
+        """Return all quotas by type; with `applied` those of namespace and broker, too."""
+        name = await self._topic(request)
+        if not request.flag("applied"):
+            return json_response(QUOTAS.get(await self._stored(request, name)) or {})
+        own, namespace = await self._documents(name)
+        inherited = namespace.get(NamespacePolicies.backlog_quotas.json_name) or {}
+        return json_response(
+            {**quotas_of_broker(self._broker), **inherited, **(QUOTAS.get(own) or {})}
+        )
+
+    async def set_backlog_quota(self, request: Request) -> Response:
+        """Set the quota of one type; `null` removes it."""
+        name = await self._topic(request)
+        kind = _quota_type(request)
+        quota = values.backlog_quota(request)
+        if kind == SIZE_QUOTA:
+            own = await self._stored(request, name)
+            retention = own.get(TopicPolicies.retention.json_name)
+            _check_retention(retention, quota, "Backlog Quota exceeds")
+        await self._change(request, name, lambda known: _with_quota(known, kind, quota))
+        return NO_CONTENT
+
+    async def remove_backlog_quota(self, request: Request) -> Response:
+        """Remove the quota of one type."""
+        name = await self._topic(request)
+        kind = _quota_type(request)
+        await self._change(request, name, lambda known: _with_quota(known, kind, None))
+        return NO_CONTENT
+
+    async def subscription_rate(self, request: Request) -> Response:
+        """Return the dispatch rate of one subscription."""
+        name = await self._topic(request)
+        place = OfSubscription(request.path["subName"])
+        if not request.flag("applied"):
+            return await self._show(request, name, replace(SUBSCRIPTION_RATE, place=place))
+        own, namespace = await self._documents(name)
+        below = levels(SUBSCRIPTION_RATE, self._broker, own, namespace)
+        return json_response(first_set([place.get(own), *below]))
+
+    async def set_subscription_rate(self, request: Request) -> Response:
+        """Set the dispatch rate of one subscription."""
+        return await self._set_subscription_rate(request, dispatch_rate(request))
+
+    async def remove_subscription_rate(self, request: Request) -> Response:
+        """Remove the dispatch rate of one subscription."""
+        return await self._set_subscription_rate(request, None)
+
+    async def _set_subscription_rate(self, request: Request, rate: Any) -> Response:  # Any: JSON
+        name = await self._topic(request)
+        place = OfSubscription(request.path["subName"])
+        await self._change(request, name, lambda known: place.put(known, rate))
+        return NO_CONTENT
+
+    async def remove_all(self, request: Request) -> Response:
+        """Remove all policies of a topic, those for all clusters, too; fine if there is none."""
+        name = topic_of(request)
+        self._check_enabled()
+        await require_namespace(self._broker, name.namespace_name)
+        for resource in (self._of(is_global=False), self._of(is_global=True)):
+            await resource.delete(name.base)
+        return NO_CONTENT
+
+    # --- documents -----------------------------------------------------------------------------
+
+    async def _topic(self, request: Request) -> TopicName:
+        name = topic_of(request)
+        self._check_enabled()
+        await require_namespace(self._broker, name.namespace_name)
+        if name.is_partition:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                "Not allowed to set/get topic policy for a partition",
+            )
+        topics = self._broker.topics
+        if not await topics.partitioned.count(name) and not await topics.exists(name):
+            raise topic_not_found(name)
+        return name
+
+    def _check_enabled(self) -> None:
+        if not self._broker.config.topicLevelPoliciesEnabled:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Topic level policies is disabled, to enable the topic level policy and retry.",
+            )
+
+    def _of(self, *, is_global: bool) -> TopicPoliciesResources:
+        resources = self._broker.resources
+        return resources.global_topic_policies if is_global else resources.topic_policies
+
+    async def _stored(self, request: Request, name: TopicName) -> Document:
+        """The document that the request is about."""
+        found = await self._of(is_global=request.flag("isGlobal")).get(name)
+        return {} if found is None else found.json
+
+    async def _documents(self, name: TopicName) -> tuple[Document, Document]:
+        """What the topic has for this cluster and for all, and what its namespace has."""
+        shared = await self._of(is_global=True).get(name)
+        local = await self._of(is_global=False).get(name)
+        own = {**(shared.json if shared else {}), **(local.json if local else {})}
+        namespace = await self._broker.resources.namespaces.get(name.namespace_name)
+        return own, namespace.json if namespace else {}
+
+    async def _change(
+        self, request: Request, name: TopicName, change: Callable[[Document], dict[str, Any]]
+    ) -> None:
+        def changed_policies(policies: TopicPolicies | None) -> TopicPolicies:
+            return TopicPolicies(change({} if policies is None else policies.json))
+
+        resource = self._of(is_global=request.flag("isGlobal"))
+        await resource.update_or_create(name, changed_policies)
+
+
+def _quota_type(request: Request) -> str:
+    kind = request.query.get("backlogQuotaType", SIZE_QUOTA)
+    if kind not in {member.value for member in BacklogQuotaType}:
+        raise PathValueError
+    return kind
+
+
+def _with_quota(document: Document, kind: str, quota: Any) -> dict[str, Any]:  # Any: JSON
+    quotas = changed(QUOTAS.get(document) or {}, {kind: quota})
+    return QUOTAS.put(document, quotas or None)
+
+
+def _check_retention(retention: Any, quota: Any, problem: str) -> None:  # Any: JSON
+    if not retention_is_above_quota(retention, quota):
+        other = "backlog" if problem.startswith("Retention") else "retention"
+        raise HttpError(
+            HTTPStatus.PRECONDITION_FAILED, f"{problem} configured {other} quota for topic."
+        )

@@ -1,0 +1,61 @@
+"""`Acknowledgements`: takes acknowledgements of a consumer's threads to the loop in groups (edge).
+
+An acknowledgement costs an append. The first one wakes the loop, which looks again every 20 ms
+while more come, so that acknowledging as fast as can be is no wake-up each. Whoever hands something
+else over calls `take` in the loop before, so that nothing overtakes an acknowledgement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from pulsar_py.blocking.client_thread import ClientThread
+from pulsar_py.client.messages.message import Message
+
+if TYPE_CHECKING:
+    from pulsar_py.client.consuming.consumer import Consumer
+    from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+
+__all__ = ["Acknowledgements"]
+
+_INTERVAL_SECONDS: Final = 0.02
+
+
+class Acknowledgements:
+    """Acknowledged messages of one consumer that the loop does not know yet."""
+
+    def __init__(self, thread: ClientThread, consumer: Consumer | MultiTopicsConsumer) -> None:
+        self._thread = thread
+        self._consumer = consumer
+        self._messages: deque[Message] = deque()
+        # Whether the loop will look at them: it was woken, or has a timer.
+        self._is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, message: Message) -> None:
+        """Acknowledge a message; called by threads of the application."""
+        # Hot path: consume in `make bench-client`.
+        self._messages.append(message)
+        if not self._is_due:
+            self._is_due = True
+            self._thread.post(self._on_due)
+
+    def _on_due(self) -> None:
+        self.take()
+        if self._timer is None:
+            self._timer = self._thread.loop.call_later(_INTERVAL_SECONDS, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._is_due = False  # first: what is added from here on wakes the loop
+        if self._messages:
+            self._is_due = True
+            self._on_due()
+
+    def take(self) -> None:
+        """Tell the consumer; called in the loop."""
+        messages = self._messages
+        if messages:
+            self._consumer.acknowledge_all([messages.popleft() for _ in range(len(messages))])

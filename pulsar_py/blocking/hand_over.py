@@ -1,0 +1,255 @@
+"""`HandOver`: takes the messages of a producer's threads to the loop, many at a time (edge).
+
+    thread: send_nowait --> outgoing --(one wake-up a burst)--> loop: submit --> asyncio producer
+
+A message costs an append under a lock; the loop is woken for the first one. While messages come
+fast, the loop looks again by itself after a millisecond, so that a burst is one wake-up and not
+one for each message. Somebody who waits for a result or a flush wakes the loop at once.
+
+What always holds: messages reach the asyncio producer in the order in which they were added; the
+list holds at most `_OUTGOING_BYTES` (and one message more), and together with the messages without
+receipt at most `max_pending_messages`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pulsar_py.blocking.client_thread import ClientThread, Signal
+from pulsar_py.blocking.send_result import SendResult
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.common.errors import MemoryBufferFullError, ProducerQueueFullError
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.producing.producer import Producer
+
+__all__ = ["HandOver"]
+
+logger = logging.getLogger(__name__)
+
+Outgoing: TypeAlias = bytes | OutgoingMessage
+
+_OUTGOING_BYTES: Final = 1 << 20
+_BURST_COUNT: Final = 8
+_BURST_SECONDS: Final = 0.0002
+"""So many messages at once, or wake-ups so close together, are a burst ..."""
+_COLLECTING_SECONDS: Final = 0.001
+"""... of which the loop takes what came within this time."""
+_UNLIMITED: Final = 1 << 30
+
+
+class HandOver:
+    """The way of one blocking producer's messages to the loop."""
+
+    def __init__(self, thread: ClientThread, producer: Producer) -> None:
+        self._thread = thread
+        self._producer = producer
+        self._clock = SystemClock()
+        self._lock = threading.Lock()
+        # Messages that the loop has not taken yet, and their payloads' bytes.
+        self._outgoing: list[tuple[Outgoing, SendResult]] = []
+        self._outgoing_bytes = 0
+        # Whether the loop will take them by itself: it was woken, or has a timer.
+        self._is_due = False
+        # How many more may be added before the limits are looked at again.
+        self._room_count = 0
+        # In the loop: when it last took messages; those that wait for memory, and the task that
+        # waits; threads that wait for room; the first refusal since the last flush.
+        self._taken_at = 0.0
+        self._stalled: list[tuple[Outgoing, SendResult]] = []
+        self._stall: asyncio.Task[None] | None = None
+        self._tasks = TaskOwner(f"hand-over to {producer.topic()}")
+        self._room_signals: list[Signal] = []
+        self._refusal: Exception | None = None
+
+    # --- called by threads of the application --------------------------------------------------
+
+    def add(self, message: Outgoing, size: int) -> SendResult:
+        """Add a message; waits for room where the producer blocks if full.
+
+        Raises:
+            ProducerQueueFullError: There is no room, and it does not block.
+            TimeoutError: No room within the time limit around.
+        """
+        # Hot path: produce in `make bench-client`.
+        result = SendResult(self)
+        with self._lock:
+            while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
+                self._make_room()
+            self._room_count -= 1
+            self._outgoing_bytes += size
+            self._outgoing.append((message, result))
+            if self._is_due:
+                return result
+            self._is_due = True
+        self._thread.post(self._on_due)
+        return result
+
+    def _make_room(self) -> None:
+        """Count the room there is; without any, wait for some. The lock is held, not meanwhile."""
+        if self._outgoing_bytes >= _OUTGOING_BYTES:
+            self._wait_unlocked(self._tell_taken)
+        limit = self._producer.pending_limit()
+        pending_count = self._producer.pending_count() + len(self._outgoing)
+        self._room_count = limit - pending_count if limit else _UNLIMITED
+        if self._room_count > 0:
+            return
+        if not self._producer.blocks_if_full():
+            raise ProducerQueueFullError(
+                f"{self._producer.topic()}: {pending_count} messages have no receipt, "
+                f"max_pending_messages is {limit}"
+            )
+        self._wait_unlocked(self._tell_room)
+
+    def _wait_unlocked(self, tell: Callable[[Signal], None]) -> None:
+        signal = Signal()
+        self._lock.release()
+        try:
+            self._thread.check_may_wait()
+            self._thread.post(lambda: tell(signal))
+            signal.wait()
+        finally:
+            self._lock.acquire()
+
+    def observe(self, observe: Callable[[], None]) -> None:
+        """Have the loop take what there is, at once, and then call `observe`; may be waited for."""
+        self._thread.check_may_wait()
+        self._post_taking(observe)
+
+    def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
+        """Have `observer` called when the result is done."""
+        with self._lock:
+            if self._outgoing and self._outgoing[-1][1] is result:  # usually: no wake-up for it
+                result._observe(observer)  # noqa: SLF001 - its other half
+                return
+        self._thread.post(lambda: result._observe(observer))  # noqa: SLF001 - its other half
+
+    def flush_soon(self) -> None:
+        """Have the loop take what there is, and send open batches without waiting for more."""
+        self._post_taking(self._producer.flush_soon)
+
+    def _post_taking(self, then: Callable[[], None]) -> None:
+        def take() -> None:
+            self.take()
+            then()
+
+        self._thread.post(take)
+
+    # --- called by the loop --------------------------------------------------------------------
+
+    def _on_due(self) -> None:
+        now = self._clock.monotonic_seconds()
+        with self._lock:
+            count = len(self._outgoing)
+            is_burst = count > _BURST_COUNT or now - self._taken_at < _BURST_SECONDS
+            self._is_due = is_burst and count > 0
+            if self._is_due:
+                self._thread.loop.call_later(_COLLECTING_SECONDS, self._on_due)
+        self._taken_at = now
+        self.take()
+
+    def take(self) -> None:
+        """Submit what there is."""
+        with self._lock:
+            taken, self._outgoing = self._outgoing, []
+            self._outgoing_bytes = 0
+        if self._stalled:
+            self._stalled += taken
+        else:
+            self._submit(taken)
+
+    def _submit(self, taken: Sequence[tuple[Outgoing, SendResult]]) -> None:
+        # Hot path: produce in `make bench-client`.
+        send_plain = self._producer._send_plain  # noqa: SLF001 - its other half
+        send_message = self._producer._send_message  # noqa: SLF001 - as above
+        for index, (message, result) in enumerate(taken):
+            try:
+                if message.__class__ is bytes:
+                    result.submitted(send_plain(message))
+                else:
+                    result.submitted(send_message(message))  # type: ignore[arg-type]  # not bytes
+            except MemoryBufferFullError as error:
+                if self._producer.blocks_if_full():
+                    self._stalled = list(taken[index:])
+                    self._stall = self._tasks.spawn(self._submit_stalled(), "wait for memory")
+                    return
+                self._refused(result, error)
+            except Exception as error:  # noqa: BLE001 - raised where the result is asked for
+                self._refused(result, error)
+
+    async def _submit_stalled(self) -> None:
+        """Submit messages one by one, as the client's memory allows."""
+        while self._stalled:
+            message, result = self._stalled[0]
+            outgoing = message if isinstance(message, OutgoingMessage) else OutgoingMessage(message)
+            try:
+                result.submitted(await self._producer.submit_waiting(outgoing))
+            except Exception as error:  # noqa: BLE001 - as in `_submit`
+                self._refused(result, error)
+            self._stalled.pop(0)
+        self._tell_waiting()
+
+    def _refused(self, result: SendResult, error: Exception) -> None:
+        if self._refusal is None:
+            self._refusal = error
+        if not result.refused(error):
+            topic = self._producer.topic()
+            logger.warning(
+                "%s: message not sent: %s",
+                topic,
+                error,
+                extra={"topic": topic, "error": str(error)},
+            )
+
+    def _tell_taken(self, signal: Signal) -> None:
+        self.take()
+        if self._stalled:
+            self._room_signals.append(signal)
+        else:
+            signal.set()
+
+    def _tell_room(self, signal: Signal) -> None:
+        """Set the signal when half of what is allowed has its receipt."""
+        self.take()
+        self._room_signals.append(signal)
+        self._tell_waiting()
+
+    def _tell_waiting(self) -> None:
+        if not self._room_signals or self._stalled:
+            return
+        producer = self._producer
+        limit = producer.pending_limit()
+        if producer.is_closed or not limit or producer.pending_count() <= limit // 2:
+            producer.watch_room(None)
+            signals, self._room_signals = self._room_signals, []
+            for each in signals:
+                each.set()
+        else:
+            producer.watch_room(self._tell_waiting)
+
+    async def flushed(self) -> None:
+        """As `Producer.flush` of what was added so far."""
+        self.take()
+        if self._stall is not None:
+            await asyncio.wait([self._stall])
+        refusal, self._refusal = self._refusal, None
+        await self._producer.flush()
+        if refusal is not None:
+            raise refusal.with_traceback(None)
+
+    def close(self) -> None:
+        """Hand over what there is, before the producer closes; threads that wait hear of it."""
+        self.take()
+
+    def closed(self) -> None:
+        """The producer has closed: what was not submitted is refused by it, and nobody waits."""
+        self._tasks.abandon()
+        stalled, self._stalled = self._stalled, []
+        self._submit(stalled)
+        self._tell_waiting()

@@ -1,0 +1,257 @@
+"""`Prefetch`: brings messages from the loop to the threads that receive, many at a time (edge).
+
+    asyncio consumer --(loop: a run of messages)--> messages --(threads: popleft)--> application
+
+A thread that finds no message asks the loop for more, which hands over what is queued, or waits for
+some: one wake-up a run. A run has at most half as many messages as the receiver queue, and one
+where the consumer has to see each when it is handed out (interceptors, time-outs of
+acknowledgements, dead letters).
+
+What always holds: each message is taken once. Where the asyncio consumer clears its queue (a new
+registration, a seek, a redelivery), messages of a run that nobody took go back to it and are
+cleared with it. A consumer of several topics keeps a run over a new registration, so that some may
+come twice; `dropping` clears it for a seek and a redelivery.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, Generic
+
+from pulsar_py.blocking.client_thread import ClientThread, Signal
+from pulsar_py.client.consuming.consumer import Consumer
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
+from pulsar_py.client.shared.type_variables import T_co
+from pulsar_py.common.errors import ClientTimeoutError, PulsarError
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
+
+if TYPE_CHECKING:
+    from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
+
+__all__ = ["LARGEST_RUN", "Prefetch"]
+
+LARGEST_RUN: Final = 1000
+_RUN_BYTES: Final = 4 << 20
+
+_clock = SystemClock()
+
+
+class _Request:
+    """One thread that waits for a message."""
+
+    __slots__ = ("error", "signal")
+
+    def __init__(self) -> None:
+        self.signal = Signal()
+        self.error: PulsarError | None = None
+
+
+class Prefetch(Generic[T_co]):
+    """The messages on their way from one consumer to its threads; owned by that consumer."""
+
+    def __init__(
+        self,
+        thread: ClientThread,
+        consumer: Consumer[T_co] | MultiTopicsConsumer[T_co],
+        *,
+        run_limit: int,
+        on_fetch: Callable[[], None],
+    ) -> None:
+        """Made in the loop. `on_fetch` is called there before messages are handed over."""
+        self._thread = thread
+        self._consumer = consumer
+        self._run_limit = run_limit
+        self._on_fetch = on_fetch
+        # Threads take from the left.
+        self.messages: deque[Message[T_co]] = deque()
+        # In the loop: the last run, and what was handed out before it.
+        self._run: list[Message[T_co]] = []
+        self._last: Message[T_co] | None = None
+        self._requests: deque[_Request] = deque()
+        self._waiting: asyncio.Task[None] | None = None
+        self._tasks = TaskOwner(f"prefetch of {consumer.topic()}")
+        # Set unless a seek is under way.
+        self._may_fetch = asyncio.Event()
+        self._may_fetch.set()
+        if isinstance(consumer, Consumer):
+            consumer.receiver.on_recall = self._recall
+
+    # --- called by threads of the application --------------------------------------------------
+
+    def take(self, timeout_millis: int | None = None) -> Message[T_co]:
+        """The next message; waits for one. Raises as `Consumer.receive`."""
+        messages = self.messages
+        seconds = None if timeout_millis is None else timeout_millis / 1000
+        deadline = None if seconds is None else _clock.monotonic_seconds() + seconds
+        while True:
+            try:
+                return messages.popleft()
+            except IndexError:
+                left = None
+                if deadline is not None:
+                    left = max(deadline - _clock.monotonic_seconds(), 0)
+            try:
+                self._fetch(left)
+            except TimeoutError:
+                if deadline is None or _clock.monotonic_seconds() < deadline:
+                    raise
+                raise ClientTimeoutError(
+                    f"{self._consumer!r}: no message within {seconds:g} s"
+                ) from None
+
+    def _fetch(self, seconds: float | None) -> None:
+        self._thread.check_may_wait()
+        request = _Request()
+        self._thread.post(lambda: self._want(request))
+        try:
+            request.signal.wait(seconds)
+        except BaseException:  # a time limit, Ctrl-C; raised again
+            self._thread.post(lambda: self._withdraw(request))
+            raise
+        if request.error is not None:
+            raise request.error.with_traceback(None)
+
+    def take_nowait(self) -> Message[T_co] | None:
+        """The next message if there is one here, else None. Raises as `Consumer.receive`."""
+        if not self.messages:
+            self._thread.call(self._fetch_queued)
+        try:
+            return self.messages.popleft()
+        except IndexError:
+            return None
+
+    def take_batch(self, policy: ConsumerBatchReceivePolicy) -> list[Message[T_co]]:
+        """Messages that were brought here and nobody took, as many as fit; may be empty."""
+        collector = BatchCollector(policy)
+        while self.messages and not collector.is_full:
+            try:
+                message = self.messages.popleft()
+            except IndexError:  # another thread took it
+                break
+            if not collector.has_room_for(message):
+                self.messages.appendleft(message)
+                break
+            collector.add(message)
+        return collector.messages
+
+    # --- called by the loop --------------------------------------------------------------------
+
+    def _fetch_queued(self) -> None:
+        self._on_fetch()
+        if not self.messages:
+            self._arrived(self._take_run(self._run_limit))
+
+    def _want(self, request: _Request) -> None:
+        try:
+            if self._may_fetch.is_set():
+                self._fetch_queued()
+        except PulsarError as error:
+            request.error = error
+            request.signal.set()
+            return
+        if self.messages:
+            request.signal.set()
+            return
+        self._requests.append(request)
+        if self._waiting is None:
+            self._waiting = self._tasks.spawn(self._wait(), "wait")
+
+    def _withdraw(self, request: _Request) -> None:
+        if request in self._requests:
+            self._requests.remove(request)
+        if not self._requests and self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    async def _wait(self) -> None:
+        """Wait for messages until no thread does."""
+        task = asyncio.current_task()
+        try:
+            while self._requests:
+                await self._may_fetch.wait()
+                message = await self._consumer.receive()
+                self._arrived([message, *self._take_run(self._run_limit - 1)])
+        except PulsarError as error:
+            self._fail(error)
+        finally:
+            if self._waiting is task:
+                self._waiting = None
+
+    def _take_run(self, limit: int) -> list[Message[T_co]]:
+        """Queued messages, up to `limit`; raises what `receive` raises."""
+        consumer = self._consumer
+        if isinstance(consumer, Consumer) and consumer.hands_out_runs:
+            if limit <= 0:
+                return []
+            run = consumer.receiver.take_run(limit, _RUN_BYTES)
+            return run if isinstance(run, list) else list(run)
+        taken: list[Message[T_co]] = []
+        while len(taken) < limit and (message := consumer.receive_nowait()) is not None:
+            taken.append(message)
+        return taken
+
+    def _arrived(self, run: list[Message[T_co]]) -> None:
+        if not run:
+            return
+        if self._run:
+            self._last = self._run[-1]
+        self._run = run
+        self.messages.extend(run)
+        for _ in range(min(len(run), len(self._requests))):
+            self._requests.popleft().signal.set()
+
+    def _fail(self, error: PulsarError) -> None:
+        requests, self._requests = self._requests, deque()
+        for request in requests:
+            request.error = error
+            request.signal.set()
+
+    def _drop(self) -> list[Message[T_co]]:
+        dropped = []
+        while self.messages:
+            try:
+                dropped.append(self.messages.popleft())
+            except IndexError:  # a thread took it
+                break
+        return dropped
+
+    def _recall(self) -> None:
+        """Give back to the consumer's queue what nobody took."""
+        assert isinstance(self._consumer, Consumer), "see `__init__`"
+        dropped = self._drop()
+        if not dropped:
+            return
+        receiver, run = self._consumer.receiver, self._run
+        if receiver.last is run[-1]:  # not after a seek
+            taken = run[: len(run) - len(dropped)]
+            receiver.last = taken[-1] if taken else self._last
+        self._run = []
+        receiver.put_back(dropped)
+
+    @property
+    def last_taken(self) -> list[Message[T_co]]:
+        """The messages of the last run that were taken; in the order in which they came."""
+        return self._run[: len(self._run) - len(self.messages)]
+
+    @asynccontextmanager
+    async def dropping(self) -> AsyncIterator[None]:
+        """Within it nothing is fetched; what was fetched before and not taken is dropped."""
+        if not isinstance(self._consumer, Consumer):  # that one recalls
+            self._drop()
+        self._may_fetch.clear()
+        try:
+            yield
+        finally:
+            self._may_fetch.set()
+            if self._requests and self._waiting is None:
+                self._waiting = self._tasks.spawn(self._wait(), "wait")
+
+    def close(self) -> None:
+        """The consumer is closed: drop what nobody took; threads that wait get its error."""
+        self._drop()
+        self._run = []

@@ -1,0 +1,113 @@
+"""`SendResult`: the message id that `send_nowait` of a blocking producer returns, to ask for later.
+
+It exists before the loop has taken the message: then it is neither submitted nor refused. Threads
+that wait are woken by the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from pulsar_py.blocking.client_thread import Signal
+from pulsar_py.client.producing import send_result
+from pulsar_py.common.message_id import MessageId
+
+__all__ = ["SendResult"]
+
+
+class Way(Protocol):
+    """How a result reaches the loop: the producer's `HandOver`."""
+
+    def observe(self, observe: Callable[[], None]) -> None:
+        """Have the loop take what there is, at once, and then call `observe`."""
+
+    def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
+        """Have `observer` called when the result is done."""
+
+
+class SendResult:
+    """One message on its way; `result` waits for its id."""
+
+    __slots__ = ("_error", "_inner", "_observers", "_way")
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+        # The asyncio client's result, and the error with which it refused the message; both None
+        # until the loop takes the message.
+        self._inner: send_result.SendResult | None = None
+        self._error: Exception | None = None
+        # Called when it is done; those that came before the loop took the message.
+        self._observers: list[Callable[[], None]] | None = None
+
+    # --- called by the loop --------------------------------------------------------------------
+
+    def submitted(self, inner: send_result.SendResult) -> None:
+        """The asyncio client accepted the message."""
+        self._inner = inner
+        if self._observers is not None:
+            for each in self._observers:
+                self._observe(each)
+
+    def refused(self, error: Exception) -> bool:
+        """The asyncio client did not accept it; returns whether somebody hears of it."""
+        self._error = error
+        for each in self._observers or ():
+            each()
+        return self._observers is not None
+
+    def _observe(self, observer: Callable[[], None]) -> None:
+        if self._inner is not None:
+            self._inner.add_done_callback(lambda _: observer())
+        elif self._error is not None:
+            observer()
+        elif self._observers is None:
+            self._observers = [observer]
+        else:
+            self._observers.append(observer)
+
+    # --- called by the application -------------------------------------------------------------
+
+    def done(self) -> bool:
+        """Whether `result` returns, or raises, at once."""
+        return self._inner.done() if self._inner is not None else self._error is not None
+
+    def result(self, timeout_seconds: float | None = None) -> MessageId:
+        """The message's id; waits for it.
+
+        Args:
+            timeout_seconds: The longest wait; None for none. The message goes on when it passed.
+
+        Raises:
+            TimeoutError: Neither receipt nor error came in time.
+            ClientError, ServiceError: The message failed; see `Producer.send`.
+        """
+        self._wait(timeout_seconds)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        assert self._inner is not None, "done, and not refused"
+        return self._inner.result()
+
+    def exception(self, timeout_seconds: float | None = None) -> Exception | None:
+        """The error that the message failed with, None if it is stored; waits as `result`.
+
+        Raises:
+            TimeoutError: Neither receipt nor error came in time.
+        """
+        self._wait(timeout_seconds)
+        return self._error if self._inner is None else self._inner.exception()
+
+    def _wait(self, timeout_seconds: float | None) -> None:
+        if self.done():
+            return
+        signal = Signal()
+        self._way.observe(partial(self._observe, signal.set))
+        signal.wait(timeout_seconds)
+
+    def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
+        """Call `callback(self)` in the client's thread when it is done; at once if it is.
+
+        It must neither block nor raise: the client stands still meanwhile.
+        """
+        self._way.add_observer(self, lambda: callback(self))

@@ -1,0 +1,193 @@
+"""What an entry holds for compaction: its messages with their keys; and what is left of a batch.
+
+Keys are compared as they are sent, not decoded. A batch is opened, unless it is encrypted: then it
+counts as one message with the key of its headers. A batch that can't be opened is kept whole; in
+Apache Pulsar it makes every compaction of the topic fail.
+
+A batch of which some messages stay keeps its size, so that indexes do not shift:
+
+    message that stays    byte for byte
+    message that goes     00000004 1800 2001: SingleMessageMetadata {payload_size 0, compacted_out}
+
+and `compacted_batch_indexes` lists the indexes that stay. It is compressed as it was.
+
+Source: RawBatchConverter in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from pulsar_py.common.buffer import EntryBytes
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.proto.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
+from pulsar_py.wire.compression import compress, decompress
+from pulsar_py.wire.payload import (
+    encode_entry,
+    metadata_bounds,
+    parse_metadata,
+    skip_broker_entry_metadata,
+)
+
+NO_BATCH_INDEX: Final = -1
+MAX_BODY_BYTES: Final = 128 * 1024 * 1024
+"""A batch that says it inflates to more is not opened, but kept whole."""
+
+_SIZE: Final = Struct(">I")
+_GONE: Final = bytes.fromhex("0000000418002001")
+
+
+class KeyedMessage(NamedTuple):
+    """One message of an entry."""
+
+    batch_index: int
+    """-1 where the entry is kept or dropped as a whole."""
+    key: bytes | None
+    is_tombstone: bool
+    """Whether it deletes its key: it has no value."""
+    event_time_millis: int
+    """0 where the producer set none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPart:
+    """The place of an entry in a message of several chunks."""
+
+    uuid: str
+    chunk_id: int
+    chunks_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEntry:
+    """The messages of one entry; none where it is a marker, or all were compacted out before.
+
+    Attributes:
+        messages: Those that can be kept, in the order of their indexes.
+        chunk: The entry's place in a chunked message; None for a whole one.
+        is_opaque: It can't be opened, and is kept as it is.
+    """
+
+    messages: tuple[KeyedMessage, ...] = ()
+    chunk: ChunkPart | None = None
+    is_opaque: bool = False
+
+
+_NOTHING: Final = KeyedEntry()
+_OPAQUE: Final = KeyedEntry(is_opaque=True)
+
+
+def examine(data: EntryBytes) -> KeyedEntry:
+    """The messages of a stored entry, and their keys."""
+    try:
+        start, end = metadata_bounds(data)
+        metadata = MessageMetadata.FromString(bytes(data[start:end]))
+    except (DecodeError, PayloadError):
+        return _NOTHING  # it is never delivered
+    if not metadata.IsInitialized() or metadata.HasField("marker_type"):
+        return _NOTHING
+    if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
+        return _single(metadata, len(data) - end)
+    try:
+        parts = _open(metadata, data[end:])
+    except PayloadError:
+        return _OPAQUE
+    return KeyedEntry(
+        tuple(
+            KeyedMessage(
+                index,
+                _key_of(single),
+                single.null_value or not single.payload_size,
+                single.event_time,
+            )
+            for index, (single, _) in enumerate(parts)
+            if not single.compacted_out
+        )
+    )
+
+
+def _single(metadata: MessageMetadata, payload_bytes: int) -> KeyedEntry:
+    is_compressed = metadata.compression != CompressionType.NONE
+    is_tombstone = (
+        not payload_bytes
+        or metadata.null_value
+        or (is_compressed and not metadata.uncompressed_size)
+    )
+    chunk = None
+    if metadata.num_chunks_from_msg > 1 and metadata.uuid:
+        chunk = ChunkPart(metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg)
+    message = KeyedMessage(NO_BATCH_INDEX, _key_of(metadata), is_tombstone, metadata.event_time)
+    return KeyedEntry((message,), chunk)
+
+
+def _key_of(metadata: MessageMetadata | SingleMessageMetadata) -> bytes | None:
+    if not metadata.HasField("partition_key") or metadata.null_partition_key:
+        return None
+    key: str | bytes = metadata.partition_key  # upb gives bytes where it is not UTF-8
+    return key.encode() if isinstance(key, str) else key
+
+
+def _open(
+    metadata: MessageMetadata, payload: EntryBytes
+) -> list[tuple[SingleMessageMetadata, bytes]]:
+    """The metadata of each message of a batch, and its bytes with everything.
+
+    Raises:
+        PayloadError: It can't be decompressed, or does not hold that many messages.
+    """
+    size = metadata.uncompressed_size
+    if size > MAX_BODY_BYTES:
+        raise PayloadError(f"a batch of {size} bytes, {MAX_BODY_BYTES} are opened at most")
+    body = bytes(decompress(metadata.compression, payload, size))
+    count = metadata.num_messages_in_batch
+    if count > len(body) // _SIZE.size:
+        raise PayloadError(f"{count} messages do not fit {len(body)} bytes")
+    parts = []
+    at = 0
+    for index in range(count):
+        single, end = _read_single(body, at, index)
+        parts.append((single, body[at:end]))
+        at = end
+    return parts
+
+
+def _read_single(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadata, int]:
+    start = at + _SIZE.size
+    if start > len(body):
+        raise PayloadError(f"the batch ends before message {index}")
+    split = start + _SIZE.unpack_from(body, at)[0]
+    if split > len(body):
+        raise PayloadError(f"the batch ends in message {index}")
+    try:
+        single = SingleMessageMetadata.FromString(body[start:split])
+    except DecodeError as error:
+        raise PayloadError(f"message {index}: {error}") from error
+    end = split + single.payload_size
+    if not single.IsInitialized() or not split <= end <= len(body):
+        raise PayloadError(f"message {index} does not fit the batch of {len(body)} bytes")
+    return single, end
+
+
+def rebatch(data: EntryBytes, kept: Container[int]) -> bytes:
+    """A batch with the messages of these indexes alone; broker entry metadata stays in front.
+
+    Raises:
+        PayloadError: It can't be opened.
+    """
+    start = skip_broker_entry_metadata(data)
+    metadata = parse_metadata(data)
+    parts = _open(metadata, data[metadata_bounds(data)[1] :])
+    del metadata.compacted_batch_indexes[:]
+    stays = [index in kept and not single.compacted_out for index, (single, _) in enumerate(parts)]
+    metadata.compacted_batch_indexes.extend(index for index, is_kept in enumerate(stays) if is_kept)
+    body = b"".join(
+        whole if is_kept else _GONE for is_kept, (_, whole) in zip(stays, parts, strict=True)
+    )
+    metadata.uncompressed_size = len(body)
+    entry = encode_entry(metadata, compress(metadata.compression, body))
+    return bytes(data[:start]) + entry if start else entry

@@ -1,0 +1,43 @@
+"""`SpillDirectory`: a directory of one broker for what compactions can't hold in memory (edge).
+
+It is made when a compaction first needs it and removed with the broker. What a killed broker left
+is of no use to anybody; it stays until somebody tidies up, as with all temporary files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.disks.local_disk import LocalDisk
+
+PREFIX: Final = "pulsar-py-compaction-"
+
+
+class SpillDirectory:
+    """Owned by the broker; `disk` makes nothing before the first file."""
+
+    def __init__(self, parent: str = "") -> None:
+        """Without `parent` it is in the system's directory for temporary files."""
+        self._parent = Path(parent) if parent else Path(tempfile.gettempdir())
+        self._disk: LocalDisk | None = None
+        self._path: Path | None = None
+
+    def disk(self) -> Disk:
+        """The directory as a disk."""
+        if self._disk is None:
+            # Nobody else may read what users sent: the name is made with its rights at once.
+            self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
+            self._disk = LocalDisk(self._path)
+        return self._disk
+
+    async def remove(self) -> None:
+        """Remove it with all that is in it; fine if it was never made."""
+        disk, self._disk = self._disk, None
+        if disk is None or self._path is None:
+            return
+        await disk.run(shutil.rmtree, self._path, ignore_errors=True)
+        await disk.close()

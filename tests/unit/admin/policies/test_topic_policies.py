@@ -1,0 +1,114 @@
+"""Policies of topics."""
+
+from __future__ import annotations
+
+import pytest
+
+from pulsar_py.standalone import Broker
+from tests.unit.admin.resources.conftest import Admin
+
+P = "/admin/v2/persistent/public/default"
+
+
+async def test_the_largest_message_is_set_shown_and_unset(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    path = P + "/a/maxMessageSize"
+    assert await admin.status("GET", path) == 204
+    assert await admin.status("POST", path, 100) == 204
+    assert await admin.get(path) == 100
+    assert await admin.status("DELETE", path) == 204
+    assert await admin.status("GET", path) == 204
+
+
+async def test_a_policy_of_a_partitioned_topic_is_set_on_its_name(admin: Admin) -> None:
+    await admin.call("PUT", P + "/p/partitions", 2)
+    assert await admin.status("POST", P + "/p/maxMessageSize", 100) == 204
+    assert (await admin.reason("POST", P + "/p-partition-0/maxMessageSize", 100))[0] == 412
+
+
+@pytest.mark.parametrize(("value", "status"), [(-1, 412), (5 * 1024 * 1024 + 1, 412), ("x", 400)])
+async def test_sizes_have_bounds(admin: Admin, value: object, status: int) -> None:
+    await admin.call("PUT", P + "/a")
+    assert await admin.status("POST", P + "/a/maxMessageSize", value) == status
+
+
+async def test_a_policy_needs_its_topic(admin: Admin) -> None:
+    for method, body in (("GET", ...), ("POST", 1), ("DELETE", ...)):
+        assert await admin.status(method, P + "/nowhere/maxMessageSize", body) == 404
+
+
+RETENTION = {"retentionTimeInMinutes": 5, "retentionSizeInMB": 5}
+RATE = {
+    "dispatchThrottlingRateInMsg": 1,
+    "dispatchThrottlingRateInByte": 2,
+    "relativeToPublishRate": False,
+    "ratePeriodInSecond": 3,
+}
+
+
+async def test_the_policy_of_this_cluster_counts_before_that_of_all(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    path = P + "/a/maxProducers"
+    await admin.call("POST", path + "?isGlobal=true", 7)
+    assert (await admin.call("GET", path)).body == b""
+    assert await admin.get(path + "?isGlobal=true") == 7
+    assert await admin.get(path + "?applied=true") == 7
+    await admin.call("POST", path, 5)
+    assert await admin.get(path + "?applied=true") == 5
+    assert await admin.status("DELETE", P + "/a/policies") == 204
+    assert await admin.get(path + "?applied=true") == 0
+    assert (await admin.call("GET", path + "?isGlobal=true")).body == b""
+
+
+async def test_what_a_topic_has_not_comes_from_its_namespace(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    path = P + "/a/retention?applied=true"
+    assert await admin.get(path) == {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
+    await admin.call("POST", "/admin/v2/namespaces/public/default/retention", RETENTION)
+    assert await admin.get(path) == RETENTION
+
+
+async def test_a_subscription_has_a_rate_of_its_own(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    path = P + "/a/s/dispatchRate"
+    assert (await admin.call("GET", path)).body == b""
+    await admin.call("POST", P + "/a/subscriptionDispatchRate", {**RATE, "ratePeriodInSecond": 9})
+    assert (await admin.get(path + "?applied=true"))["ratePeriodInSecond"] == 9
+    assert await admin.status("POST", path, RATE) == 204
+    assert await admin.get(path + "?applied=true") == RATE
+    assert (await admin.call("GET", P + "/a/t/dispatchRate")).body == b""
+    assert await admin.status("DELETE", path) == 204
+    assert (await admin.call("GET", path)).body == b""
+
+
+async def test_retention_is_above_the_size_quota(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    quota = {"limitSize": 5 * 1024 * 1024, "policy": "producer_exception"}
+    assert await admin.status("POST", P + "/a/retention", RETENTION) == 204
+    assert (await admin.reason("POST", P + "/a/backlogQuota", quota))[0] == 412
+    assert (
+        await admin.status("POST", P + "/a/backlogQuota?backlogQuotaType=message_age", quota) == 204
+    )
+    assert (await admin.call("DELETE", P + "/a/retention")).status == 204
+    assert await admin.status("POST", P + "/a/backlogQuota", quota) == 204
+    assert (await admin.reason("POST", P + "/a/retention", RETENTION))[0] == 412
+    assert (await admin.get(P + "/a/backlogQuotaMap")).keys() == {
+        "destination_storage",
+        "message_age",
+    }
+
+
+async def test_a_time_to_live_is_a_parameter(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    assert await admin.status("POST", P + "/a/messageTTL?messageTTL=60") == 204
+    assert await admin.get(P + "/a/messageTTL") == 60
+    assert await admin.status("POST", P + "/a/messageTTL?messageTTL=-1") == 412
+    assert await admin.status("POST", P + "/a/messageTTL?messageTTL=soon") == 404
+
+
+async def test_a_broker_may_have_no_policies_of_topics() -> None:
+    async with Broker(config={"topicLevelPoliciesEnabled": False}) as broker:
+        admin = Admin(broker.service)
+        await admin.call("PUT", P + "/a")
+        assert await admin.status("GET", P + "/a/retention") == 405
+        assert await admin.status("DELETE", P + "/a/policies") == 405

@@ -1,0 +1,48 @@
+"""Settings changed while brokers run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from pulsar_py.standalone import Broker
+from tests.unit.admin.resources.conftest import Admin
+
+C = "/admin/v2/brokers/configuration"
+
+
+async def test_a_changed_setting_is_shown_and_counts_at_once(admin: Admin) -> None:
+    assert await admin.status("POST", C + "/maxTenants/3") == 200
+    assert await admin.get(C + "/values") == {"maxTenants": "3"}
+    assert admin.service.config.maxTenants == 3
+    assert (await admin.get(C + "/runtime"))["maxTenants"] == "3"
+    assert await admin.status("DELETE", C + "/maxTenants") == 200
+    assert await admin.get(C + "/values") == {}
+    assert admin.service.config.maxTenants == 0
+
+
+async def test_only_dynamic_settings_may_change(admin: Admin) -> None:
+    for name in ("clusterName", "noSuchSetting"):
+        assert (await admin.reason("POST", f"{C}/{name}/x"))[0] == 412
+        assert (await admin.reason("DELETE", f"{C}/{name}"))[0] == 412
+    assert "clusterName" not in await admin.get(C)
+
+
+async def test_a_text_that_is_no_value_is_kept_and_ignored(admin: Admin) -> None:
+    assert await admin.status("POST", C + "/maxTenants/many") == 200
+    assert (await admin.get(C + "/values"))["maxTenants"] == "many"
+    assert admin.service.config.maxTenants == 0
+
+
+async def test_secrets_are_not_shown() -> None:
+    async with Broker(config={"tlsKeyStorePassword": "s3cr3t"}) as broker:
+        assert "s3cr3t" not in str(await Admin(broker.service).get(C + "/runtime"))
+
+
+async def test_changed_settings_are_there_after_a_start(tmp_path: Path) -> None:
+    async with Broker(data_dir=tmp_path) as broker:
+        await Admin(broker.service).call("POST", C + "/maxTopicsPerNamespace/7")
+        await asyncio.sleep(0)
+    async with Broker(data_dir=tmp_path) as broker:
+        assert broker.service.config.maxTopicsPerNamespace == 7
+        assert broker.service.topics.settings.max_topics_per_namespace == 7

@@ -1,0 +1,131 @@
+"""Messages come to threads in runs; what nobody took is not lost, and not handed out twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+
+from pulsar_py import blocking
+from pulsar_py.blocking.prefetch import Prefetch
+
+
+def fill(client: blocking.Client, topic: str, count: int) -> None:
+    producer = client.create_producer(topic, block_if_queue_full=True, batching_enabled=True)
+    for number in range(count):
+        producer.send_nowait(b"%d" % number)
+    producer.close()
+
+
+def numbers(consumer: blocking.Consumer, count: int) -> list[int]:
+    return [int(consumer.receive(5000).data()) for _ in range(count)]
+
+
+def test_a_run_is_one_wake_up(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetches = Counter()
+    fetch = Prefetch._fetch
+    monkeypatch.setattr(
+        Prefetch, "_fetch", lambda self, left: (fetches.update(["f"]), fetch(self, left))
+    )
+    consumer = client.subscribe(topic, "s")
+    fill(client, topic, 2000)
+    assert numbers(consumer, 2000) == list(range(2000))
+    assert fetches["f"] < 200
+
+
+def test_threads_share_a_consumer(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", consumer_type=blocking.ConsumerType.Shared)
+    fill(client, topic, 1000)
+    got: list[int] = []
+
+    def work() -> None:
+        while True:
+            try:
+                message = consumer.receive(500)
+            except blocking.ClientTimeoutError:
+                return
+            got.append(int(message.data()))
+            consumer.acknowledge(message)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(got) == list(range(1000))
+
+
+def test_a_seek_drops_what_was_brought_here(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    fill(client, topic, 100)
+    assert numbers(consumer, 10) == list(range(10))
+    consumer.seek(blocking.MessageId.earliest)
+    assert numbers(consumer, 100) == list(range(100))
+
+
+def test_redelivery_brings_all_again_in_order(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    fill(client, topic, 100)
+    assert numbers(consumer, 10) == list(range(10))
+    consumer.redeliver_unacknowledged_messages()
+    assert numbers(consumer, 100) == list(range(100))
+
+
+def test_a_lost_connection_repeats_nothing_that_a_reader_read(
+    client: blocking.Client, topic: str
+) -> None:
+    reader = client.create_reader(topic, blocking.MessageId.earliest)
+    fill(client, topic, 100)
+    assert [int(reader.read_next(5000).data()) for _ in range(10)] == list(range(10))
+    pool = reader._context.pool
+    reader._thread.call(lambda: pool.close_connections("for the test"))
+    assert [int(reader.read_next(5000).data()) for _ in range(90)] == list(range(10, 100))
+
+
+def test_a_wait_that_was_given_up_loses_nothing(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    with pytest.raises(blocking.ClientTimeoutError, match=r"no message within 0.01 s"):
+        consumer.receive(10)
+    with pytest.raises(TimeoutError) as raised, blocking.timeout(0.01):
+        consumer.receive()
+    assert not isinstance(raised.value, blocking.ClientTimeoutError)
+    assert consumer.receive_nowait() is None
+    fill(client, topic, 3)
+    assert numbers(consumer, 3) == [0, 1, 2]
+
+
+def test_a_thread_that_waits_hears_of_the_end(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    threading.Timer(0.02, consumer.close).start()
+    with pytest.raises(blocking.AlreadyClosedError):
+        consumer.receive(5000)
+    assert list(consumer) == []
+
+
+def test_a_queue_of_one_brings_one(client: blocking.Client, topic: str) -> None:
+    options = {"consumer_type": blocking.ConsumerType.Shared, "receiver_queue_size": 1}
+    first = client.subscribe(topic, "s", **options)
+    second = client.subscribe(topic, "s", **options)
+    producer = client.create_producer(topic)
+    for number in range(4):
+        producer.send(b"%d" % number)
+    time.sleep(0.05)
+    # Nobody holds messages that the other could work on: one in hand, one in the queue.
+    got = {int(each.receive(2000).data()) for each in (first, second, first, second)}
+    assert got == {0, 1, 2, 3}
+
+
+def test_a_batch_takes_what_is_here_first(client: blocking.Client, topic: str) -> None:
+    policy = blocking.ConsumerBatchReceivePolicy(max_num_message=5, timeout_ms=1000)
+    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
+    fill(client, topic, 12)
+    got = numbers(consumer, 1)
+    while len(got) < 12:
+        batch = consumer.batch_receive()
+        assert 0 < len(batch) <= 5
+        got += [int(each.data()) for each in batch]
+    assert got == list(range(12))

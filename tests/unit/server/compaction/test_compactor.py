@@ -1,0 +1,72 @@
+"""What stays by which rules."""
+
+from __future__ import annotations
+
+from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.compaction.compactor import CompactionRules
+from pulsar_py.wire.payload import encode_entry
+from tests.unit.server.compaction.parts import compacted, decoded
+
+
+def entry(number: int, key: str | None, data: bytes = b"v", **fields: object) -> Entry:
+    head = MessageMetadata(producer_name="p", sequence_id=number, publish_time=1, **fields)
+    if key is not None:
+        head.partition_key = key
+    return Entry(1, number, encode_entry(head, data))
+
+
+async def kept(entries: list[Entry], rules: CompactionRules | None = None) -> list[int]:
+    records, _ = await compacted(entries, rules)
+    return [record.position.entry_id for record in decoded(records)]
+
+
+async def test_messages_without_a_key_go_unless_they_are_retained() -> None:
+    entries = [entry(0, None), entry(1, "a"), entry(2, None, b""), entry(3, "a")]
+    assert await kept(entries) == [3]
+    assert await kept(entries, CompactionRules(retains_null_keys=True)) == [0, 2, 3]
+
+
+async def test_by_event_time_the_latest_stays_and_of_equal_ones_the_last() -> None:
+    entries = [
+        entry(0, "a", event_time=9),
+        entry(1, "a", event_time=5),
+        entry(2, "b", event_time=3),
+        entry(3, "b", event_time=3),
+        entry(4, "c", event_time=7),
+        entry(5, "c", b"", event_time=8),
+        entry(6, "c", event_time=6),
+        entry(7, "d", event_time=4),
+        entry(8, "d"),
+    ]
+    assert await kept(entries, CompactionRules(is_by_event_time=True)) == [0, 3, 7]
+    assert await kept(entries) == [1, 3, 6, 8]
+
+
+def chunk(number: int, uuid: str, index: int, count: int, key: str | None = "a") -> Entry:
+    return entry(number, key, uuid=uuid, chunk_id=index, num_chunks_from_msg=count)
+
+
+async def test_chunks_stay_or_go_with_their_message() -> None:
+    entries = [
+        chunk(0, "u", 0, 2),
+        chunk(1, "v", 0, 2, "b"),
+        chunk(2, "u", 1, 2),
+        chunk(3, "v", 1, 2, "b"),
+        chunk(4, "v", 1, 2, "b"),  # sent again
+        entry(5, "a"),
+        chunk(6, "w", 1, 2, "c"),  # its begin is gone
+        chunk(7, "x", 0, 3, "b"),  # its end has not come
+        chunk(8, "y", 0, 2, None),
+        chunk(9, "y", 1, 2, None),
+    ]
+    assert await kept(entries) == [1, 3, 5, 7]
+    assert await kept(entries, CompactionRules(retains_null_keys=True)) == [1, 3, 5, 7, 8, 9]
+
+
+async def test_counts_say_what_was_left_out() -> None:
+    entries = [entry(number, f"k{number % 3}") for number in range(10)]
+    _, compactor = await compacted(entries)
+    assert (compactor.counts.messages_read, compactor.counts.messages_removed) == (10, 7)
+    assert compactor.compacted_to == Position(1, 9)

@@ -1,0 +1,30 @@
+"""The directory that a broker makes for its compactions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pulsar_py.server.compaction.spill_directory import SpillDirectory
+
+
+def made_in(parent: Path) -> list[Path]:
+    return list(parent.iterdir())
+
+
+def rights_of(path: Path) -> int:
+    return path.stat().st_mode
+
+
+async def test_it_is_made_when_needed_and_removed_with_what_is_in_it(tmp_path: Path) -> None:
+    spill = SpillDirectory(str(tmp_path))
+    assert not made_in(tmp_path)
+    disk = spill.disk()
+    file = await disk.create("a.run")
+    await file.append([b"x"])
+    await file.close()
+    (made,) = made_in(tmp_path)
+    assert await disk.read_whole("a.run") == b"x"
+    assert rights_of(made) & 0o77 == 0
+    await spill.remove()
+    assert not made_in(tmp_path)
+    await spill.remove()
