@@ -25,13 +25,6 @@ APACHE_SETTINGS: Final = {
     **SETTINGS,
     "managedLedgerDefaultMarkDeleteRateLimit": 1_000,  # acknowledgements are stored at once
 }
-OUR_SETTINGS: Final = {
-    **SETTINGS,
-    "managedLedgerInfoCompressionType": "LZ4",
-    "managedLedgerInfoCompressionThresholdInBytes": 0,
-    "managedCursorInfoCompressionType": "SNAPPY",
-    "managedCursorInfoCompressionThresholdInBytes": 0,
-}
 CURSORS_SECONDS: Final = 2.0
 """A killed broker has stored its cursors before: ours does within a second."""
 
@@ -47,7 +40,7 @@ class TakenOver:
 def make(kind: str, directory: Path, cluster: BookKeeperCluster) -> OurBroker | ApacheBroker:
     url = cluster.zookeeper.url
     if kind == "ours":
-        return OurBroker(directory / "ours", url, settings=OUR_SETTINGS)
+        return OurBroker(directory / "ours", url, settings=SETTINGS)
     return ApacheBroker(directory / "apache", url, settings=APACHE_SETTINGS)
 
 
