@@ -202,7 +202,7 @@ def _alias(name: str) -> tuple[str, str]:
         target = getattr(node, "target", None) or getattr(node, "targets", [None])[0]
         value = getattr(node, "value", None)
         if isinstance(target, ast.Name) and target.id == name and value is not None:
-            written = " ".join((ast.get_source_segment(source, value) or "").split())
+            written = ast.get_source_segment(source, value) or ""
             return re.sub(r'"([A-Z]\w*)"', r"\1", written), _texts_below_assignments(body).get(
                 name, ""
             )

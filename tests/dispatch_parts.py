@@ -27,6 +27,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandRedeliverUnacknowledgedMessages,
     MessageMetadata,
 )
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
 from pulsar_py.server.subscriptions.consumer import Consumer
@@ -233,6 +234,7 @@ class Topic:
         self.dispatch_settings = DispatchSettings(failover_delay_millis=0)
         self.subscriptions: dict[str, Subscription] = {}
         self.max_position = LATEST
+        self.throttle: DispatchThrottle | None = None
         self._ledgers = Ledgers(clock)
 
     @property
@@ -253,6 +255,10 @@ class Topic:
 
     def max_read_position(self) -> Position:
         return self.max_position
+
+    def dispatch_throttle(self, subscription: str) -> DispatchThrottle | None:
+        del subscription
+        return self.throttle
 
     def forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:

@@ -208,6 +208,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_cluster_security",
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
+    "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",
     "pulsar_py.server.ignored_settings",
     "pulsar_py.server.config_reference",

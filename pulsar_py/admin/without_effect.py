@@ -21,11 +21,9 @@ REFERENCE_PATH: Final = Path("docs/WITHOUT_EFFECT.md")
 
 _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
-_RATES: Final = "rates are not limited in this version"
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _AUTHORIZATION: Final = "rights are not checked in this version"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
-_GROUPS: Final = "the topics of a resource group do not share its rates in this version"
 _FILTERS: Final = "there are no entry filters in this version"
 _ACKS: Final = (
     "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
@@ -47,12 +45,7 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.auth_policies": _AUTHORIZATION,
     "NamespacePolicies.replication_clusters": _REPLICATION,
     "NamespacePolicies.allowed_clusters": _REPLICATION,
-    "NamespacePolicies.topicDispatchRate": _RATES,
-    "NamespacePolicies.subscriptionDispatchRate": _RATES,
-    "NamespacePolicies.replicatorDispatchRate": _RATES,
-    "NamespacePolicies.clusterSubscribeRate": _RATES,
-    "NamespacePolicies.publishMaxMessageRate": _RATES,
-    "NamespacePolicies.resource_group_name": _GROUPS,
+    "NamespacePolicies.replicatorDispatchRate": _REPLICATION,
     "NamespacePolicies.schema_auto_update_compatibility_strategy": (
         "the old form of schema_compatibility_strategy, which counts"
     ),
@@ -62,17 +55,8 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
         "`/metrics` has a fixed selection of labels"
     ),
-    "ResourceGroup.publishRateInMsgs": _GROUPS,
-    "ResourceGroup.publishRateInBytes": _GROUPS,
-    "ResourceGroup.dispatchRateInMsgs": _GROUPS,
-    "ResourceGroup.dispatchRateInBytes": _GROUPS,
     "TopicPolicies.replicationClusters": _REPLICATION,
-    "TopicPolicies.dispatchRate": _RATES,
-    "TopicPolicies.subscriptionDispatchRate": _RATES,
-    "TopicPolicies.replicatorDispatchRate": _RATES,
-    "TopicPolicies.publishRate": _RATES,
-    "TopicPolicies.subscribeRate": _RATES,
-    "TopicPolicies.subscriptionPolicies": _RATES,
+    "TopicPolicies.replicatorDispatchRate": _REPLICATION,
     "TopicPolicies.entryFilters": _FILTERS,
     "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
@@ -85,6 +69,9 @@ PARTS: Final[Mapping[str, str]] = {
     ),
     "persistence/bookieAffinity": (
         "a standalone broker has no bookies to choose from; it counts with `pulsar-py broker`"
+    ),
+    "dispatchRate and subscriptionDispatchRate, of non-persistent topics": (
+        "what a consumer has no permits for is dropped, so nothing is held back"
     ),
     "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,

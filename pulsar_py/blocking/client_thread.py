@@ -17,6 +17,7 @@ import asyncio
 import atexit
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -281,6 +282,12 @@ def _at_exit() -> None:
     if thread is None:
         return
     for client in list(thread.open_clients):
+        warnings.warn(
+            f"unclosed {client!r}, and the process ends: call close(), or use `with`",
+            ResourceWarning,
+            source=client,
+            stacklevel=1,
+        )
         client.shutdown()
     thread.stop()
 

@@ -73,6 +73,8 @@ class Prefetch(Generic[T_co]):
         self._run: list[Message[T_co]] = []
         self._last: Message[T_co] | None = None
         self._requests: deque[_Request] = deque()
+        # What the consumer raised after it had given some messages; raised with the next fetch.
+        self._error: PulsarError | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._tasks = TaskOwner(f"prefetch of {consumer.topic()}")
         # Set unless a seek is under way.
@@ -143,8 +145,12 @@ class Prefetch(Generic[T_co]):
 
     def _fetch_queued(self) -> None:
         self._on_fetch()
-        if not self.messages:
-            self._arrived(self._take_run(self._run_limit))
+        if self.messages:
+            return
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        self._arrived(self._take_run(self._run_limit))
 
     def _want(self, request: _Request) -> None:
         try:
@@ -175,7 +181,7 @@ class Prefetch(Generic[T_co]):
             while self._requests:
                 await self._may_fetch.wait()
                 message = await self._consumer.receive()
-                self._arrived([message, *self._take_run(self._run_limit - 1)])
+                self._arrived([message, *self._take_more()])
         except PulsarError as error:
             self._fail(error)
         finally:
@@ -186,14 +192,27 @@ class Prefetch(Generic[T_co]):
         """Queued messages, up to `limit`; raises what `receive` raises."""
         consumer = self._consumer
         if isinstance(consumer, Consumer) and consumer.hands_out_runs:
-            if limit <= 0:
-                return []
-            run = consumer.receiver.take_run(limit, _RUN_BYTES)
-            return run if isinstance(run, list) else list(run)
+            receiver = consumer.receiver
+            if receiver.closed_error is not None:  # those that are decoded come before the error
+                limit = min(limit, len(receiver.queue.ready) or 1)
+            return list(receiver.take_run(limit, _RUN_BYTES)) if limit > 0 else []
         taken: list[Message[T_co]] = []
-        while len(taken) < limit and (message := consumer.receive_nowait()) is not None:
-            taken.append(message)
+        try:
+            while len(taken) < limit and (message := consumer.receive_nowait()) is not None:
+                taken.append(message)
+        except PulsarError as error:
+            if not taken:
+                raise
+            self._error = error
         return taken
+
+    def _take_more(self) -> list[Message[T_co]]:
+        """Queued messages that follow one that is in hand already; raises nothing."""
+        try:
+            return self._take_run(self._run_limit - 1)
+        except PulsarError as error:
+            self._error = error
+            return []
 
     def _arrived(self, run: list[Message[T_co]]) -> None:
         if not run:

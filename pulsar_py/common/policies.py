@@ -110,6 +110,11 @@ class DispatchRate:
     period_seconds: int = 1
     is_relative_to_publish_rate: bool = False
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.messages_count > 0 or self.bytes_count > 0
+
 
 @dataclass(frozen=True, slots=True)
 class PublishRate:
@@ -117,6 +122,11 @@ class PublishRate:
 
     messages_per_second: int
     bytes_per_second: int
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.messages_per_second > 0 or self.bytes_per_second > 0
 
 
 @dataclass(frozen=True, slots=True)

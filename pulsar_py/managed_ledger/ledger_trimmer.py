@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
@@ -75,12 +76,13 @@ class LedgerTrimmer:
             self._is_trimming = True
             self._owner.tasks.spawn(self._trim_soon(), "trim")
 
-    def _trimmable(self) -> list[int]:
+    def _trimmable(self, *, keeps_retained: bool = True) -> list[int]:
+        config = self._owner.config
+        if not keeps_retained:
+            config = replace(config, retention_seconds=0.0, retention_size_bytes=0)
         slowest = self._registry.slowest_durable()
         position = None if slowest is None else slowest.persistent_mark_delete_position
-        return self._ledgers.trimmable(
-            self._owner.config, position, self._owner.clock.wall_time_millis()
-        )
+        return self._ledgers.trimmable(config, position, self._owner.clock.wall_time_millis())
 
     async def _trim_soon(self) -> None:
         try:
@@ -90,8 +92,10 @@ class LedgerTrimmer:
         finally:
             self._is_trimming = False
 
-    async def trim(self) -> None:
+    async def trim(self, *, keeps_retained: bool = True) -> None:
         """Delete the ledgers that are not needed any more; none once fenced or closed.
+
+        Without `keeps_retained` no ledger is kept for retention alone.
 
         Raises:
             ManagedLedgerFencedError, MetadataError: Nothing was deleted.
@@ -99,7 +103,7 @@ class LedgerTrimmer:
         async with self._ledger_list.lock:
             if self._ledgers.state in (State.FENCED, State.CLOSED):
                 return
-            ledger_ids = self._trimmable()
+            ledger_ids = self._trimmable(keeps_retained=keeps_retained)
             if not ledger_ids:
                 return
             await self._ledger_list.write(self._ledgers.without(ledger_ids))

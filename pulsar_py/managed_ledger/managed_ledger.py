@@ -421,6 +421,17 @@ class ManagedLedger(Generic[C]):
         await self._registry.flush()
         await self._trimmer.trim()
 
+    async def truncate(self) -> None:
+        """Delete all ledgers that no durable cursor needs, the current one included.
+
+        Raises:
+            ManagedLedgerError, MetadataError, StorageError: Nothing was deleted.
+        """
+        self.raise_if_unusable()
+        await self._registry.flush()
+        await self.roll_ledger()
+        await self._trimmer.trim(keeps_retained=False)
+
     # Cursors
 
     async def open_cursor(

@@ -27,8 +27,11 @@ from pulsar_py.common.policies import (
     AutoTopicCreation,
     BacklogQuota,
     BacklogQuotaType,
+    DispatchRate,
     InactiveTopicPolicy,
+    PublishRate,
     RetentionPolicy,
+    SubscribeRate,
 )
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
@@ -48,6 +51,7 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.ledger_collector import LedgerCollector
+from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
@@ -144,6 +148,8 @@ class BrokerService:
             cluster=config.clusterName,
         )
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
+        self.limits = BrokerLimits(clock)
+        self._set_limits(config)
         self._producer_names = ProducerNames(metadata, config.clusterName)
         self.topics = TopicRegistry(
             managed_ledgers=self.managed_ledgers,
@@ -173,6 +179,7 @@ class BrokerService:
             on_topic_lost=self._on_topic_lost,
             receipts=SendReceiptEncoder(),
             refused=self.refused_topics,
+            limits=self.limits,
             compaction=CompactionParts(
                 ledger_store=self.ledger_store,
                 disk=self._spill.disk,
@@ -229,10 +236,20 @@ class BrokerService:
             return
         if config != self.config:
             self.config = config
+            self._set_limits(config)
             self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             self._resize_cache(config)
             self.maintenance.replace_chores(self._chores(config))
+
+    def _set_limits(self, config: BrokerConfig) -> None:
+        self.limits.publish.set_limits(
+            config.brokerPublisherThrottlingMaxMessageRate,
+            config.brokerPublisherThrottlingMaxByteRate,
+        )
+        self.limits.dispatch.set_limits(
+            config.dispatchThrottlingRateInMsg, config.dispatchThrottlingRateInByte
+        )
 
     def _resize_cache(self, config: BrokerConfig) -> None:
         self.managed_ledgers.cache_manager.resize(
@@ -438,6 +455,15 @@ def topic_settings(
         ),
         compaction_threshold_bytes=config.brokerServiceCompactionThresholdInBytes,
         inactive=inactive,
+        publish_rate=PublishRate(
+            config.maxPublishRatePerTopicInMessages, config.maxPublishRatePerTopicInBytes
+        ),
+        subscribe_rate=SubscribeRate(
+            config.subscribeThrottlingRatePerConsumer,
+            config.subscribeRatePeriodPerConsumerInSecond,
+        ),
+        is_publishing_limited_by_broker=config.brokerPublisherThrottlingMaxMessageRate > 0
+        or config.brokerPublisherThrottlingMaxByteRate > 0,
         schema=SchemaPolicies(
             strategy=config.schemaCompatibilityStrategy,
             is_auto_update_allowed=config.isAllowAutoUpdateSchemaEnabled,
@@ -447,6 +473,11 @@ def topic_settings(
         dispatch=dispatch_settings(config),
         managed_ledger=managed_ledger_config(config, ledger_options),
     )
+
+
+def _dispatch_rate(config: BrokerConfig, messages_count: int, bytes_count: int) -> DispatchRate:
+    relative = config.dispatchThrottlingRateRelativeToPublishRate
+    return DispatchRate(messages_count, bytes_count, is_relative_to_publish_rate=relative)
 
 
 def compaction_rules(config: BrokerConfig) -> CompactionRules:
@@ -498,6 +529,21 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         look_ahead_per_consumer=config.keySharedLookAheadMsgInReplayThresholdPerConsumer,
         look_ahead_per_subscription=config.keySharedLookAheadMsgInReplayThresholdPerSubscription,
         unblocking_interval_millis=config.keySharedUnblockingIntervalMs,
+        topic_rate=_dispatch_rate(
+            config,
+            config.dispatchThrottlingRatePerTopicInMsg,
+            config.dispatchThrottlingRatePerTopicInByte,
+        ),
+        subscription_rate=_dispatch_rate(
+            config,
+            config.dispatchThrottlingRatePerSubscriptionInMsg,
+            config.dispatchThrottlingRatePerSubscriptionInByte,
+        ),
+        is_limited_by_broker=config.dispatchThrottlingRateInMsg > 0
+        or config.dispatchThrottlingRateInByte > 0,
+        rates_count_entries=config.dispatchThrottlingOnBatchMessageEnabled,
+        rates_count_filtered=config.dispatchThrottlingForFilteredEntriesEnabled,
+        rates_hold_without_backlog=config.dispatchThrottlingOnNonBacklogConsumerEnabled,
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,
         delayed_delivery_look_ahead=config.delayedDeliveryFixedDelayDetectionLookahead,

@@ -28,6 +28,7 @@ from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
+from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_server import ServerSettings
 from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
@@ -93,6 +94,7 @@ class BrokerConfig(
     ClusterSecuritySettings,
     StorageSettings,
     BrokerTopicSettings,
+    RateSettings,
     ServerSettings,
 ):
     """All settings of one broker; immutable, replaced as a whole when a dynamic one changes.

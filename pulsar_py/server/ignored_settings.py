@@ -768,25 +768,9 @@ topicPolicyListenerReplayEnabled=false
 topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK
 *unblockStuckSubscriptionEnabled=false
 
-# There are no rates of publishing, dispatching and subscribing in this version.
-*brokerPublisherThrottlingMaxByteRate=0
-*brokerPublisherThrottlingMaxMessageRate=0
+# Rates are kept exactly, by the time that has passed: nothing ticks.
 *brokerPublisherThrottlingTickTimeMillis=50
-dispatchThrottlingForFilteredEntriesEnabled=false
-*dispatchThrottlingOnBatchMessageEnabled=false
-*dispatchThrottlingOnNonBacklogConsumerEnabled=true
-*dispatchThrottlingRateInByte=0
-*dispatchThrottlingRateInMsg=0
-*dispatchThrottlingRatePerSubscriptionInByte=0
-*dispatchThrottlingRatePerSubscriptionInMsg=0
-*dispatchThrottlingRatePerTopicInByte=0
-*dispatchThrottlingRatePerTopicInMsg=0
-*dispatchThrottlingRateRelativeToPublishRate=false
-*maxPublishRatePerTopicInBytes=0
-*maxPublishRatePerTopicInMessages=0
 preciseTopicPublishRateLimiterEnable=false
-*subscribeRatePeriodPerConsumerInSecond=30
-*subscribeThrottlingRatePerConsumer=0
 *topicPublisherThrottlingTickTimeMillis=10
 
 """

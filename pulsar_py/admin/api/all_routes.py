@@ -17,9 +17,11 @@ from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.properties import Properties
 from pulsar_py.admin.resources.resource_groups import ResourceGroups
+from pulsar_py.admin.resources.schemas import Schemas
 from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
 from pulsar_py.admin.resources.topics import Topics
+from pulsar_py.admin.resources.trimming import TopicTrimming
 from pulsar_py.admin.router import Route
 from pulsar_py.server.broker import BrokerService
 
@@ -37,7 +39,9 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         NamespaceAttributes(broker),
         Topics(broker),
         TopicPolicyResource(broker),
+        TopicTrimming(broker),
         Subscriptions(broker),
+        Schemas(broker),
         Lookup(broker),
         Metrics(broker),
         Properties(broker),

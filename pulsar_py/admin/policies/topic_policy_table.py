@@ -86,17 +86,38 @@ def levels(
     return policy.place.get(own), inherited, policy.default(broker)
 
 
-def _dispatch_rate_of_broker(_: BrokerService) -> Any:
+def _rate(messages: int = 0, size_bytes: int = 0, *, is_relative: bool = False) -> Any:
     return {
-        "dispatchThrottlingRateInMsg": 0,
-        "dispatchThrottlingRateInByte": 0,
-        "relativeToPublishRate": False,
+        "dispatchThrottlingRateInMsg": messages,
+        "dispatchThrottlingRateInByte": size_bytes,
+        "relativeToPublishRate": is_relative,
         "ratePeriodInSecond": 1,
     }
 
 
-def _subscribe_rate_of_broker(_: BrokerService) -> Any:
-    return {"subscribeThrottlingRatePerConsumer": 0, "ratePeriodInSecond": 30}
+def _dispatch_rate_of_broker(broker: BrokerService) -> Any:
+    config = broker.config
+    return _rate(
+        config.dispatchThrottlingRatePerTopicInMsg,
+        config.dispatchThrottlingRatePerTopicInByte,
+        is_relative=config.dispatchThrottlingRateRelativeToPublishRate,
+    )
+
+
+def _subscription_rate_of_broker(broker: BrokerService) -> Any:
+    config = broker.config
+    return _rate(
+        config.dispatchThrottlingRatePerSubscriptionInMsg,
+        config.dispatchThrottlingRatePerSubscriptionInByte,
+        is_relative=config.dispatchThrottlingRateRelativeToPublishRate,
+    )
+
+
+def _subscribe_rate_of_broker(broker: BrokerService) -> Any:
+    return {
+        "subscribeThrottlingRatePerConsumer": broker.config.subscribeThrottlingRatePerConsumer,
+        "ratePeriodInSecond": broker.config.subscribeRatePeriodPerConsumerInSecond,
+    }
 
 
 def _retention_of_broker(broker: BrokerService) -> Any:
@@ -217,7 +238,7 @@ POLICIES: Final = (
         word="subscriptionDispatchRate",
         place=OneKey(TopicPolicies.subscription_dispatch_rate),
         read=dispatch_rate,
-        default=_dispatch_rate_of_broker,
+        default=_subscription_rate_of_broker,
         inherits=OneKey(NamespacePolicies.subscription_dispatch_rates),
         is_per_cluster=True,
     ),
@@ -225,7 +246,7 @@ POLICIES: Final = (
         word="replicatorDispatchRate",
         place=OneKey(TopicPolicies.replicator_dispatch_rate),
         read=dispatch_rate,
-        default=_dispatch_rate_of_broker,
+        default=lambda _: _rate(),
         inherits=OneKey(NamespacePolicies.replicator_dispatch_rates),
         is_per_cluster=True,
     ),
@@ -295,7 +316,7 @@ POLICIES: Final = (
         word="compactionThreshold",
         place=OneKey(TopicPolicies.compaction_threshold_bytes),
         read=values.not_negative_long,
-        default=lambda _: 0,
+        default=lambda broker: broker.config.brokerServiceCompactionThresholdInBytes,
         inherits=OneKey(NamespacePolicies.compaction_threshold_bytes),
     ),
     Policy(

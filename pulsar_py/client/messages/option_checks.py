@@ -155,7 +155,10 @@ def messages_of(
 
 def _check(name: str, value: object, kind: Kind) -> None:
     if not kind.accepts(value):
-        raise InvalidConfigurationError(f"{name}={_shown(value)}: expected {kind.expected}")
+        hint = ""
+        if name == "schema" and isinstance(value, type):
+            hint = f": give JsonSchema({value.__name__}) or AvroSchema({value.__name__}) of it"
+        raise InvalidConfigurationError(f"{name}={_shown(value)}: expected {kind.expected}{hint}")
 
 
 def _shown(value: object) -> str:

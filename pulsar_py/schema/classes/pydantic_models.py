@@ -58,7 +58,14 @@ def model_fields(owner: Any) -> Callable[[], Iterator[dict[str, Any]]] | None:
 
 def _fields(owner: Any) -> Iterator[dict[str, Any]]:
     if not owner.__pydantic_complete__:
-        owner.model_rebuild()
+        try:
+            owner.model_rebuild()
+        except NameError as error:
+            name = getattr(error, "name", None) or str(error).partition("\n")[0]
+            raise InvalidConfigurationError(
+                f"{owner.__name__}: {name} is not defined where the model is; import it there, and "
+                "have classes of fields at a module's top level"
+            ) from None
     for name, field in owner.model_fields.items():
         is_required = field.is_required()
         if field.exclude:

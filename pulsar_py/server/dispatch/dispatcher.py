@@ -34,8 +34,9 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.dispatch.filtering import EntryFilter
+from pulsar_py.server.dispatch.filtering import EntryFilter, FilteredEntries
 from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
 from pulsar_py.server.dispatch.permits import ConsumerPermits
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
@@ -52,6 +53,9 @@ BATCHES_TOGETHER = 4
 """Batches that are read and sent as one, if one consumer gets all entries and they are in memory.
 It saves the cost of a batch beside its entries, 0.9 µs for each of 100 entries."""
 
+
+CAUGHT_UP_ENTRIES = 1000
+"""Entries that a subscription may be behind and count as one without backlog."""
 
 UNAVAILABLE_BACKOFF_MILLIS = 100
 """The first pause after a read that the ledger store could not answer; it doubles."""
@@ -161,6 +165,9 @@ class DispatchHost(Protocol):
     def settings(self) -> DispatchSettings:
         """The settings in force now."""
 
+    def dispatch_throttle(self) -> DispatchThrottle | None:
+        """The limits on its rates now; None without any. Asked for again when settings change."""
+
     def last_confirmed_entry(self) -> Position:
         """The topic's last entry."""
 
@@ -264,6 +271,7 @@ class PersistentDispatcher(Dispatcher):
         self._backoff_millis = 0  # Of the last failed read, 0 after success.
         self._retry: asyncio.TimerHandle | None = None  # Set while a failed read waits.
         self._next_turn: asyncio.TimerHandle | None = None  # Set until reading goes on.
+        self._throttle = host.dispatch_throttle()  # None without limits
         self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
 
     @abstractmethod
@@ -286,6 +294,8 @@ class PersistentDispatcher(Dispatcher):
             self._read_this_turn = 0
             most = MAX_BATCHES_A_TURN * self._read_batch_entries
             for _ in range(MAX_BATCHES_A_TURN):
+                if self._throttle is not None and not self._keeps_rates(self._throttle):
+                    return
                 if not self._read_batch():
                     return
                 if self._read_this_turn >= most:
@@ -293,6 +303,27 @@ class PersistentDispatcher(Dispatcher):
         finally:
             self._is_reading = False
         self._schedule_read(0)
+
+    def _keeps_rates(self, throttle: DispatchThrottle) -> bool:
+        """Whether something may be sent now; if not, `read_more` is called once it may."""
+        if not self._host.settings.rates_hold_without_backlog and (
+            self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
+        ):
+            return True
+        return throttle.is_ready(self.read_more)
+
+    def _charge(self, entries: Sequence[Entry], filtered: FilteredEntries) -> None:
+        """Count entries that are sent for the limits, if there are any."""
+        if self._throttle is not None:
+            self._throttle.charge(
+                [len(entry.data) for entry in entries],
+                [filtered.messages_of(entry) for entry in entries],
+            )
+
+    def _charge_filtered(self, read_count: int, filtered: FilteredEntries) -> None:
+        """Count entries that filters dropped, if they count."""
+        if self._throttle is not None:
+            self._throttle.charge((), (), read_count - len(filtered.entries))
 
     def _schedule_read(self, delay_seconds: float) -> None:
         if self._next_turn is None and not self.is_closed:
@@ -322,6 +353,10 @@ class PersistentDispatcher(Dispatcher):
     def on_settings_changed(self) -> None:
         """Called when the host's settings have changed."""
         self._read_batch_entries = self._host.settings.max_read_batch_entries
+        before, self._throttle = self._throttle, self._host.dispatch_throttle()
+        if before is not None:
+            before.forget(self.read_more)
+            self._schedule_read(0)  # the new limits may allow more
 
     def close(self) -> None:
         """Stop reading for good; subclasses remove their consumers."""
@@ -331,6 +366,8 @@ class PersistentDispatcher(Dispatcher):
         self._epoch += 1
         self._cursor.cancel_wait()
         self._unwritable.clear()
+        if self._throttle is not None:
+            self._throttle.forget(self.read_more)
         for timer in (self._retry, self._next_turn):
             if timer is not None:
                 timer.cancel()
@@ -341,6 +378,8 @@ class PersistentDispatcher(Dispatcher):
         host = self._host
         max_bytes = host.settings.max_read_bytes
         max_position = host.max_read_position()
+        if self._throttle is not None:
+            wanted = self._throttle.entries_allowed(wanted)
         limit = min(wanted, self._read_batch_entries)
         together = min(wanted, self._read_batch_entries * self._batches_together)
         entries = self._cursor.read_cached(together, max_bytes, max_position)

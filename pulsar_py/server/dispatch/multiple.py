@@ -377,6 +377,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _replay(self, limit: int) -> bool | None:
         """Read waiting entries again; None when none of them can be sent now."""
+        if self._throttle is not None:
+            limit = self._throttle.entries_allowed(limit)
         keys = self._select_replay(limit)
         if not keys:
             self._may_replay = False
@@ -434,7 +436,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _on_entries_read(self, entries: Sequence[Entry]) -> None:
         # Hot path: tailing consume.
-        self._distribute(self._filters.apply(entries), is_replay=False)
+        filtered = self._filters.apply(entries)
+        if self._throttle is not None:
+            self._charge_filtered(len(entries), filtered)
+        self._distribute(filtered, is_replay=False)
 
     # Sending.
 
@@ -481,6 +486,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if is_replay:
             for entry in entries:
                 self.redelivery.discard((entry.ledger_id, entry.entry_id))
+        if self._throttle is not None:
+            self._charge(entries, filtered)
         unacked_before = consumer.permits.unacked_messages
         messages_count = consumer.send_messages(
             entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes

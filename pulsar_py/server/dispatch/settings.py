@@ -8,8 +8,10 @@ restart. Limits of 0 mean "no limit".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from pulsar_py.common.policies import DispatchRate
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 
 
@@ -42,6 +44,14 @@ class DispatchSettings:
     look_ahead_per_consumer: int = 2000  # keySharedLookAheadMsgInReplayThresholdPerConsumer
     look_ahead_per_subscription: int = 20_000  # keySharedLookAheadMsg…PerSubscription
     unblocking_interval_millis: int = 10  # keySharedUnblockingIntervalMs
+
+    topic_rate: DispatchRate | None = None  # dispatchThrottlingRatePerTopicIn…
+    subscription_rate: DispatchRate | None = None  # dispatchThrottlingRatePerSubscriptionIn…
+    rates_of_subscriptions: Mapping[str, DispatchRate] = field(default_factory=dict)  # policies
+    is_limited_by_broker: bool = False  # dispatchThrottlingRateIn…
+    rates_count_entries: bool = False  # dispatchThrottlingOnBatchMessageEnabled
+    rates_count_filtered: bool = False  # dispatchThrottlingForFilteredEntriesEnabled
+    rates_hold_without_backlog: bool = True  # dispatchThrottlingOnNonBacklogConsumerEnabled
 
     is_delayed_delivery_enabled: bool = True  # delayedDeliveryEnabled
     delayed_delivery_tick_millis: int = 1000  # delayedDeliveryTickTimeMillis

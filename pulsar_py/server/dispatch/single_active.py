@@ -205,11 +205,15 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         if consumer is None:
             return
         filtered = self._filters.apply(entries)
+        if self._throttle is not None:
+            self._charge_filtered(len(entries), filtered)
         if self._hash_ranges:
             filtered = self._of_own_slots(filtered)
         if filtered.messages_count > consumer.permits.available:
             filtered = self._cut_at_permits(filtered, consumer.permits.available)
         if filtered.entries:
+            if self._throttle is not None:
+                self._charge(filtered.entries, filtered)
             consumer.send_messages(filtered.entries, filtered.ack_sets)
 
     def _cut_at_permits(self, filtered: FilteredEntries, permits: int) -> FilteredEntries:

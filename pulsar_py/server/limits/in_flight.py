@@ -16,6 +16,10 @@ from collections.abc import Callable
 
 NO_LIMIT = 1 << 62
 
+MAX_HELD_BYTES = 256 * 1024
+"""Bytes that a connection's publishes may wait with for a rate, until it stops being read. They are
+not part of the broker's buffer: a limited topic must not stop other connections."""
+
 
 class PublishBuffer:
     """Bytes of all publishes under way in one broker; its connections pause and resume together."""
@@ -58,6 +62,7 @@ class InFlightPublishes:
         "_on_resume",
         "buffer",
         "entries_count",
+        "held_bytes",
         "is_paused",
         "max_entries",
         "max_non_persistent",
@@ -85,6 +90,7 @@ class InFlightPublishes:
         self.entries_count = 0
         self.max_non_persistent = max_non_persistent  # beyond it, publishes are dropped
         self.non_persistent_count = 0
+        self.held_bytes = 0  # of `entries_count`, those that wait for a rate
         self.is_paused = False
         self._is_closed = False
         self._on_pause = on_pause
@@ -117,12 +123,33 @@ class InFlightPublishes:
         if self.is_paused:
             self.update()
 
+    def hold(self, size_bytes: int) -> None:
+        """Count one publish as waiting for a rate, no longer as part of the broker's buffer."""
+        buffer = self.buffer
+        buffer.bytes_count -= size_bytes
+        self.held_bytes += size_bytes
+        if buffer.is_full and buffer.bytes_count <= buffer.resume_bytes:
+            buffer.drained()
+        if self.held_bytes >= MAX_HELD_BYTES:
+            self.update()
+
+    def release(self, size_bytes: int) -> None:
+        """Count one publish that waited as under way again."""
+        self.buffer.bytes_count += size_bytes
+        self.held_bytes -= size_bytes
+        assert self.held_bytes >= 0
+        if self.is_paused:
+            self.update()
+
     def update(self) -> None:
         """Pause or resume as the counts demand; safe to call at any time."""
         if self._is_closed:
             return
         limit = self.resume_entries + 1 if self.is_paused else self.max_entries
-        should_pause = self.buffer.is_full or self.entries_count >= limit
+        most_held = MAX_HELD_BYTES // 2 if self.is_paused else MAX_HELD_BYTES
+        should_pause = (
+            self.buffer.is_full or self.entries_count >= limit or self.held_bytes >= most_held
+        )
         if should_pause == self.is_paused:
             return
         self.is_paused = should_pause

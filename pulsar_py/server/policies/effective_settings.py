@@ -13,6 +13,7 @@ Source: HierarchyTopicPolicies in Pulsar's broker.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -28,6 +29,7 @@ from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.policies_format import DISPATCH_RATE
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.policies.topic_settings import TopicSettings
@@ -105,9 +107,16 @@ def effective_settings(
             ns.compaction_threshold_bytes,
             broker.compaction_threshold_bytes,
         ),
+        publish_rate=_optional(
+            own.publish_rate, _of_cluster(ns.publish_rates, broker), broker.publish_rate
+        ),
+        subscribe_rate=_optional(
+            own.subscribe_rate, _of_cluster(ns.subscribe_rates, broker), broker.subscribe_rate
+        ),
+        resource_group=ns.resource_group or "",
         inactive=_first(own.inactive_topics, ns.inactive_topics, broker.inactive),
         schema=_schema(broker.schema, ns, own),
-        dispatch=_dispatch(broker.dispatch, ns, own),
+        dispatch=_with_rates(_dispatch(broker.dispatch, ns, own), broker, ns, own),
         managed_ledger=_managed_ledger(broker.managed_ledger, ns, own, affinity),
     )
 
@@ -129,6 +138,16 @@ def _first(*values: T | None) -> T:
         if value is not None:
             return value
     raise AssertionError("the broker's setting is always there")
+
+
+def _optional(*values: T | None) -> T | None:
+    """The first value that is not None, None if all are."""
+    return next((value for value in values if value is not None), None)
+
+
+def _of_cluster(rates: Mapping[str, T] | None, broker: TopicSettings) -> T | None:
+    """The rate of the own cluster among those of all."""
+    return None if rates is None else rates.get(broker.managed_ledger.cluster)
 
 
 def _max_delay_millis(own: TopicPolicies, ns: NamespacePolicies, broker: TopicSettings) -> int:
@@ -189,6 +208,30 @@ def _dispatch(
         enabled_subscription_types=enabled,
         is_delayed_delivery_enabled=_first(own.is_delayed_delivery_enabled, delayed.is_active),
         delayed_delivery_tick_millis=_first(own.delayed_delivery_tick_millis, delayed.tick_millis),
+    )
+
+
+def _with_rates(
+    dispatch: DispatchSettings, broker: TopicSettings, ns: NamespacePolicies, own: TopicPolicies
+) -> DispatchSettings:
+    rates = {
+        name: DISPATCH_RATE.decode(policies["dispatchRate"])
+        for name, policies in (own.subscription_policies or {}).items()
+        if policies.get("dispatchRate") is not None
+    }
+    return replace(
+        dispatch,
+        topic_rate=_optional(
+            own.dispatch_rate,
+            _of_cluster(ns.topic_dispatch_rates, broker),
+            dispatch.topic_rate,
+        ),
+        subscription_rate=_optional(
+            own.subscription_dispatch_rate,
+            _of_cluster(ns.subscription_dispatch_rates, broker),
+            dispatch.subscription_rate,
+        ),
+        rates_of_subscriptions=rates,
     )
 
 

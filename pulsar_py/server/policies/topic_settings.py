@@ -14,6 +14,8 @@ from pulsar_py.common.policies import (
     BacklogQuotaType,
     InactiveTopicDeleteMode,
     InactiveTopicPolicy,
+    PublishRate,
+    SubscribeRate,
 )
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.server.dispatch.settings import DispatchSettings
@@ -47,6 +49,10 @@ class TopicSettings:
             InactiveTopicDeleteMode.DELETE_WHEN_NO_SUBSCRIPTIONS, 60, is_deletion_enabled=True
         )
     )
+    publish_rate: PublishRate | None = None  # maxPublishRatePerTopicIn…
+    subscribe_rate: SubscribeRate | None = None  # subscribeThrottlingRatePerConsumer
+    is_publishing_limited_by_broker: bool = False  # brokerPublisherThrottlingMax…
+    resource_group: str = ""  # the namespace's; empty for none
     entry_metadata_interceptors: tuple[str, ...] = ()  # brokerEntryMetadataInterceptors
     replicator_prefix: str = "pulsar.repl"  # replicatorPrefix
     schema: SchemaPolicies = field(default_factory=SchemaPolicies)

@@ -7,5 +7,6 @@ refusal with the rule that forbids the definition. `SchemaRegistry` is the only 
 from pulsar_py.server.schema_registry.compatibility import SchemaPolicies
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.registry import SchemaRegistry
+from pulsar_py.server.schema_registry.storage import SchemaPlace
 
-__all__ = ["SchemaDefinition", "SchemaPolicies", "SchemaRegistry", "StoredSchema"]
+__all__ = ["SchemaDefinition", "SchemaPlace", "SchemaPolicies", "SchemaRegistry", "StoredSchema"]

@@ -1,8 +1,7 @@
 """Decides whether a schema is compatible with a topic's history, by strategy (pure).
 
-This module has the strategies and their meaning. A `SchemaComparer` has the rules that compare two
-definitions of one type. This version has only `SameTypeComparer`, by which any two definitions of
-one type are compatible, as they are in Apache Pulsar for primitive types.
+This module has the strategies and their meaning; `comparers` has the rules that compare two
+definitions of one type. Where there are none, as for primitive types, any two are compatible.
 
 Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
 """
@@ -11,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.server.schema_registry.comparers import AnyComparer, SchemaComparer
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
 
@@ -60,23 +59,8 @@ _CONSUMER_CHECKS_ALL = frozenset(
 )
 
 
-class SchemaComparer(Protocol):
-    """Compares two definitions of one type."""
-
-    def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
-        """Whether data written with `writer` can be read with `reader`."""
-
-
-class SameTypeComparer:
-    """Every definition of a type can read every other one; for types without rules."""
-
-    def can_read(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> bool:
-        """Whether the types are the same."""
-        return reader.type == writer.type
-
-
 Comparers = Mapping[Schema.Type.ValueType, SchemaComparer]
-_SAME_TYPE = SameTypeComparer()
+_ANY = AnyComparer()
 
 
 def check_new_schema(
@@ -93,15 +77,48 @@ def check_new_schema(
     if strategy is SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE:
         return
     if strategy is SchemaCompatibilityStrategy.ALWAYS_INCOMPATIBLE:
+        _check_type(new, history[-1])
+        if new.type == Schema.External:
+            return  # as in Pulsar: nobody here knows what its bytes mean
         raise IncompatibleSchemaError("the strategy ALWAYS_INCOMPATIBLE refuses every new schema")
     checked = history if strategy in _TRANSITIVE else history[-1:]
-    comparer = comparers.get(new.type, _SAME_TYPE)
     for old in checked:
         _check_type(new, old)
-        if strategy in _NEW_READS_OLD and not comparer.can_read(reader=new, writer=old):
-            raise IncompatibleSchemaError(f"{strategy.value}: the new schema can't read old data")
-        if strategy in _OLD_READS_NEW and not comparer.can_read(reader=old, writer=new):
-            raise IncompatibleSchemaError(f"{strategy.value}: the old schema can't read new data")
+        if strategy in _NEW_READS_OLD:
+            _check_reads(
+                new,
+                old,
+                reads="the new schema",
+                wrote="an older one",
+                strategy=strategy,
+                comparers=comparers,
+            )
+        if strategy in _OLD_READS_NEW:
+            _check_reads(
+                old,
+                new,
+                reads="an older schema",
+                wrote="the new one",
+                strategy=strategy,
+                comparers=comparers,
+            )
+
+
+def _check_reads(
+    reader: SchemaDefinition,
+    writer: SchemaDefinition,
+    *,
+    reads: str,
+    wrote: str,
+    strategy: SchemaCompatibilityStrategy,
+    comparers: Comparers,
+) -> None:
+    problem = comparers.get(reader.type, _ANY).problem(reader=reader, writer=writer)
+    if problem is not None:
+        raise IncompatibleSchemaError(
+            f"Error during schema compatibility check with strategy {strategy.value}: {reads} "
+            f"can't read what {wrote} wrote: {problem}"
+        )
 
 
 def check_consumer_schema(
@@ -122,13 +139,19 @@ def check_consumer_schema(
         return
     latest = history[-1]
     _check_type(schema, latest)
-    if not comparers.get(schema.type, _SAME_TYPE).can_read(reader=schema, writer=latest):
-        raise IncompatibleSchemaError("the consumer's schema can't read the topic's latest schema")
+    _check_reads(
+        schema,
+        latest,
+        reads="the consumer's schema",
+        wrote="the topic's",
+        strategy=SchemaCompatibilityStrategy.BACKWARD,
+        comparers=comparers,
+    )
 
 
 def _check_type(new: SchemaDefinition, old: SchemaDefinition) -> None:
     if new.type != old.type:
         raise IncompatibleSchemaError(
-            f"the schema has type {Schema.Type.Name(new.type)}, "
-            f"expected the type of the topic's schema, {Schema.Type.Name(old.type)}"
+            f"Incompatible schema: exists schema type {Schema.Type.Name(old.type).upper()}, "
+            f"new schema type {Schema.Type.Name(new.type).upper()}"
         )

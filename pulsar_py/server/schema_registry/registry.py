@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
@@ -23,8 +23,14 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
-from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
+from pulsar_py.metadata.store import (
+    MUST_NOT_EXIST,
+    MetadataStore,
+    Notification,
+    NotificationType,
+)
 from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.server.schema_registry.comparers import COMPARERS
 from pulsar_py.server.schema_registry.compatibility import (
     Comparers,
     check_consumer_schema,
@@ -36,27 +42,67 @@ from pulsar_py.server.schema_registry.definition import (
     decode_version,
     encode_version,
 )
-from pulsar_py.server.schema_registry.storage import SCHEMAS_PATH, SchemaStorage, locator_path
-from pulsar_py.server.schema_registry.validation import check_definition, is_same
+from pulsar_py.server.schema_registry.storage import (
+    SCHEMAS_PATH,
+    SchemaPlace,
+    SchemaStorage,
+    locator_path,
+)
+from pulsar_py.server.schema_registry.validation import check_definition, comparable
 
 CACHED_HISTORIES = 10_000
+LONG_HISTORY = 100
+"""Versions beyond which a single one is read by itself, unless all are in the cache."""
 _TOMBSTONE = SchemaDefinition(type=Schema.Type.Value("None"), data=b"")
 
 
-@dataclass(frozen=True, slots=True)
 class _History:
     """All versions of a schema id, and the version of the locator that names them."""
 
-    versions: tuple[StoredSchema, ...]
-    locator_version: int
+    def __init__(self, versions: Sequence[StoredSchema], locator_version: int) -> None:
+        self.versions: list[StoredSchema] = []
+        self.locator_version = locator_version
+        self.is_stale = False  # another broker may have changed it
+        self._first_live = 0
+        self._numbers: dict[tuple[int, bytes], int] = {}  # of live versions, by their definitions
+        for stored in versions:
+            self._add(stored)
+
+    def update(self, versions: Sequence[StoredSchema], locator_version: int) -> None:
+        """Take over versions that begin with those there are."""
+        for stored in versions[len(self.versions) :]:
+            self._add(stored)
+        self.locator_version = locator_version
+        self.is_stale = False
+
+    def _add(self, stored: StoredSchema) -> None:
+        self.versions.append(stored)
+        if stored.is_deleted:
+            self._first_live = len(self.versions)
+            self._numbers.clear()
+        else:
+            self._numbers.setdefault(comparable(stored.definition), stored.version)
 
     @property
-    def live(self) -> tuple[StoredSchema, ...]:
+    def latest(self) -> StoredSchema | None:
+        """The newest version, unless it is a deletion."""
+        return self.versions[-1] if len(self.versions) > self._first_live else None
+
+    @property
+    def live(self) -> Sequence[StoredSchema]:
         """The versions after the last deletion."""
-        for index in range(len(self.versions), 0, -1):
-            if self.versions[index - 1].is_deleted:
-                return self.versions[index:]
-        return self.versions
+        return self.versions[self._first_live :]
+
+    def get(self, number: int) -> StoredSchema | None:
+        """A version after the last deletion; they are numbered from 0 without gaps."""
+        if not self._first_live <= number < len(self.versions):
+            return None
+        return self.versions[number]
+
+    def find(self, schema: SchemaDefinition) -> bytes | None:
+        """The version bytes of an equal schema after the last deletion."""
+        number = self._numbers.get(comparable(schema))
+        return None if number is None else encode_version(number)
 
 
 class SchemaRegistry:
@@ -83,7 +129,7 @@ class SchemaRegistry:
         """
         self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
-        self._comparers = comparers or {}
+        self._comparers = COMPARERS if comparers is None else comparers
         self._cache: OrderedDict[str, _History] = OrderedDict()
         self._ids_by_path: dict[str, str] = {}  # of what is cached
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -91,8 +137,9 @@ class SchemaRegistry:
 
     async def latest(self, schema_id: str) -> StoredSchema | None:
         """The newest version, None if there is none or it was deleted."""
-        live = (await self._history(schema_id)).live
-        return live[-1] if live else None
+        if await self._is_long(schema_id):
+            return await self._storage.read_one(schema_id, None)
+        return (await self._history(schema_id)).latest
 
     async def get(self, schema_id: str, version: bytes) -> StoredSchema | None:
         """The version with these version bytes.
@@ -101,10 +148,9 @@ class SchemaRegistry:
             IncompatibleSchemaError: The version bytes are not eight long.
         """
         number = decode_version(version)
-        for stored in (await self._history(schema_id)).live:
-            if stored.version == number:
-                return stored
-        return None
+        if await self._is_long(schema_id):
+            return await self._storage.read_one(schema_id, number)
+        return (await self._history(schema_id)).get(number)
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that hold definitions."""
@@ -116,7 +162,7 @@ class SchemaRegistry:
 
     async def find_version(self, schema_id: str, schema: SchemaDefinition) -> bytes | None:
         """The version bytes of an equal schema in the history, None if there is none."""
-        return _find((await self._history(schema_id)).live, schema)
+        return (await self._history(schema_id)).find(schema)
 
     async def put_if_absent(
         self,
@@ -136,8 +182,7 @@ class SchemaRegistry:
         async with self._lock_of(schema_id):
             while True:
                 history = await self._history(schema_id)
-                live = history.live
-                known = _find(live, schema)
+                known = history.find(schema)
                 if known is not None:
                     return known
                 if not is_auto_update_allowed:
@@ -145,12 +190,34 @@ class SchemaRegistry:
                         "the topic has no such schema, and schemas are not updated automatically: "
                         "an administrator has to upload it"
                     )
-                if live:
-                    definitions = [each.definition for each in live]
-                    check_new_schema(schema, definitions, strategy, self._comparers)
+                if history.latest is not None:
+                    self._check_new(schema, history, strategy)
                 version = await self._append(schema_id, history, schema, user)
                 if version is not None:
                     return version
+
+    async def check_new(
+        self, schema_id: str, schema: SchemaDefinition, *, strategy: SchemaCompatibilityStrategy
+    ) -> None:
+        """Check that a schema could be the next version; it is not stored.
+
+        Raises:
+            IncompatibleSchemaError: It is invalid or not compatible.
+        """
+        check_definition(schema)
+        history = await self._history(schema_id)
+        if history.latest is not None and history.find(schema) is None:
+            self._check_new(schema, history, strategy)
+
+    def _check_new(
+        self, schema: SchemaDefinition, history: _History, strategy: SchemaCompatibilityStrategy
+    ) -> None:
+        definitions = [each.definition for each in history.live]
+        check_new_schema(schema, definitions, strategy, self._comparers)
+
+    async def index(self, schema_id: str) -> list[SchemaPlace]:
+        """Where all versions are stored, deletions too, oldest first."""
+        return await self._storage.places(schema_id)
 
     async def check_consumer(
         self,
@@ -171,11 +238,14 @@ class SchemaRegistry:
         check_consumer_schema(schema, definitions, strategy, self._comparers)
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
-        """Append a tombstone; returns its version bytes, None if there was no schema."""
+        """Append a tombstone; returns its version bytes, None if there never was a schema.
+
+        As in Pulsar, a deleted schema gets another one.
+        """
         async with self._lock_of(schema_id):
             while True:
                 history = await self._history(schema_id)
-                if not history.live:
+                if not history.versions:
                     return None
                 version = await self._append(schema_id, history, None, user)
                 if version is not None:
@@ -203,26 +273,49 @@ class SchemaRegistry:
             is_deleted=schema is None,
         )
         try:
-            await self._storage.append(schema_id, stored, history.locator_version)
+            version = await self._storage.append(schema_id, stored, history.locator_version)
         except (MetadataBadVersionError, MetadataExistsError):
-            self._forget(schema_id)
+            history.is_stale = True
             return None
-        self._forget(schema_id)
+        if history.versions and len(history.versions) == stored.version:
+            named = replace(stored, definition=replace(stored.definition, name=schema_id))
+            history.update([*history.versions, named], version)
         return encode_version(stored.version)
 
+    async def _is_long(self, schema_id: str) -> bool:
+        """Whether it is better to read one version than all: they are many, and not cached."""
+        if schema_id in self._cache:
+            return False
+        return len(await self._storage.places(schema_id)) > LONG_HISTORY
+
     async def _history(self, schema_id: str) -> _History:
-        cached = self._cache.get(schema_id)
-        if cached is not None:
+        history = self._cache.get(schema_id)
+        if history is not None and not history.is_stale:
             self._cache.move_to_end(schema_id)
-            return cached
-        versions, locator_version = await self._storage.load(schema_id)
-        history = _History(tuple(versions), locator_version)
+            return history
+        if history is None:
+            history = _History((), MUST_NOT_EXIST)
+        history.is_stale = False  # a change from here on marks it again
+        before = history.versions.copy()
+        versions, version = await self._storage.load(schema_id, before, history.locator_version)
+        if versions[: len(before)] != before or history.versions != before:
+            history = _History(versions, version)
+        else:
+            is_stale = history.is_stale
+            history.update(versions, version)
+            history.is_stale = is_stale
         if versions:
-            self._cache[schema_id] = history
-            self._ids_by_path[locator_path(schema_id)] = schema_id
-            if len(self._cache) > CACHED_HISTORIES:
-                self._forget(next(iter(self._cache)))
+            self._keep(schema_id, history)
+        else:
+            self._forget(schema_id)
         return history
+
+    def _keep(self, schema_id: str, history: _History) -> None:
+        self._cache[schema_id] = history
+        self._cache.move_to_end(schema_id)
+        self._ids_by_path[locator_path(schema_id)] = schema_id
+        if len(self._cache) > CACHED_HISTORIES:
+            self._forget(next(iter(self._cache)))
 
     def _forget(self, schema_id: str) -> None:
         self._cache.pop(schema_id, None)
@@ -235,17 +328,10 @@ class SchemaRegistry:
             return
         schema_id = self._ids_by_path.get(notification.path)
         if schema_id is not None:
-            self._forget(schema_id)
+            self._cache[schema_id].is_stale = True
 
     def _lock_of(self, schema_id: str) -> asyncio.Lock:
         lock = self._locks.get(schema_id)
         if lock is None:
             lock = self._locks[schema_id] = asyncio.Lock()
         return lock
-
-
-def _find(versions: Sequence[StoredSchema], schema: SchemaDefinition) -> bytes | None:
-    for stored in versions:
-        if is_same(stored.definition, schema):
-            return stored.version_bytes
-    return None

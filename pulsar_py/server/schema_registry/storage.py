@@ -5,7 +5,8 @@
         index  the IndexEntries of all versions, oldest first
     ledger, entry 0                                      SchemaEntry
         schema_data  a serialized SchemaInfo
-        index        the IndexEntries before it
+        index        empty: the locator has all. Apache Pulsar repeats in each entry those before
+                     it, and reads them only where the locator lacks a version, which it never does
 
 A version exists once the locator names it: a crash between both steps leaves a ledger that no
 metadata names.
@@ -16,7 +17,9 @@ Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -29,6 +32,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import url_form_encode
+from pulsar_py.common.position import Position
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata.settling import delete_settled, put_settled
@@ -58,6 +62,18 @@ def locator_path(schema_id: str) -> str:
     return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
 
 
+def hash_of(stored: StoredSchema) -> bytes:
+    """What the index has for a version: the SHA-256 of its definition, nothing of a deletion."""
+    return b"" if stored.is_deleted else stored.definition.sha256
+
+
+class SchemaPlace(NamedTuple):
+    """Where one version is stored."""
+
+    version: int
+    position: Position
+
+
 class SchemaStorage:
     """Reads and appends versions; owned by the `SchemaRegistry`."""
 
@@ -74,13 +90,56 @@ class SchemaStorage:
         self._cluster = cluster
         self._ledger_options = ledger_options or LedgerOptions()
 
-    async def load(self, schema_id: str) -> tuple[list[StoredSchema], int]:
-        """All versions, deletions too, oldest first; and the locator's version for `append`."""
+    async def load(
+        self,
+        schema_id: str,
+        known: Sequence[StoredSchema] = (),
+        known_version: int = MUST_NOT_EXIST,
+    ) -> tuple[Sequence[StoredSchema], int]:
+        """All versions, deletions too, oldest first; and the locator's version for `append`.
+
+        Only those are read that are not `known` from an earlier call, when the locator had
+        `known_version`; if it has it still, `known` itself is returned.
+        """
         found = await self._metadata.get(locator_path(schema_id))
         if found is None:
             return [], MUST_NOT_EXIST
-        locator = SchemaLocator.FromString(found.value)
-        return [await self._read(schema_id, each) for each in locator.index], found.version
+        if found.version == known_version:
+            return known, known_version
+        index = SchemaLocator.FromString(found.value).index
+        same = 0
+        for each, stored in zip(index, known, strict=False):
+            if (each.version, each.hash) != (stored.version, hash_of(stored)):
+                break
+            same += 1
+        read = await each_result(
+            lambda each: self._read(schema_id, each), index[same:], at_once=NAMES_AT_ONCE
+        )
+        return [*known[:same], *read], found.version
+
+    async def read_one(self, schema_id: str, version: int | None) -> StoredSchema | None:
+        """One version since the last deletion, or the newest, without reading the others.
+
+        A deletion is known by its entry in the locator, which has no hash.
+        """
+        found = await self._metadata.get(locator_path(schema_id))
+        if found is None:
+            return None
+        index = SchemaLocator.FromString(found.value).index
+        number = len(index) - 1 if version is None else version
+        if not 0 <= number < len(index) or not all(each.hash for each in index[number:]):
+            return None
+        return await self._read(schema_id, index[number])
+
+    async def places(self, schema_id: str) -> list[SchemaPlace]:
+        """Where all versions are stored, oldest first."""
+        found = await self._metadata.get(locator_path(schema_id))
+        if found is None:
+            return []
+        return [
+            SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
+            for each in SchemaLocator.FromString(found.value).index
+        ]
 
     async def _read(self, schema_id: str, index: IndexEntry) -> StoredSchema:
         reader = await self._ledger_store.open(index.position.ledgerId)
@@ -105,9 +164,9 @@ class SchemaStorage:
             found = await self._metadata.get(path)
             if found is not None:
                 locator.MergeFromString(found.value)
-        entry = SchemaEntry(schema_data=encode_stored(schema_id, stored), index=locator.index)
+        entry = SchemaEntry(schema_data=encode_stored(schema_id, stored))
         ledger_id = await self._write_ledger(schema_id, entry.SerializeToString())
-        new = locator.index.add(version=stored.version, hash=stored.definition.sha256)
+        new = locator.index.add(version=stored.version, hash=hash_of(stored))
         new.position.ledgerId, new.position.entryId = ledger_id, 0
         locator.info.CopyFrom(new)
         try:

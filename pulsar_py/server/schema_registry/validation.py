@@ -2,13 +2,14 @@
 
 Avro, JSON and Protobuf schemas are Avro definitions in JSON; this module knows just enough of Avro
 to refuse definitions that no Avro parser accepts: types, names, fields, symbols. Primitive types
-have no definition; clients send nothing or the text `null`.
+have no definition; for strings the official Python client sends the text `null`.
 
 Source: SchemaDataValidator in Pulsar's broker; the Avro 1.11 specification.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from typing import Any, Final
@@ -20,6 +21,27 @@ from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
 AVRO_DEFINED: Final = frozenset({Schema.Avro, Schema.Json, Schema.Protobuf})
 """Types whose definition is an Avro schema."""
+
+PRIMITIVES: Final = frozenset(
+    {
+        Schema.String,
+        Schema.Bool,
+        Schema.Int8,
+        Schema.Int16,
+        Schema.Int32,
+        Schema.Int64,
+        Schema.Float,
+        Schema.Double,
+        Schema.Date,
+        Schema.Time,
+        Schema.Timestamp,
+        Schema.Instant,
+        Schema.LocalDate,
+        Schema.LocalTime,
+        Schema.LocalDateTime,
+    }
+)
+"""Types that have no definition."""
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
 _NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
@@ -41,6 +63,12 @@ def check_definition(schema: SchemaDefinition) -> None:
     if schema.type == Schema.AutoConsume:
         raise IncompatibleSchemaError(
             f"schema type {kind} is for clients only and can't be registered"
+        )
+    is_null_text = schema.type == Schema.String and schema.data == b"null"  # the Python client's
+    if schema.type in PRIMITIVES and schema.data and not is_null_text:
+        raise IncompatibleSchemaError(
+            "Invalid schema definition data for primitive schemas :length of schema data should be "
+            f"zero, but {len(schema.data)} bytes is found"
         )
     try:
         if schema.type in AVRO_DEFINED:
@@ -65,6 +93,17 @@ def is_same(one: SchemaDefinition, other: SchemaDefinition) -> bool:
         return bool(_parse_json(one.data) == _parse_json(other.data))
     except ValueError:
         return False
+
+
+def comparable(schema: SchemaDefinition) -> tuple[int, bytes]:
+    """A value that two definitions share if `is_same` holds for them."""
+    if schema.type in AVRO_DEFINED:
+        try:
+            value = _parse_json(schema.data)
+            return schema.type, json.dumps(value, sort_keys=True).encode()
+        except ValueError:
+            pass
+    return schema.type, schema.data
 
 
 def split_key_value(data: bytes) -> tuple[bytes, bytes]:

@@ -35,6 +35,7 @@ from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.compaction.compacted_source import CompactedSource
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import (
@@ -150,6 +151,10 @@ class PersistentSubscription(Subscription):
         if self._on_transaction is not None:
             return (TransactionStop(self._on_transaction), MarkerFilter())
         return (MarkerFilter(),)
+
+    def dispatch_throttle(self) -> DispatchThrottle | None:
+        """The limits on its dispatch now."""
+        return self.owner.dispatch_throttle(self.name)
 
     def last_confirmed_entry(self) -> Position:
         """The topic's last entry."""

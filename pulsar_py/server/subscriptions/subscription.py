@@ -33,6 +33,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
 from pulsar_py.server.dispatch.selectors import SLOTS_COUNT, HashRange, HashRangeConflictError
 from pulsar_py.server.dispatch.settings import DispatchSettings
@@ -77,6 +78,9 @@ class SubscriptionOwner(Protocol):
 
     def max_read_position(self) -> Position:
         """The last position that may be dispatched (transactions hold it back)."""
+
+    def dispatch_throttle(self, subscription: str) -> DispatchThrottle | None:
+        """The limits that a subscription's dispatcher has to keep to now; None without any."""
 
     def forget_subscription(self, subscription: Subscription) -> None:
         """Drop a subscription that ended: it was deleted, or a reader's last consumer left."""

@@ -48,7 +48,7 @@ class NonPersistentTopic(Topic):
 
     def append_function(self) -> Append:
         """The function that adds a message to this turn's group."""
-        return self._append
+        return self._throttled(self._append)
 
     def _append(self, data: bytes, context: PublishContext) -> None:
         """Queue one message for the end of this turn, or drop it."""
@@ -118,6 +118,7 @@ class NonPersistentTopic(Topic):
             stats = subscription.stats()
             self._messages_out_gone += stats.messages_out_count
             self._bytes_out_gone += stats.bytes_out_count
+            self._limits.forget_subscription(subscription.name)
             self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -133,6 +134,7 @@ class NonPersistentTopic(Topic):
     async def apply_settings(self, settings: TopicSettings) -> None:
         """Use changed settings."""
         self._settings = settings
+        self._producers.set_append(self.append_function())
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
         """Unload the topic, which drops everything in it."""

@@ -146,7 +146,7 @@ class PersistentTopic(Topic):
             or self.deduplication is not None
             or self._stamper.is_needed
         )
-        return self._append_checked if looks else self.ledger.append
+        return self._throttled(self._append_checked if looks else self.ledger.append)
 
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
         """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
@@ -425,6 +425,7 @@ class PersistentTopic(Topic):
             stats = subscription.stats()
             self._messages_out_gone += stats.messages_out_count
             self._bytes_out_gone += stats.bytes_out_count
+            self._limits.forget_subscription(subscription.name)
             self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def delete_subscription(self, name: str, *, force: bool = False) -> None:
@@ -454,7 +455,7 @@ class PersistentTopic(Topic):
         if self.compaction is not None:
             await self._hold_for_compaction()
         self._producers.set_append(self.append_function())
-        if settings.dispatch != before.dispatch:
+        if (settings.dispatch, settings.resource_group) != (before.dispatch, before.resource_group):
             for subscription in self._subscriptions.values():
                 assert isinstance(subscription, PersistentSubscription)
                 subscription.on_settings_changed()
@@ -555,6 +556,22 @@ class PersistentTopic(Topic):
             assert isinstance(subscription, PersistentSubscription)
             subscription.on_terminated()
         return position
+
+    async def truncate(self) -> None:
+        """Clear the backlog of all durable subscriptions and delete what is stored.
+
+        What a compaction has not read yet stays: its cursor is not moved.
+
+        Raises:
+            PersistenceError, ManagedLedgerError, MetadataError, StorageError: It is not complete.
+        """
+        for subscription in list(self._subscriptions.values()):
+            if subscription.is_durable and subscription.name != COMPACTION_CURSOR:
+                assert isinstance(subscription, PersistentSubscription)
+                await subscription.clear_backlog()
+        if self.deduplication is not None:
+            self.deduplication.take_snapshot()
+        await self.ledger.truncate()
 
     def last_message_position(self) -> Position:
         """Position of the last message; `EARLIEST` if there is none, or none any more."""

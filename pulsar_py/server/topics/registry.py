@@ -36,7 +36,7 @@ from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
+from pulsar_py.metadata.documents import NamespacePolicies, ResourceGroup, TopicPolicies
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
 from pulsar_py.server.policies.effective_settings import effective_auto_creation, effective_settings
@@ -125,6 +125,7 @@ class TopicRegistry:
             resources.local_policies.watch(self._on_namespace_changed),
             resources.topic_policies.watch(self._on_topic_policies_changed),
             resources.global_topic_policies.watch(self._on_topic_policies_changed),
+            resources.resource_groups.watch(self._on_resource_group_changed),
         ]
         self._is_closed = False
 
@@ -292,7 +293,11 @@ class TopicRegistry:
         namespace = await self._resources.namespaces.get(name.namespace_name)
         own = await self._topic_policies_of(name) if self.settings.has_topic_policies else None
         local = await self._resources.local_policies.get(name.namespace_name)
-        return effective_settings(self.settings.topic, namespace, own, local)
+        settings = effective_settings(self.settings.topic, namespace, own, local)
+        if settings.resource_group and self._context.limits is not None:
+            group = await self._resources.resource_groups.get(settings.resource_group)
+            self._context.limits.group(settings.resource_group).apply(group)
+        return settings
 
     async def _topic_policies_of(self, name: TopicName) -> TopicPolicies | None:
         """The topic's policies: those for this cluster, before those for all clusters."""
@@ -313,6 +318,10 @@ class TopicRegistry:
 
     def _on_topic_policies_changed(self, changed: TopicName, _: object) -> None:
         self._reapply(lambda name: name.base == changed)
+
+    def _on_resource_group_changed(self, name: str, group: ResourceGroup | None) -> None:
+        if self._context.limits is not None:
+            self._context.limits.on_group_changed(name, group)
 
     def _reapply(self, concerns: Callable[[TopicName], bool]) -> None:
         if not self._is_closed:

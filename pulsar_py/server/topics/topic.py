@@ -34,20 +34,24 @@ from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.compaction.topic_compaction import CompactionParts
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
 from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
+from pulsar_py.server.publishing.publish_throttle import PublishThrottle
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
+from pulsar_py.server.topics.topic_limits import TopicLimits
 
 PRODUCER_UNITS: Final = 5
 """Units of work that the statistics of a producer are."""
@@ -61,12 +65,14 @@ class TopicContext(ProducerContext):
         on_topic_lost: Called when another owner has a topic; closes it without writing anything.
         unacked_limit: Counts the unacknowledged messages of all topics; None for no limit.
         refused: Says which topics are not served; None where there was never another broker.
+        limits: The rates that topics share; None for no limit.
         compaction: What compactions of topics share; None: topics are not compacted.
     """
 
     on_topic_lost: Callable[[Topic], None]
     unacked_limit: BrokerUnackedLimit | None = None
     refused: RefusedTopics | None = None
+    limits: BrokerLimits | None = None
     compaction: CompactionParts | None = None
 
 
@@ -105,6 +111,8 @@ class Topic(ABC):
         self._producers = TopicProducers(self, topic_epoch=topic_epoch)
         self._messages_out_gone = 0  # messages that deleted subscriptions have sent
         self._bytes_out_gone = 0
+        self._limits = TopicLimits(context.clock, None if name.is_system else context.limits)
+        self._throttle: PublishThrottle | None = None  # None while publishing has no limit
 
     # --- properties ------------------------------------------------------------------------
 
@@ -269,6 +277,8 @@ class Topic(ABC):
         if kind not in self._settings.dispatch.enabled_subscription_types:
             text = f"Topic[{{{self.name}}}] doesn't support {kind.wire_name} sub type!"
             raise NotAllowedError(text)
+        if not self.is_system:
+            self._limits.check_subscribe(self._settings, request)
         limit = self._settings.dispatch.max_consumers_per_topic
         if 0 < limit <= self.consumers_count and not self.is_system:
             raise ConsumerBusyError("Topic reached max consumers limit")
@@ -308,6 +318,22 @@ class Topic(ABC):
         """The function with which producers append entries; replaced when settings change."""
         raise NotImplementedError
 
+    def _throttled(self, append: Append) -> Append:
+        """`append` behind the limits on publishing, if there are any."""
+        limiters = [] if self.is_system else self._limits.publish_limiters(self._settings)
+        if self._throttle is None:
+            if not limiters:
+                return append
+            self._throttle = PublishThrottle(append)
+        self._throttle.set(append, limiters)
+        return self._throttle.append if self._throttle.is_needed else append
+
+    def dispatch_throttle(self, subscription: str) -> DispatchThrottle | None:
+        """The limits that a subscription's dispatcher has to keep to now; None without any."""
+        if self.is_system:
+            return None
+        return self._limits.dispatch_throttle(self._settings, subscription)
+
     def last_sequence_id(self, producer_name: str) -> int:
         """The highest known sequence id of a producer; -1 if none is known."""
         del producer_name
@@ -318,7 +344,8 @@ class Topic(ABC):
 
     def on_producer_removed(self, producer: Producer) -> None:
         """Called when an admitted producer has left."""
-        del producer
+        if self._throttle is not None:
+            self._throttle.forget(producer)
         self.last_active_seconds = self.context.clock.monotonic_seconds()
 
     async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
@@ -420,6 +447,12 @@ class Topic(ABC):
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""
         self._producers.roll_rates(seconds)
+        if self._limits.follows_publishing:
+            stats = [each.stats() for each in self.producers.values()]
+            self._limits.on_published_rates(
+                sum(each.message_in_rate for each in stats),
+                sum(each.bytes_in_rate for each in stats),
+            )
         for subscription in self.subscriptions.values():
             subscription.roll_rates(seconds)
 

@@ -14,7 +14,6 @@ from typing import Any
 from tests.integration.transcripts.recording import Scenario
 
 _TRANSACTIONS = "transactions"
-_COMPATIBILITY = "compatibility rules of Avro schemas"
 
 NOT_DUE: Mapping[str, str] = {
     "txn-unknown-add-partition": _TRANSACTIONS,
@@ -37,9 +36,6 @@ NOT_DUE: Mapping[str, str] = {
     "txn-ack-without-request-id": _TRANSACTIONS,
     "txn-ack-of-unknown-transaction": _TRANSACTIONS,
     "txn-end-on-partition-directly": _TRANSACTIONS,
-    "producer-schemas": _COMPATIBILITY,
-    "schema-backward": _COMPATIBILITY,
-    "consumer-schemas": _COMPATIBILITY,
 }
 
 

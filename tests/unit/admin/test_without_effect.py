@@ -24,7 +24,6 @@ from pulsar_py.standalone import Broker
 from tests.package_source import ROOT, modules
 
 SHOWN = {
-    "NamespacePolicies.resource_group_name": "shown, and a group in use is not deleted",
     "NamespacePolicies.replication_clusters": "checked against the tenant, and shown",
     "NamespacePolicies.allowed_clusters": "the tenant's list is read under the same name",
     "TopicPolicies.replicationClusters": "the namespace's list is read under the same name",

@@ -7,12 +7,14 @@ import gc
 import inspect
 import subprocess
 import sys
+import threading
 import types
 
 import pytest
 
 import pulsar_py
 from pulsar_py import blocking
+from pulsar_py.testing import BrokerThread
 from tests.package_source import ROOT
 
 OWN = {
@@ -263,7 +265,7 @@ left_open = blocking.Client(broker.service_url)
 
 def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED],
+        [sys.executable, "-X", "dev", "-c", INTERRUPTED],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -271,3 +273,45 @@ def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\nb'x'\n"), done.stderr
+    assert done.stderr.count("ResourceWarning: unclosed blocking.Client(pulsar://") == 1
+
+
+def test_threads_go_on_after_an_outage() -> None:
+    with BrokerThread() as broker, blocking.Client(broker.service_url) as client:
+        consumer = client.subscribe("t", "s")
+        producer = client.create_producer("t", block_if_queue_full=True, max_pending_messages=50)
+        got: list[int] = []
+
+        def receive() -> None:
+            for message in consumer:
+                number = int(message.data())
+                if number not in got:
+                    got.append(number)
+                consumer.acknowledge(message)
+                if len(got) == 300:
+                    return
+
+        receiver = threading.Thread(target=receive)
+        receiver.start()
+        for number in range(300):
+            producer.send_nowait(b"%d" % number)
+            if number in (100, 200):
+                broker.restart()
+        with blocking.timeout(20):
+            producer.flush()
+        receiver.join(20)
+        assert got == list(range(300))
+
+
+def test_statistics_are_those_of_all_that_the_client_made(
+    client: blocking.Client, topic: str
+) -> None:
+    producer = client.create_producer(topic, producer_name="p")
+    client.subscribe([f"{topic}-a", f"{topic}-b"], "s", consumer_name="c")
+    producer.send(b"12345")
+    statistics = client.statistics()
+    assert statistics.connections_count >= 1
+    assert statistics.pending_bytes == 0
+    ((fields, figures),) = statistics.producers
+    assert (fields["producer"], figures.total_bytes_sent) == ("p", 5)
+    assert [fields["subscription"] for fields, _ in statistics.consumers] == ["s", "s"]

@@ -129,3 +129,15 @@ def test_a_batch_takes_what_is_here_first(client: blocking.Client, topic: str) -
         assert 0 < len(batch) <= 5
         got += [int(each.data()) for each in batch]
     assert got == list(range(12))
+
+
+def test_an_error_comes_after_the_messages_before_it(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", receiver_queue_size=20)
+    fill(client, topic, 5)
+    assert numbers(consumer, 1) == [0]  # the others of the batch are here or decoded
+    error = blocking.ServiceError("the consumer ended")
+    consumer._thread.call(lambda: consumer._inner.receiver.fail(error))
+    assert numbers(consumer, 4) == [1, 2, 3, 4]
+    for _ in range(2):
+        with pytest.raises(blocking.ServiceError, match="the consumer ended"):
+            consumer.receive(1000)

@@ -269,3 +269,8 @@ def test_a_delay_is_a_timedelta_from_now_on(delay: Any) -> None:
     with pytest.raises(InvalidConfigurationError, match=r"^deliver_after=.*: expected a timedelta"):
         OutgoingMessage(b"", deliver_after=delay)
     assert OutgoingMessage(b"", deliver_after=timedelta(0), now_millis=3).deliver_at_time == 3
+
+
+def test_a_class_instead_of_a_schema_is_told_which_schemas_it_has() -> None:
+    with pytest.raises(InvalidConfigurationError, match=r"give JsonSchema\(Case\) or AvroSchema"):
+        ProducerConfig.of({"schema": type("Case", (), {})})

@@ -155,3 +155,18 @@ def test_properties_are_those_at_the_time_of_sending() -> None:
     message = OutgoingMessage(b"", properties)
     properties["a"] = "2"
     assert message.properties() == {"a": "1"}
+
+
+def test_an_interceptor_adds_and_replaces_properties() -> None:
+    message = OutgoingMessage(b"", {"a": "1"})
+    message.set_property("b", "2")
+    message.set_property("a", "3")
+    assert message.properties() == {"a": "3", "b": "2"}
+    bare = OutgoingMessage(b"")
+    bare.set_property("a", "1")
+    assert bare.properties() == {"a": "1"}
+    assert not bare.is_plain
+    for name, value in (("a", 1), (1, "a"), ("a", "\ud800")):
+        with pytest.raises(InvalidMessageError):
+            bare.set_property(name, value)
+    assert bare.properties() == {"a": "1"}

@@ -77,3 +77,14 @@ async def test_waiters_fail_when_nothing_comes_any_more() -> None:
     with pytest.raises(AlreadyClosedError):
         await task
     assert permits.used == 1
+
+
+async def test_who_watches_is_called_when_permits_come_back() -> None:
+    permits = SendPermits(2)
+    used = []
+    await permits.take()
+    await permits.take()
+    permits.give_back(1)
+    permits.on_given_back = lambda: used.append(permits.used)
+    permits.give_back(1)
+    assert used == [0]

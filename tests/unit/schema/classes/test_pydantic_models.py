@@ -162,6 +162,14 @@ def test_models_that_would_not_come_back_are_refused(owner: Any, text: str) -> N
         AvroSchema(owner)
 
 
+def test_a_model_that_names_what_is_not_there_is_refused() -> None:
+    class Lost(BaseModel):
+        when: "Nowhere"  # type: ignore[name-defined] # noqa: F821, UP037 - not there
+
+    with pytest.raises(InvalidConfigurationError, match=r"Lost: .*Nowhere.* is not defined"):
+        AvroSchema(Lost)
+
+
 @pytest.mark.parametrize("make", SCHEMAS)
 def test_an_object_of_a_derived_model_is_refused(make: Any) -> None:
     with pytest.raises(SchemaSerializationError, match=r"takes Line, not Derived.*names Derived"):

@@ -19,7 +19,7 @@ V0, V1, V2, V3 = map(encode_version, range(4))
 
 
 def text(letter: str) -> SchemaDefinition:
-    return SchemaDefinition(Schema.String, letter.encode())
+    return SchemaDefinition(Schema.External, letter.encode())
 
 
 @pytest.fixture
@@ -64,10 +64,16 @@ async def test_without_auto_update_even_the_first_is_refused(registry: SchemaReg
 
 
 async def test_strategy_refuses(registry: SchemaRegistry) -> None:
-    await put(registry, text("a"))
+    one, other = (SchemaDefinition(Schema.Avro, b'"%s"' % name) for name in (b"int", b"string"))
+    await put(registry, one)
+    with pytest.raises(IncompatibleSchemaError, match="ALWAYS_INCOMPATIBLE"):
+        await put(registry, other, strategy=Strategy.ALWAYS_INCOMPATIBLE)
+    with pytest.raises(IncompatibleSchemaError, match="is read as"):
+        await put(registry, other, strategy=Strategy.FULL)
+    await registry.check_new(ID, one, strategy=Strategy.ALWAYS_INCOMPATIBLE)
     with pytest.raises(IncompatibleSchemaError):
-        await put(registry, text("b"), strategy=Strategy.ALWAYS_INCOMPATIBLE)
-    assert await put(registry, text("a"), strategy=Strategy.ALWAYS_INCOMPATIBLE) == V0
+        await registry.check_new(ID, other, strategy=Strategy.BACKWARD)
+    assert len(await registry.history(ID)) == len(await registry.index(ID)) == 1
 
 
 async def test_invalid_definition_is_refused(registry: SchemaRegistry) -> None:
@@ -130,6 +136,31 @@ async def test_purging_forgets_everything(registry: SchemaRegistry, bookie: Book
     assert await registry.latest(ID) is None
     assert not await all_ledgers(bookie)
     assert await put(registry, text("a")) == V0
+
+
+async def test_of_a_long_history_single_versions_are_read(
+    registry: SchemaRegistry,
+    metadata: MemoryMetadataStore,
+    bookie: Bookie,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.LONG_HISTORY", 2)
+    await put(registry, text("a"))
+    await registry.delete(ID)
+    for letter in "bcd":
+        await put(registry, text(letter))
+    other = SchemaRegistry(metadata, bookie, SystemClock())
+    latest = await other.latest(ID)
+    assert latest is not None
+    assert latest.definition.data == b"d"
+    found = [await other.get(ID, encode_version(number)) for number in range(6)]
+    data = [each and each.definition.data for each in found]
+    assert data == [None, None, b"b", b"c", b"d", None]
+    assert not other._cache
+    await registry.delete(ID)
+    assert await other.latest(ID) is None
+    assert await other.get(ID, encode_version(3)) is None
+    await other.close()
 
 
 async def test_cache_of_histories_is_bounded(

@@ -1,0 +1,153 @@
+"""`RateLimiter`: one limit of messages and bytes a second, with a queue of those that wait for it.
+
+Whoever spends asks `takes`, and calls `charge` with what it spent; if there is too little now it
+calls `wait`, and is called back, first come, first served, once there is enough. One timer serves
+all that wait. A limiter without limits takes everything at once.
+
+What always holds: no more than one second's worth is ever saved up, so that a burst from idle is
+not larger. What costs more than that is taken once a whole second's worth is there; the debt is
+waited for afterwards, so that the rate holds on average.
+
+Source: AsyncTokenBucket, DispatchRateLimiter, PublishRateLimiter in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.token_bucket import TokenBucket
+
+ROUNDING: Final = 1e-6
+"""Tokens that may be missing: times are floats."""
+
+SHORTEST_WAIT_SECONDS: Final = 0.001
+"""The shortest timer; what gathers meanwhile is released together."""
+
+
+class RateLimiter:
+    """A limit that some spenders share; it lives as long as they."""
+
+    __slots__ = (
+        "_bytes",
+        "_clock",
+        "_is_serving",
+        "_limits",
+        "_messages",
+        "_timer",
+        "_waiting",
+        "waits_count",
+    )
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._limits = (0.0, 0.0)
+        self._messages: TokenBucket | None = None
+        self._bytes: TokenBucket | None = None
+        self._waiting: dict[Callable[[], None], tuple[int, int]] = {}  # what each needs
+        self._timer: asyncio.TimerHandle | None = None  # set while somebody waits
+        self._is_serving = False  # while the one in front, which no longer waits, is called
+        self.waits_count = 0  # how often somebody had to wait
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self._messages is not None or self._bytes is not None
+
+    def set_limits(self, messages_per_second: float, bytes_per_second: float) -> None:
+        """Change the limits; one of 0 or less is off. A debt stays."""
+        limits = (max(messages_per_second, 0.0), max(bytes_per_second, 0.0))
+        if limits == self._limits:
+            return
+        self._limits = limits
+        now = self._clock.monotonic_seconds()
+        self._messages = _changed(self._messages, limits[0], now)
+        self._bytes = _changed(self._bytes, limits[1], now)
+        self._release()
+
+    def takes(self, messages_count: int, size_bytes: int) -> bool:
+        """Whether so much may be spent now; nobody overtakes those that wait."""
+        if self._waiting and not self._is_serving:
+            return False
+        return self._has(messages_count, size_bytes)
+
+    def _has(self, messages_count: int, size_bytes: int) -> bool:
+        now = self._clock.monotonic_seconds()
+        for bucket, count in ((self._messages, messages_count), (self._bytes, size_bytes)):
+            if bucket is not None:
+                needed = min(count, bucket.capacity)
+                if bucket.available(now) < needed - ROUNDING:
+                    return False
+        return True
+
+    def available(self) -> tuple[float, float]:
+        """The messages and bytes that may be spent now; infinite where there is no limit."""
+        now = self._clock.monotonic_seconds()
+        messages, size = self._messages, self._bytes
+        return (
+            float("inf") if messages is None else messages.available(now) + ROUNDING,
+            float("inf") if size is None else size.available(now) + ROUNDING,
+        )
+
+    def charge(self, messages_count: int, size_bytes: int) -> None:
+        """Count what was spent, even if it is more than there was."""
+        now = self._clock.monotonic_seconds()
+        if self._messages is not None:
+            self._messages.take(messages_count, now)
+        if self._bytes is not None:
+            self._bytes.take(size_bytes, now)
+
+    def wait(self, messages_count: int, size_bytes: int, on_ready: Callable[[], None]) -> None:
+        """Call `on_ready` once so much may be spent; again for one that waits changes nothing."""
+        if on_ready in self._waiting:
+            return
+        self.waits_count += 1
+        self._waiting[on_ready] = (messages_count, size_bytes)
+        if self._timer is None:
+            self._arm()
+
+    def forget(self, on_ready: Callable[[], None]) -> None:
+        """Do not call this one any more."""
+        self._waiting.pop(on_ready, None)
+
+    def _arm(self) -> None:
+        messages_count, size_bytes = next(iter(self._waiting.values()))
+        now = self._clock.monotonic_seconds()
+        delay = SHORTEST_WAIT_SECONDS
+        if self._messages is not None:
+            delay = max(delay, self._messages.delay_until(messages_count, now))
+        if self._bytes is not None:
+            delay = max(delay, self._bytes.delay_until(size_bytes, now))
+        self._timer = self._clock.call_later(delay, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._release()
+
+    def _release(self) -> None:
+        """Call back those in front for which there is enough."""
+        turns = len(self._waiting)  # who waits again is served after the others
+        while self._waiting and turns:
+            on_ready = next(iter(self._waiting))
+            if not self._has(*self._waiting[on_ready]):
+                break
+            del self._waiting[on_ready]
+            turns -= 1
+            self._is_serving = True
+            try:
+                on_ready()
+            finally:
+                self._is_serving = False
+        if self._waiting and self._timer is None:
+            self._arm()
+
+
+def _changed(bucket: TokenBucket | None, rate: float, now: float) -> TokenBucket | None:
+    if rate <= 0:
+        return None
+    if bucket is None:
+        return TokenBucket(rate, now=now)
+    bucket.set_rate(rate, now=now)
+    return bucket

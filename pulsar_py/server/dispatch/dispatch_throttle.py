@@ -1,0 +1,77 @@
+"""`DispatchThrottle`: how much a dispatcher may read and send now, by the limits on its rates.
+
+Entries are never split, and how many messages one has is only known once it was read. So no more is
+read than is sure to be within the limits: a batch has as many entries as the largest one that was
+seen so far fits into what may be spent now, at first one. What was sent is charged afterwards.
+
+Source: AbstractBaseDispatcher.acquirePermitsForDeliveredMessages in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pulsar_py.common.loops.rate_limiter import RateLimiter
+
+
+class DispatchThrottle:
+    """The limits on one dispatcher, which owns it; made anew when settings change."""
+
+    __slots__ = ("_counts_entries", "_is_charged_filtered", "_largest", "_limiters")
+
+    def __init__(
+        self,
+        limiters: Sequence[RateLimiter],
+        *,
+        counts_entries: bool = False,
+        charges_filtered: bool = False,
+    ) -> None:
+        """With `counts_entries` a batch counts as one message.
+
+        With `charges_filtered` entries that filters drop or hold back count, too.
+        """
+        self._limiters = tuple(limiters)
+        self._counts_entries = counts_entries
+        self._is_charged_filtered = charges_filtered
+        self._largest: tuple[int, int] | None = None  # messages and bytes; None before the first
+
+    def is_ready(self, on_ready: Callable[[], None]) -> bool:
+        """Whether an entry may be sent now; if not, `on_ready` is called once it may."""
+        messages_count, size_bytes = self._largest or (1, 1)
+        for limiter in self._limiters:
+            if not limiter.takes(messages_count, size_bytes):
+                limiter.wait(messages_count, size_bytes, on_ready)
+                return False
+        return True
+
+    def entries_allowed(self, wanted: int) -> int:
+        """How many entries may be read now, at most `wanted`; 1 where the limits are tight."""
+        if self._largest is None:
+            return min(wanted, 1)
+        most_messages, most_bytes = self._largest
+        allowed = float(wanted)
+        for limiter in self._limiters:
+            messages, size = limiter.available()
+            allowed = min(allowed, messages // most_messages, size // most_bytes)
+        return max(min(wanted, int(allowed)), 1)
+
+    def charge(
+        self, sizes: Sequence[int], messages: Sequence[int], filtered_count: int = 0
+    ) -> None:
+        """Count entries that were sent, each with its bytes and messages, and those dropped."""
+        if sizes:
+            counted = [1] * len(messages) if self._counts_entries else messages
+            before = self._largest or (1, 1)
+            self._largest = (max(before[0], *counted), max(before[1], *sizes))
+        else:
+            counted = ()
+        messages_count = sum(counted) + (filtered_count if self._is_charged_filtered else 0)
+        size_bytes = sum(sizes)
+        if messages_count or size_bytes:
+            for limiter in self._limiters:
+                limiter.charge(messages_count, size_bytes)
+
+    def forget(self, on_ready: Callable[[], None]) -> None:
+        """Do not call this one any more."""
+        for limiter in self._limiters:
+            limiter.forget(on_ready)

@@ -1,0 +1,49 @@
+"""How much a dispatcher may read within its limits."""
+
+from __future__ import annotations
+
+from pulsar_py.common.loops.rate_limiter import RateLimiter
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
+from pulsar_py.testing.clock import VirtualClock
+
+
+def limiter(clock: VirtualClock, messages: int, size: int = 0) -> RateLimiter:
+    made = RateLimiter(clock)
+    made.set_limits(messages, size)
+    return made
+
+
+async def test_the_first_entry_is_read_alone(virtual_clock: VirtualClock) -> None:
+    throttle = DispatchThrottle([limiter(virtual_clock, 100)])
+    assert throttle.entries_allowed(50) == 1
+    throttle.charge([10], [1])
+    assert throttle.entries_allowed(50) == 50
+    assert throttle.entries_allowed(500) == 99
+
+
+async def test_the_largest_entry_and_the_tightest_limit_count(virtual_clock: VirtualClock) -> None:
+    throttle = DispatchThrottle([limiter(virtual_clock, 100), limiter(virtual_clock, 0, 1000)])
+    throttle.charge([100, 50], [10, 3])
+    assert throttle.entries_allowed(50) == 8  # 87 messages, 850 bytes
+    throttle.charge([800], [1])
+    assert not throttle.is_ready(lambda: None)
+
+
+async def test_it_calls_back_once_an_entry_fits(virtual_clock: VirtualClock) -> None:
+    throttle = DispatchThrottle([limiter(virtual_clock, 10)])
+    throttle.charge([1] * 10, [1] * 10)
+    woken: list[float] = []
+    start = virtual_clock.monotonic_seconds()
+    assert not throttle.is_ready(lambda: woken.append(virtual_clock.monotonic_seconds() - start))
+    await virtual_clock.sleep(1)
+    assert [round(each, 3) for each in woken] == [0.1]
+
+
+async def test_batches_and_dropped_entries_count_as_set(virtual_clock: VirtualClock) -> None:
+    shared = limiter(virtual_clock, 100)
+    DispatchThrottle([shared], counts_entries=True).charge([1], [50], 7)
+    assert round(shared.available()[0]) == 99
+    DispatchThrottle([shared], charges_filtered=True).charge((), (), 7)
+    assert round(shared.available()[0]) == 92
+    DispatchThrottle([shared]).charge((), (), 7)
+    assert round(shared.available()[0]) == 92
