@@ -129,6 +129,8 @@ class ManagedLedger(Generic[C]):
             current=self._ledgers.stored,
             on_lost=self.fence,
             check_owner=self.check_owner,
+            # The configuration may be replaced.
+            written=lambda plain: self.config.ledger_list_compression.written(plain),  # noqa: PLW0108
         )
         self.change_lock = self.ledger_list.lock
         self.confirm_newest = self.ledger_list.confirm

@@ -35,6 +35,7 @@ from pulsar_py.common.policies import (
 )
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
+from pulsar_py.managed_ledger.log.record_values import RecordCompression
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
@@ -648,6 +649,14 @@ def managed_ledger_config(
             config.managedLedgerMaxUnackedRangesToPersistInMetadataStore
         ),
         max_batch_deleted_indexes_to_persist=config.managedLedgerMaxBatchDeletedIndexToPersist,
+        ledger_list_compression=RecordCompression(
+            config.managedLedgerInfoCompressionType,
+            config.managedLedgerInfoCompressionThresholdInBytes,
+        ),
+        cursor_compression=RecordCompression(
+            config.managedCursorInfoCompressionType,
+            config.managedCursorInfoCompressionThresholdInBytes,
+        ),
         cursor_backlogged_threshold_entries=config.managedLedgerCursorBackloggedThreshold,
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
         ledger_options=ledger_options or LedgerOptions(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pulsar_py.managed_ledger.log.record_values import RecordCodec
 from pulsar_py.server.settings import Settings, setting
 
 LEDGERS: Final = "Managed ledger"
@@ -93,6 +94,30 @@ class StorageSettings(Settings):
         category=CURSORS,
         doc="The most ranges of a cursor that are stored in its metadata record, when it closes "
         "or has no cursor ledger.",
+    )
+
+    managedLedgerInfoCompressionType: RecordCodec = setting(
+        default=RecordCodec.NONE,
+        category=LEDGERS,
+        doc="How the list of a topic's ledgers is compressed in the metadata store, whose records "
+        "have a largest size. Every kind is read, whatever this says.",
+    )
+    managedLedgerInfoCompressionThresholdInBytes: int = setting(
+        default=16384,
+        minimum=0,
+        category=LEDGERS,
+        doc="Bytes up to which such a list is written plain.",
+    )
+    managedCursorInfoCompressionType: RecordCodec = setting(
+        default=RecordCodec.NONE,
+        category=CURSORS,
+        doc="How the record of a cursor is compressed in the metadata store.",
+    )
+    managedCursorInfoCompressionThresholdInBytes: int = setting(
+        default=16384,
+        minimum=0,
+        category=CURSORS,
+        doc="Bytes up to which such a record is written plain.",
     )
 
     managedLedgerMaxRangesInCursorEntry: int = setting(

@@ -120,6 +120,7 @@ class BookieConnection(asyncio.Protocol):
         self._late: list[tuple[BookieRequest, BookieAnswer]] = []  # answers of our own, to be told
         self._timer: asyncio.TimerHandle | None = None
         self._made_seconds = clock.monotonic_seconds()
+        self._deadline = 0.0  # of the requests that are sent in this turn
         self.heard_seconds = float("-inf")
         """When the bookie last said something, by the monotonic clock."""
         self.is_lost = False
@@ -141,7 +142,10 @@ class BookieConnection(asyncio.Protocol):
             self._answer_soon(request, code)
             return
         self.waiting_bytes += request.size_bytes
-        request.deadline = self._clock.monotonic_seconds() + self._limits.request_timeout_seconds
+        if not self._outgoing:  # those sent together have one deadline, and are counted together
+            now = self._clock.monotonic_seconds()
+            self._deadline = now + self._limits.request_timeout_seconds
+        request.deadline = self._deadline
         if self._timer is None:
             self._set_timer()
         key = (request.operation, request.ledger_id, request.entry_id)

@@ -155,6 +155,8 @@ class CursorRegistry:
             prove_ownership=self._owner.prove_ownership,
             check_owner=self._owner.check_owner,
             confirm_newest=self._owner.confirm_newest,
+            # The configuration may be replaced.
+            written=lambda plain: self._owner.config.cursor_compression.written(plain),  # noqa: PLW0108
         )
 
     def _new_state(

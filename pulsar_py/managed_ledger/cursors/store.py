@@ -101,14 +101,17 @@ class CursorStore:
         prove_ownership: Callable[[], Awaitable[None]],
         confirm_newest: Callable[[], Awaitable[None]],
         check_owner: Callable[[], None] | None = None,
+        written: Callable[[bytes], bytes] = bytes,
     ) -> None:
-        """All three callables raise if the managed ledger may be another owner's.
+        """The first three callables raise if the managed ledger may be another owner's.
 
         `prove_ownership` is awaited after a cursor ledger was fenced, `confirm_newest` before the
         record is replaced (it finds an owner that opened the managed ledger since), and
-        `check_owner`, which does not wait, is called before each change of the record.
+        `check_owner`, which does not wait, is called before each change of the record. `written`
+        makes the value to store of an encoded record: it may be compressed.
         """
         self._path = path
+        self._written = written
         self._metadata = metadata
         self._ledger_store = ledger_store
         self._clock = clock
@@ -172,7 +175,7 @@ class CursorStore:
             unknown=self._unknown_fields,
         )
         await self._confirm_newest()
-        await self._record.write(encoded.data)
+        await self._record.write(self._written(encoded.data))
         if self.ledger_id != ledger_id:
             self.last_switch_millis = self._clock.wall_time_millis()
         self.ledger_id = ledger_id

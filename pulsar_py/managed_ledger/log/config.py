@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.managed_ledger.log.record_values import RecordCompression
 
 MEBIBYTE = 1024 * 1024
 
@@ -52,6 +53,9 @@ class ManagedLedgerConfig:
     # written once one can.
     max_unacked_ranges_to_persist_in_metadata: int = 1_000
     persists_ranges_as_long_arrays: bool = True
+    # Of the records of topics, and of cursors, in the metadata.
+    ledger_list_compression: RecordCompression = field(default_factory=RecordCompression)
+    cursor_compression: RecordCompression = field(default_factory=RecordCompression)
     # A cursor further behind than this is not tailing: nothing is cached for it.
     cursor_backlogged_threshold_entries: int = 1_000
     # Bytes that one catch-up read may fetch beyond those asked for.

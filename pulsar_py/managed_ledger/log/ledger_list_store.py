@@ -39,12 +39,15 @@ class LedgerListStore:
         current: Callable[[], LedgerList],
         on_lost: Callable[[Exception], None],
         check_owner: Callable[[], None] | None = None,
+        written: Callable[[bytes], bytes] = bytes,
     ) -> None:
         """`version` is that of the stored value; MUST_NOT_EXIST if there is none.
 
         `owner_mark` is written with each list, and no other owner has the same: otherwise a new
         owner that writes an unchanged list could be mistaken for the former one, whose own write of
         it got no answer.
+
+        `written` makes the value to store of an encoded list: it may be compressed.
 
         `current` returns the list in memory; `check_owner` is called before each write.
         """
@@ -55,6 +58,7 @@ class LedgerListStore:
         )
         self._check_owner = check_owner or nobody_else
         self._current = current
+        self._written = written
         self._on_lost = on_lost
         self._owner_mark = owner_mark
 
@@ -71,7 +75,7 @@ class LedgerListStore:
                 # The version alone is not enough: after a deletion another owner may have created
                 # the list again, and versions start at 0.
                 await self._record.confirm()
-            await self._record.write(encode_ledger_list(stored))
+            await self._record.write(self._written(encode_ledger_list(stored)))
         except ManagedLedgerFencedError as error:
             self._on_lost(error)
             raise

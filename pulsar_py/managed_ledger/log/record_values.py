@@ -3,7 +3,7 @@
 A value may be compressed, a setting of Apache Pulsar's brokers: 0x47 0x78, the size of a header in
 four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
 the message, compressed by NONE, LZ4 (one raw block), ZLIB, ZSTD or SNAPPY (one raw block). All are
-read; plain ones are written.
+read; plain ones are written, unless `RecordCompression` says otherwise.
 
 A newer version may have fields that are unknown here. They are kept, and written again.
 
@@ -15,6 +15,8 @@ Source: MetaStoreImpl in Pulsar's managed-ledger, CompressionCodecProvider.
 from __future__ import annotations
 
 import zlib
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from google.protobuf.message import DecodeError, Message
@@ -27,6 +29,58 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 
 _COMPRESSED_MAGIC: Final = b"\x47\x78"
 _HEADER_BYTES: Final = 6
+
+
+class RecordCodec(Enum):
+    """How records are compressed, by the names of Pulsar's settings."""
+
+    NONE = "NONE"
+    LZ4 = "LZ4"
+    ZLIB = "ZLIB"
+    ZSTD = "ZSTD"
+    SNAPPY = "SNAPPY"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCompression:
+    """How one kind of records is written.
+
+    Whether it grew is not looked at: Apache Pulsar's brokers read it either way.
+    """
+
+    codec: RecordCodec = RecordCodec.NONE
+    threshold_bytes: int = 16 * 1024
+    """Records of up to so many bytes are written plain."""
+
+    def written(self, plain: bytes) -> bytes:
+        """The value to store for a message."""
+        if self.codec is RecordCodec.NONE or len(plain) <= self.threshold_bytes:
+            return plain
+        header = ManagedLedgerInfoMetadata(
+            compressionType=CompressionType.Value(self.codec.value), uncompressedSize=len(plain)
+        ).SerializeToString()
+        size = len(header).to_bytes(_HEADER_BYTES - len(_COMPRESSED_MAGIC), "big")
+        return b"".join((_COMPRESSED_MAGIC, size, header, _deflate(self.codec, plain)))
+
+
+def _deflate(codec: RecordCodec, plain: bytes) -> bytes:
+    match codec:
+        case RecordCodec.ZLIB:
+            return zlib.compress(plain)
+        case RecordCodec.LZ4:
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            return bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        case RecordCodec.SNAPPY:
+            import cramjam  # noqa: PLC0415 - loaded when first used
+
+            return bytes(cramjam.snappy.compress_raw(plain))
+        case RecordCodec.ZSTD:
+            import zstandard  # noqa: PLC0415 - loaded when first used
+
+            return zstandard.ZstdCompressor().compress(plain)
+        case _:
+            return plain
 
 
 def decompressed(value: bytes) -> bytes:

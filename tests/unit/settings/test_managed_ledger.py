@@ -12,16 +12,21 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.cursors.segments import StoredSegment, decode_entry
+from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
+from pulsar_py.managed_ledger.log.record_values import RecordCodec
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.broker import managed_ledger_config
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.testing.clock import VirtualClock
-from tests.managed_ledger_parts import Recorder, World, append_all, settle, texts
+from tests.managed_ledger_parts import NAME, Recorder, World, append_all, settle, texts
 from tests.unit.server.topics.rig import Rig, entry, send, subscribe_request
 from tests.unit.settings.parts import broker
 
 ROLLS_AT_ONCE = {"managedLedgerMinLedgerRolloverTimeMinutes": 0}
 BIG = bytes(600_000)
+
+COMPRESSED = b"\x47\x78"
+"""How a compressed record begins."""
 
 OVER_LIMITS = "acknowledgements exceed the limits; all are persisted"
 
@@ -286,3 +291,37 @@ async def test_how_often_the_cache_is_looked_at(virtual_clock: VirtualClock) -> 
         assert cached_bytes(rig) > 18 * 60_000
         await virtual_clock.sleep(0.2)
         assert cached_bytes(rig) == 0
+
+
+async def stored_records(**settings: object) -> tuple[bytes, bytes]:
+    """A topic's list of ledgers and the record of a cursor, as they are in the metadata."""
+    world = World()
+    ledger, _ = await opened(world, 8, **settings)
+    await ledger.close()
+    found = [
+        await world.metadata.get(path) for path in (ledger_path(NAME), cursor_path(NAME, "sub"))
+    ]
+    assert all(each is not None for each in found)
+    return found[0].value, found[1].value  # type: ignore[union-attr]  # just checked
+
+
+@pytest.mark.setting(
+    "managedLedgerInfoCompressionType", "managedLedgerInfoCompressionThresholdInBytes"
+)
+async def test_lists_of_ledgers_are_compressed_from_a_size_on() -> None:
+    settings = {"managedLedgerInfoCompressionType": RecordCodec.ZSTD}
+    plain, cursor = await stored_records(**settings)
+    packed, same = await stored_records(**settings, managedLedgerInfoCompressionThresholdInBytes=0)
+    assert plain[:2] != COMPRESSED == packed[:2]
+    assert cursor[:2] != COMPRESSED != same[:2]
+
+
+@pytest.mark.setting(
+    "managedCursorInfoCompressionType", "managedCursorInfoCompressionThresholdInBytes"
+)
+async def test_records_of_cursors_are_compressed_from_a_size_on() -> None:
+    settings = {"managedCursorInfoCompressionType": RecordCodec.LZ4}
+    ledgers, plain = await stored_records(**settings)
+    same, packed = await stored_records(**settings, managedCursorInfoCompressionThresholdInBytes=0)
+    assert plain[:2] != COMPRESSED == packed[:2]
+    assert ledgers[:2] != COMPRESSED != same[:2]

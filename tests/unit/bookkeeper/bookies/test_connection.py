@@ -274,3 +274,36 @@ def test_it_works_on_uvloop() -> None:
             assert len(asker.all) == 1
 
     uvloop.run(work())
+
+
+class TickingClock(VirtualClock):
+    """A clock that goes on whenever it is looked at, as real ones do."""
+
+    ticks_count = 0
+
+    def monotonic_seconds(self) -> float:
+        self.ticks_count += 1
+        return super().monotonic_seconds() + self.ticks_count / 1000
+
+
+def test_what_is_sent_in_one_turn_has_one_deadline_so_that_it_is_counted_together() -> None:
+    async def work() -> None:
+        bookie = ScriptedBookie(3181)
+        await bookie.start()
+        clock = TickingClock()
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: BookieConnection(clock, LIMITS, lambda reason: None), "bookie", 3181
+        )
+        asker = Asker()
+        requests = [add(asker, entry_id) for entry_id in range(4)]
+        for request in requests[:3]:
+            connection.send(request)
+        await asyncio.sleep(0)
+        connection.send(requests[3])
+        first, *others = (request.deadline for request in requests)
+        assert others[:2] == [first, first]
+        assert others[2] > first
+        connection.lose("the test is over")
+        bookie.stop()
+
+    run_simulated(work())

@@ -23,7 +23,13 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
 )
 from pulsar_py.managed_ledger.log.ledger_state import LedgerState
-from pulsar_py.managed_ledger.log.record_values import MAX_BYTES, decompressed, unknown_fields
+from pulsar_py.managed_ledger.log.record_values import (
+    MAX_BYTES,
+    RecordCodec,
+    RecordCompression,
+    decompressed,
+    unknown_fields,
+)
 from pulsar_py.proto.MLDataFormats_pb2 import (
     CompressionType,
     ManagedCursorInfo,
@@ -154,3 +160,23 @@ def test_unknown_fields_of_a_cursor_survive_a_rewrite(*, adds_to_ledger: bool) -
     found = decode_cursor_record(again.data)
     assert found.unknown_fields == UNKNOWN
     assert found.adds_to_ledger == adds_to_ledger
+
+
+@pytest.mark.parametrize("codec", RecordCodec)
+def test_what_is_written_is_smaller_and_read_again(codec: RecordCodec) -> None:
+    compression = RecordCompression(codec, threshold_bytes=len(PLAIN) - 1)
+    value = compression.written(PLAIN)
+    assert decompressed(value) == PLAIN
+    if codec is RecordCodec.NONE:
+        assert value == PLAIN
+        return
+    assert len(value) < len(PLAIN)
+    end = 6 + int.from_bytes(value[2:6], "big")
+    header = ManagedLedgerInfoMetadata.FromString(value[6:end])
+    assert CompressionType.Name(header.compressionType) == codec.value
+    assert header.uncompressedSize == len(PLAIN)
+
+
+def test_up_to_the_threshold_records_stay_plain() -> None:
+    compression = RecordCompression(RecordCodec.ZSTD, threshold_bytes=len(PLAIN))
+    assert compression.written(PLAIN) == PLAIN
