@@ -152,7 +152,7 @@ class _PartReader:
             data = await read_fully(self._file, self._at, wanted)
             if len(data) < wanted:
                 raise CorruptDataError(
-                    f"{self._file.path}: {len(data)} bytes are left at {self._at}, {wanted} expected"
+                    f"{self._file.path}: {len(data)} of {wanted} bytes are left at {self._at}"
                 )
             self._parse(data)
             size *= 2  # a key larger than a block

@@ -18,7 +18,8 @@ RECORD = encode_record(Position(3, 4), -1, b"message")
 
 def test_a_record_byte_for_byte() -> None:
     message_id = bytes.fromhex("0803 1004 18ffffffffffffffffff01")
-    assert RECORD == b"\0\0\0\x0f" + message_id + b"\0\0\0\x07message"
+    expected = b"\0\0\0\x0f" + message_id + b"\0\0\0\x07message"
+    assert encode_record(Position(3, 4), -1, b"message") == expected
 
 
 @pytest.mark.parametrize("position", [EARLIEST, Position(0, 0), Position(MAX_LONG, MAX_LONG)])
