@@ -75,8 +75,8 @@ class SortedRuns:
                 run = _Run(path, await _write_parts(file, parts))
             finally:
                 await file.close()
-        except BaseException:
-            await self._disk.remove(path)  # a full disk needs the room
+        except BaseException:  # whatever it was: a full disk needs the room
+            await self._disk.remove(path)
             raise
         self._runs.append(run)
 
