@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from unittest import mock
 
 import pytest
 from _pytest.runner import runtestprotocol
 
+from pulsar_py.server import config
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings import Value
 
@@ -42,6 +44,10 @@ class _Deaf:
 def deaf(name: str) -> Iterator[None]:
     """While this lasts, a setting has its default."""
     default = BrokerConfig.declared()[name].default
+    if name == "tokenSettingPrefix":  # read before there is a `BrokerConfig`: it names settings
+        with mock.patch.object(config, "token_settings_prefix", return_value=default):
+            yield
+        return
     setattr(BrokerConfig, name, _Deaf(default))
     try:
         yield

@@ -181,6 +181,15 @@ def _child(node: _Node, segment: str | None) -> _Node:
     return node.parameter
 
 
+def first_segment(raw_path: str) -> str:
+    """The first segment of a path as routes are matched with it: decoded, whatever its writing.
+
+    Raises:
+        BadPathError: A `%` is not followed by two hexadecimal digits.
+    """
+    return _segments(raw_path)[0]
+
+
 def _segments(raw_path: str) -> list[str]:
     if _BAD_PERCENT.search(raw_path):
         raise BadPathError(raw_path)

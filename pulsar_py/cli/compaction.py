@@ -77,6 +77,10 @@ async def _until_done(
         found = await _answer(client, url)
         if found["status"] == "ERROR":
             raise CompactionFailedError(f"{name}: the compaction failed: {found['lastError']}")
+        if found["status"] == "NOT_RUN":
+            raise CompactionFailedError(
+                f"{name}: the topic was unloaded before it was compacted; ask again"
+            )
         if found["status"] != "RUNNING":
             return
         if clock.monotonic_seconds() >= deadline:

@@ -171,10 +171,8 @@ class BrokerService:
             settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
-        self.authenticators = (
-            authenticators_of(authentication_settings(config), clock)
-            if authenticators is None
-            else authenticators
+        self.authenticators = authenticators or authenticators_of(
+            authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
         self.connections = Connections(

@@ -199,11 +199,11 @@ async def test_versions_and_ciphers_of_the_binary_port(authority: Authority) -> 
     config = settings(
         authority,
         tlsProtocols="TLSv1.2",
-        tlsCiphers="TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        tlsCiphers="TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
     )
     assert await agreed(config, authority, is_http=False) == (
         "TLSv1.2",
-        "ECDHE-ECDSA-AES256-GCM-SHA384",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
     )
 
 

@@ -10,7 +10,10 @@ from tests.interop.conftest import Address
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
-RUN_ELSEWHERE = {"file_through_a_killed_broker.py": "test_main_job"}
+RUN_ELSEWHERE = {
+    "fastapi_service.py": "integration/client/test_service_example",
+    "file_through_a_killed_broker.py": "interop/test_main_job",
+}
 
 
 def run(*command: str) -> str:
@@ -40,4 +43,4 @@ def test_each_example_is_run_by_a_test() -> None:
     missing = [path.name for path in EXAMPLES.glob("*.py") if f'"{path.name}"' not in here]
     assert not missing
     for module in RUN_ELSEWHERE.values():
-        assert Path(__file__).with_name(f"{module}.py").exists()
+        assert (Path(__file__).parents[1] / f"{module}.py").exists()

@@ -16,7 +16,7 @@ from typing import Final
 
 from pulsar_py.admin.http_messages import HttpError, Request
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of, topic_of
-from pulsar_py.admin.router import Route
+from pulsar_py.admin.router import BadPathError, Route, first_segment
 from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.security.actions import Action
@@ -28,8 +28,9 @@ __all__ = ["Access"]
 
 logger = logging.getLogger(__name__)
 
-_GUARDED: Final = ("/admin", "/lookup", "/topics")
-_METRICS: Final = "/metrics"
+_GUARDED: Final = ("admin", "lookup", "topics")
+_METRICS: Final = "metrics"
+"""First segments of paths, decoded as the router does: `/%61dmin` is `/admin`."""
 
 _TENANT_FIRST: Final = frozenset({Action.LIST_NAMESPACES, Action.CREATE_NAMESPACE})
 _NAMESPACE_FIRST: Final = frozenset({Action.LOOKUP, Action.CREATE_TOPIC})
@@ -60,8 +61,11 @@ class Access:
         Raises:
             AuthenticationError: The credentials are missing or invalid.
         """
-        if not raw_path.startswith(self._guarded):
-            return None
+        try:
+            if not first_segment(raw_path).startswith(self._guarded):
+                return None
+        except BadPathError:
+            pass  # who is nobody learns nothing of it
         try:
             role = await self._authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
@@ -77,7 +81,11 @@ class Access:
             HttpError: 401 or 403, as the route's action has it; 404 for what is missing.
         """
         action = route.needs
-        if caller is None or not isinstance(action, Action) or not self._authorization.is_enabled:
+        if not isinstance(action, Action):
+            return
+        if caller is None and self._authenticators.is_enabled:  # whatever let the path through
+            raise HttpError(HTTPStatus.UNAUTHORIZED, "Need to authenticate to perform the request")
+        if caller is None or not self._authorization.is_enabled:
             return
         target = target_of(request)
         if self._authorization.is_valid(caller, may_name_itself=True):

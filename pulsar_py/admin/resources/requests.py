@@ -63,8 +63,9 @@ def topic_of(request: Request) -> TopicName:
         HttpError: 412 if it is not a valid name.
     """
     namespace = namespace_of(request)
+    domain = request.path.get("domain", "persistent")  # paths of schemas have none
     try:
-        return namespace.topic(request.path["topic"], domain=request.path["domain"])
+        return namespace.topic(request.path["topic"], domain=domain)
     except InvalidTopicNameError:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Topic name is not valid") from None
 

@@ -56,9 +56,9 @@ class Schemas:
             get(TOPIC + "/schema/{version}", self.version, Action.GET_METADATA),
             get(TOPIC + "/schemas", self.all, Action.GET_METADATA),
             get(TOPIC + "/metadata", self.metadata, Action.GET_METADATA),
-            post(TOPIC + "/schema", self.upload, Action.UPDATE_METADATA),
+            post(TOPIC + "/schema", self.upload, Action.PRODUCE),
             delete(TOPIC + "/schema", self.delete, Action.UPDATE_METADATA),
-            post(TOPIC + "/compatibility", self.check, Action.GET_METADATA),
+            post(TOPIC + "/compatibility", self.check, Action.UPDATE_METADATA),
             post(TOPIC + "/version", self.find_version, Action.GET_METADATA),
         )
 

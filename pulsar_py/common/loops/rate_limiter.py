@@ -65,6 +65,9 @@ class RateLimiter:
         now = self._clock.monotonic_seconds()
         self._messages = _changed(self._messages, limits[0], now)
         self._bytes = _changed(self._bytes, limits[1], now)
+        if self._timer is not None:  # set for the former limits, under which a debt may last days
+            self._timer.cancel()
+            self._timer = None
         self._release()
 
     def takes(self, messages_count: int, size_bytes: int) -> bool:

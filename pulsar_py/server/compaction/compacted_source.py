@@ -79,7 +79,10 @@ class CompactedSource:
         """The next entries in memory; None while the compacted ledger is read."""
         if self._to_read() is not None:
             return None
-        return self._cursor.read_cached(max_entries, max_bytes, max_position)
+        entries = self._cursor.read_cached(max_entries, max_bytes, max_position)
+        if entries:
+            self._position = None  # a later compaction must not bring them again
+        return entries
 
     async def read(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
@@ -103,7 +106,11 @@ class CompactedSource:
                 self._leave(compacted)
             elif entries:
                 return entries
-        return await self._cursor.read(max_entries, max_bytes, max_position)
+        moves_count = self._moves_count
+        entries = await self._cursor.read(max_entries, max_bytes, max_position)
+        if entries and moves_count == self._moves_count:
+            self._position = None  # a later compaction must not bring them again
+        return entries
 
     async def _read_compacted(
         self, compacted: CompactedLedger, position: Position, max_entries: int, max_bytes: int

@@ -71,6 +71,8 @@ def decode_record(data: EntryBytes) -> CompactedRecord:
         own = MessageIdData.FromString(bytes(data[start:end]))
     except DecodeError as error:
         raise CorruptDataError(f"entry of a compacted ledger: no message id: {error}") from error
+    if not own.IsInitialized():  # upb does not refuse it
+        raise CorruptDataError("entry of a compacted ledger: its id lacks the ledger or the entry")
     start, end = _part(data, end)
     return CompactedRecord(position_of(own), data[start:end])
 

@@ -71,9 +71,13 @@ class SortedRuns:
         await self._disk.remove(path)
         file = await self._disk.create(path)
         try:
-            run = _Run(path, await _write_parts(file, parts))
-        finally:
-            await file.close()
+            try:
+                run = _Run(path, await _write_parts(file, parts))
+            finally:
+                await file.close()
+        except BaseException:  # whatever it was: a full disk needs the room
+            await self._disk.remove(path)
+            raise
         self._runs.append(run)
 
     async def merged(self) -> AsyncIterator[Sequence[tuple[bytes, Sequence[bytes]]]]:
@@ -81,6 +85,7 @@ class SortedRuns:
 
         Raises:
             StorageError: A run can't be read.
+            CorruptDataError: One is shorter than it was, or its sizes do not fit.
         """
         room = self._merge_bytes // max(len(self._runs), 1)
         block_bytes = min(max(room, _SMALLEST_BLOCK), _LARGEST_BLOCK)
@@ -143,7 +148,12 @@ class _PartReader:
         """Read the next block, if this one is used up."""
         size = self._block_bytes
         while not self.keys and not self.is_at_end:
-            data = await read_fully(self._file, self._at, min(size, self._end - self._at))
+            wanted = min(size, self._end - self._at)
+            data = await read_fully(self._file, self._at, wanted)
+            if len(data) < wanted:
+                raise CorruptDataError(
+                    f"{self._file.path}: {len(data)} of {wanted} bytes are left at {self._at}"
+                )
             self._parse(data)
             size *= 2  # a key larger than a block
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.errors import StorageError
 
 PREFIX: Final = "pulsar-py-compaction-"
 
@@ -27,11 +28,20 @@ class SpillDirectory:
         self._path: Path | None = None
 
     def disk(self) -> Disk:
-        """The directory as a disk."""
+        """The directory as a disk.
+
+        Raises:
+            StorageError: It can't be made.
+        """
         if self._disk is None:
             # Only now is the system asked for its directory: that writes a file to try it.
             # Nobody else may read what users sent: the name is made with its rights at once.
-            self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
+            try:
+                self._path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=self._parent))
+            except OSError as error:
+                raise StorageError(
+                    f"{self._parent}: no directory for a compaction can be made there: {error}"
+                ) from error
             self._disk = LocalDisk(self._path)
         return self._disk
 

@@ -181,6 +181,17 @@ class TopicCompaction:
         await self._tasks.drain()
 
     async def _run(self) -> None:
+        try:
+            await self._run_to_end()
+        finally:
+            if self.is_running:  # the topic closes, or a defect of ours: nobody waits for ever
+                self._stats = replace(
+                    self._stats,
+                    state=CompactionState.ERROR,
+                    last_error="the compaction was cut short; the broker's log says more",
+                )
+
+    async def _run_to_end(self) -> None:
         started_millis = self._clock.wall_time_millis()
         totals = self._parts.totals
         try:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
@@ -223,7 +224,10 @@ async def test_acknowledgements_that_cursors_keep_in_memory(
     }
     async with broker(virtual_clock, **settings) as rig:
         managed_ledgers, config = rig.broker.managed_ledgers, rig.broker.config
-        ledger = await managed_ledgers.open("a/b/persistent/c", managed_ledger_config(config))
+        await rig.broker.namespaces.lookup(TopicName.parse("persistent://public/default/c"))
+        ledger = await managed_ledgers.open(
+            "public/default/persistent/c", managed_ledger_config(config)
+        )
         ledger.listener = Recorder()
         cursor = await ledger.open_cursor("sub", InitialPosition.EARLIEST)
         positions = await append_all(ledger, 20)

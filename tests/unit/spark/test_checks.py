@@ -44,8 +44,8 @@ def test_a_broker_is_asked(*, is_enabled: bool) -> None:
             check_write(written)
         else:
             expected = (
-                r"Disabled.*brokerDeduplicationEnabled=true"
-                r".*POST /admin/v2/namespaces/public/default/deduplication.*at-least-once"
+                r"Disabled.*POST.*/admin/v2/namespaces/public/default/deduplication"
+                r".*brokerDeduplicationEnabled=true.*at-least-once"
             )
             with pytest.raises(ConfigurationError, match=expected):
                 check_write(written)

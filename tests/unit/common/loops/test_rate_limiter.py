@@ -73,6 +73,21 @@ def test_no_limit_takes_everything_and_lets_go_who_waits() -> None:
     run_virtual(run(VirtualClock()))
 
 
+def test_a_higher_limit_counts_at_once_for_a_debt_of_the_lower_one() -> None:
+    async def run(clock: VirtualClock) -> None:
+        limiter = RateLimiter(clock)
+        limiter.set_limits(0, 100)
+        limiter.charge(0, 100_000)  # a quarter of an hour
+        woken: list[float] = []
+        limiter.wait(1, 100_000, lambda: woken.append(clock.monotonic_seconds()))
+        await clock.sleep(1)
+        limiter.set_limits(0, 100_000_000)
+        await clock.sleep(0.1)
+        assert len(woken) == 1
+
+    run_virtual(run(VirtualClock()))
+
+
 def test_nobody_overtakes_those_who_wait() -> None:
     async def run(clock: VirtualClock) -> None:
         limiter = RateLimiter(clock)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from pulsar_py.common.errors import StorageError
 from pulsar_py.server.compaction.spill_directory import SpillDirectory
 
 
@@ -28,3 +31,8 @@ async def test_it_is_made_when_needed_and_removed_with_what_is_in_it(tmp_path: P
     await spill.remove()
     assert not made_in(tmp_path)
     await spill.remove()
+
+
+def test_where_none_can_be_made_the_compaction_can_fail(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no directory for a compaction"):
+        SpillDirectory(str(tmp_path / "missing")).disk()

@@ -1,0 +1,104 @@
+"""`pulsar-py compact-topic` against a server that gives the answers of a script."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from pulsar_py.cli import compaction
+from pulsar_py.cli.compaction import CompactionFailedError, CompactionRequest, compact_topic
+
+Answers = dict[str, list[tuple[int, object]]]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """What the server answers, by method and the end of the path; the last one stays."""
+    monkeypatch.setattr(compaction, "POLL_SECONDS", 0.001)
+    return {
+        "PUT t/compaction": [(204, None)],
+        "GET t/partitions": [(200, {"partitions": 0})],
+        "GET t/compaction": [(200, {"status": "SUCCESS"})],
+    }
+
+
+@pytest.fixture
+def url(answers: Answers) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer()
+
+        def do_PUT(self) -> None:
+            self._answer()
+
+        def _answer(self) -> None:
+            left = answers[f"{self.command} {self.path.split('/default/')[1]}"]
+            status, body = left.pop(0) if len(left) > 1 else left[0]
+            data = b"" if body is None else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: the test's output is no log."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+async def run(url: str, timeout_seconds: float = 10.0) -> None:
+    await compact_topic(CompactionRequest(url, "persistent://public/default/t", timeout_seconds))
+
+
+async def test_it_waits_until_the_topic_is_compacted(url: str, answers: Answers) -> None:
+    answers["GET t/compaction"] = [(200, {"status": "RUNNING"}), (200, {"status": "SUCCESS"})]
+    await run(url)
+    assert len(answers["GET t/compaction"]) == 1
+
+
+async def test_one_that_is_under_way_is_waited_for(url: str, answers: Answers) -> None:
+    answers["PUT t/compaction"] = [(409, {"reason": "Compaction already in progress"})]
+    await run(url)
+
+
+async def test_each_partition_is_waited_for(url: str, answers: Answers) -> None:
+    answers["GET t/partitions"] = [(200, {"partitions": 2})]
+    answers["GET t-partition-0/compaction"] = [(200, {"status": "SUCCESS"})]
+    answers["GET t-partition-1/compaction"] = [(200, {"status": "ERROR", "lastError": "no disk"})]
+    with pytest.raises(
+        CompactionFailedError, match="t-partition-1: the compaction failed: no disk"
+    ):
+        await run(url)
+
+
+async def test_without_a_timeout_nothing_is_waited_for(url: str, answers: Answers) -> None:
+    del answers["GET t/partitions"]
+    await run(url, timeout_seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (
+            {"PUT t/compaction": [(404, {"reason": "Topic not found"})]},
+            "t is not compacted: .*Topic",
+        ),
+        ({"GET t/compaction": [(200, {"status": "RUNNING"})]}, "still runs when the time is over"),
+        ({"GET t/compaction": [(200, {"status": "NOT_RUN"})]}, "unloaded before it was compacted"),
+        ({"GET t/compaction": [(500, {"reason": "no"})]}, "compaction: .*no"),
+    ],
+)
+async def test_what_went_wrong_is_told(
+    url: str, answers: Answers, given: Answers, text: str
+) -> None:
+    answers.update(given)
+    with pytest.raises(CompactionFailedError, match=text):
+        await run(url, timeout_seconds=0.05)

@@ -1,0 +1,103 @@
+"""Runs on disk and their merge: none, empty ones, large keys, damage, a full disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.errors import CorruptDataError, DiskFullError
+from pulsar_py.server.compaction.sorted_runs import PARTS_COUNT, SortedRuns
+
+PATH = "runs-0.run"
+
+
+def runs_on(disk: MemoryDisk, merge_bytes: int = 0) -> SortedRuns:
+    return SortedRuns(lambda: disk, "runs", merge_bytes=merge_bytes)
+
+
+def parts(items: Mapping[bytes, bytes]) -> list[dict[bytes, bytes]]:
+    """Keys by their first byte, which stands for their hash."""
+    found: list[dict[bytes, bytes]] = [{} for _ in range(PARTS_COUNT)]
+    for key, value in items.items():
+        found[key[0] if key else 0][key] = value
+    return found
+
+
+async def merged(runs: SortedRuns) -> list[tuple[bytes, list[bytes]]]:
+    return [(key, list(values)) async for some in runs.merged() for key, values in some]
+
+
+async def test_without_runs_there_are_no_keys_and_no_disk() -> None:
+    def no_disk() -> MemoryDisk:
+        raise AssertionError("nothing is written")
+
+    runs = SortedRuns(no_disk, "runs", merge_bytes=0)
+    assert await merged(runs) == []
+    await runs.remove()
+
+
+async def test_values_of_a_key_come_once_and_the_oldest_first() -> None:
+    disk = MemoryDisk()
+    runs = runs_on(disk)
+    await runs.write(parts({b"b": b"1", b"a": b"2", b"ab": b"3"}))
+    await runs.write(parts({}))
+    await runs.write(parts({b"b": b"4", b"": b"5", b"a\0": b""}))
+    assert len(runs) == 3
+    assert await merged(runs) == [
+        (b"", [b"5"]),
+        (b"a", [b"2"]),
+        (b"a\0", [b""]),
+        (b"ab", [b"3"]),
+        (b"b", [b"1", b"4"]),
+    ]
+    await runs.remove()
+    assert (len(runs), await disk.list_directory("")) == (0, [])
+
+
+async def test_blocks_that_end_in_different_places_hide_no_value() -> None:
+    runs = runs_on(MemoryDisk())
+    some = {b"k%04d" % number: b"x" * (number % 7 * 100) for number in range(0, 300, 2)}
+    more = {b"k%04d" % number: b"y" * 50_000 for number in (3, 150, 151)}
+    await runs.write(parts(some))
+    await runs.write(parts(more))
+    found = await merged(runs)
+    assert [key for key, _ in found] == sorted(some | more)
+    assert dict(found)[b"k0150"] == [some[b"k0150"], more[b"k0150"]]
+
+
+async def written(disk: MemoryDisk) -> tuple[SortedRuns, bytes]:
+    runs = runs_on(disk)
+    await runs.write(parts({b"aa": b"1", b"ab": b"22", b"b": b"333"}))
+    return runs, await disk.read_whole(PATH)
+
+
+@pytest.mark.parametrize("size", [0, 5, 11, 20, -1])
+async def test_a_run_that_lost_its_end_is_damaged(size: int) -> None:
+    disk = MemoryDisk()
+    runs, data = await written(disk)
+    await disk.replace(PATH, data[:size])
+    with pytest.raises(CorruptDataError, match=PATH):
+        await merged(runs)
+
+
+@pytest.mark.parametrize("at", [0, 4])
+async def test_a_size_beyond_the_part_is_damage(at: int) -> None:
+    disk = MemoryDisk()
+    runs, data = await written(disk)
+    await disk.replace(PATH, data[:at] + b"\x7f" + data[at + 1 :])
+    with pytest.raises(CorruptDataError, match="no whole key at 0"):
+        await merged(runs)
+
+
+async def test_a_run_that_a_full_disk_cut_short_leaves_nothing() -> None:
+    disk = MemoryDisk(capacity_bytes=100)
+    runs = runs_on(disk)
+    await runs.write(parts({b"a": b"1"}))
+    with pytest.raises(DiskFullError):
+        await runs.write(parts({b"a": b"2", b"b": b"3" * 100}))
+    assert await disk.list_directory("") == [PATH]
+    assert await merged(runs) == [(b"a", [b"1"])]
+    await runs.write(parts({b"b": b"4"}))
+    assert await merged(runs) == [(b"a", [b"1"]), (b"b", [b"4"])]
