@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.storage import storage
+from pulsar_py.cli.tokens import tokens
 
 HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
 PORT = click.option(
@@ -191,3 +192,4 @@ main.add_command(ledger)
 main.add_command(metadata)
 main.add_command(pipeline)
 main.add_command(storage)
+main.add_command(tokens)

@@ -57,16 +57,15 @@ class VerificationKey:
 
 
 def secret_key(data: bytes) -> VerificationKey:
-    """The secret key in a file's contents.
+    """A file's contents as secret key: also if they are text of base64, as Apache Pulsar.
 
     Raises:
         ValueError: It is too short for any algorithm.
     """
-    key = key_bytes(data)
-    algorithms = tuple(name for name, least in _HMAC.items() if len(key) >= least)
+    algorithms = tuple(name for name, least in _HMAC.items() if len(data) >= least)
     if not algorithms:
-        raise ValueError(f"a secret key of {len(key)} bytes, expected at least 32")
-    return VerificationKey(key, algorithms)
+        raise ValueError(f"a secret key of {len(data)} bytes, expected at least 32")
+    return VerificationKey(data, algorithms)
 
 
 def public_key(data: bytes, algorithm: str = "") -> VerificationKey:

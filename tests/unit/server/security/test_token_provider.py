@@ -61,6 +61,12 @@ def test_a_longer_secret_takes_more_algorithms(size: int, algorithms: int) -> No
     assert len(secret_key(bytes(size)).algorithms) == algorithms
 
 
+def test_a_file_of_base64_is_a_key_as_it_is() -> None:
+    """Apache Pulsar signs and checks with the text's bytes; tokens go both ways."""
+    text = base64.b64encode(KEY)
+    assert secret_key(text).key == text
+
+
 def test_a_key_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="at least 32"):
         secret_key(b"short")

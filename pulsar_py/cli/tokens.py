@@ -1,0 +1,182 @@
+"""The commands of `pulsar-py tokens`: keys, and tokens signed with them (JSON Web Tokens).
+
+Here are the commands and their options; `token_jobs` does the work, and is imported when a command
+runs. Exit codes: 0, or 1 with the reason in one line; 2 for wrong usage.
+
+Source: TokensCliUtils (`bin/pulsar tokens`) in Pulsar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+KEY_NOTATIONS = "a file's path, file:///path, data:;base64,… or base64."
+SECRET_KEY = click.option("-sk", "--secret-key", help=f"The secret key: {KEY_NOTATIONS}")
+KEY_ALGORITHM = click.option(
+    "-a",
+    "--signature-algorithm",
+    "algorithm",
+    help="Of a key pair; a secret key's follows from its length  [default: RS256, or that of the "
+    "key's curve].",
+)
+
+
+class TokensGroup(click.Group):
+    """Commands whose errors of ours are one line."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # Any: click's
+        """Run the command that was named."""
+        from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+
+        try:
+            return super().invoke(ctx)
+        except (PulsarError, ValueError) as error:
+            raise click.ClickException(str(error)) from None
+
+
+def _token(command: F) -> F:
+    """The ways to hand over a token."""
+    for option in (
+        click.argument("token", required=False),
+        click.option("-i", "--stdin", "is_stdin", is_flag=True, help="Read it from there."),
+        click.option("-f", "--token-file", type=FILE, help="Read it from this file."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=TokensGroup)
+def tokens() -> None:
+    """Make keys and tokens for AuthenticationProviderToken, and look at tokens."""
+
+
+@tokens.command("create-secret-key")
+@click.option(
+    "-a",
+    "--signature-algorithm",
+    "algorithm",
+    default="HS256",
+    show_default=True,
+    help="HS256, HS384 or HS512, for 32, 48 or 64 bytes.",
+)
+@click.option("-o", "--output", type=FILE, help="File to write  [default: standard output].")
+@click.option("-b", "--base64", "is_base64", is_flag=True, help="Write it in base64.")
+def create_secret_key(algorithm: str, output: Path | None, *, is_base64: bool) -> None:
+    """A new key with which tokens are both signed and checked.
+
+    The file can be read by you alone. With --base64 the text is the value of a setting or option;
+    as a file's contents, it would be a key itself.
+    """
+    from pulsar_py.cli import token_jobs  # noqa: PLC0415 - for --help
+
+    key = token_jobs.new_secret_key(algorithm, is_base64=is_base64)
+    if output is None:
+        click.echo(key, nl=False)
+    else:
+        token_jobs.write_secret(output, key)
+
+
+@tokens.command("create-key-pair")
+@click.option(
+    "-a",
+    "--signature-algorithm",
+    "algorithm",
+    default="RS256",
+    show_default=True,
+    help="RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384 or ES512.",
+)
+@click.option("--output-private-key", type=FILE, required=True, help="File for the private key.")
+@click.option("--output-public-key", type=FILE, required=True, help="File for the public key.")
+def create_key_pair(algorithm: str, output_private_key: Path, output_public_key: Path) -> None:
+    """A new private key, which signs tokens, and its public key, with which brokers check them.
+
+    Both are in DER. The private key's file can be read by you alone.
+    """
+    from pulsar_py.cli import token_jobs  # noqa: PLC0415 - for --help
+
+    private, public = token_jobs.new_key_pair(algorithm)
+    token_jobs.write_secret(output_private_key, private)
+    token_jobs.write_public(output_public_key, public)
+
+
+@tokens.command()
+@KEY_ALGORITHM
+@click.option("-s", "--subject", required=True, help="The role that the token proves.")
+@click.option(
+    "-e",
+    "--expiry-time",
+    help="When it ends, from now: 30s, 5m, 1h, 3d, 2w or 2y; a number alone is seconds  "
+    "[default: never].",
+)
+@SECRET_KEY
+@click.option("-pk", "--private-key", help=f"The private key: {KEY_NOTATIONS}")
+@click.option(
+    "-hs", "--headers", metavar="NAME=VALUE", multiple=True, help="A header; may be repeated."
+)
+def create(
+    *,
+    algorithm: str | None,
+    subject: str,
+    expiry_time: str | None,
+    secret_key: str | None,
+    private_key: str | None,
+    headers: tuple[str, ...],
+) -> None:
+    """A new token, on standard output."""
+    from pulsar_py.cli import token_jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.common.loops.clock import SystemClock  # noqa: PLC0415 - for --help
+
+    key = token_jobs.signing_key(secret_key, private_key, algorithm)
+    now_seconds = SystemClock().wall_time_millis() // 1000
+    request = token_jobs.TokenRequest(
+        subject=subject,
+        expires_at_seconds=(
+            None if expiry_time is None else now_seconds + token_jobs.parse_expiry(expiry_time)
+        ),
+        headers=token_jobs.parse_headers(headers),
+    )
+    click.echo(token_jobs.signed(request, key))
+
+
+@tokens.command()
+@_token
+def show(token: str | None, token_file: Path | None, *, is_stdin: bool) -> None:
+    """Headers and claims of a token, which is not checked.
+
+    The token may also be in the environment variable TOKEN.
+    """
+    from pulsar_py.cli import token_jobs  # noqa: PLC0415 - for --help
+
+    click.echo(token_jobs.shown(token_jobs.read_token(token, token_file, is_stdin=is_stdin)))
+
+
+@tokens.command()
+@_token
+@KEY_ALGORITHM
+@SECRET_KEY
+@click.option("-pk", "--public-key", help=f"The public key: {KEY_NOTATIONS}")
+def validate(
+    *,
+    token: str | None,
+    token_file: Path | None,
+    algorithm: str | None,
+    secret_key: str | None,
+    public_key: str | None,
+    is_stdin: bool,
+) -> None:
+    """Check a token's signature and times, and print its claims.
+
+    The token may also be in the environment variable TOKEN.
+    """
+    from pulsar_py.cli import token_jobs  # noqa: PLC0415 - for --help
+
+    key = token_jobs.verification_key(secret_key, public_key, algorithm)
+    found = token_jobs.read_token(token, token_file, is_stdin=is_stdin)
+    click.echo(token_jobs.validated(found, key))
