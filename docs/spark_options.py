@@ -133,8 +133,7 @@ READS: Final = (
     ),
     Option(
         "readCompacted", FLAG, "false", BOTH,
-        "only the newest message of each key, as far as the broker compacted the topic;"
-        " `pulsar-py standalone` gives all",
+        "only the newest message of each key, as far as the broker compacted the topic",
     ),
     Option(
         "minPartitions", "tasks", "1", BOTH,
