@@ -587,5 +587,6 @@ def run_simulated(
         RealityError: It asked for real time, chance, threads or sockets.
     """
     loop = SimulatedLoop(latency_seconds=latency_seconds)
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    # The loop still runs while the runner closes it: the collector has to wait until then, too.
+    with steady_collector(), asyncio.Runner(loop_factory=lambda: loop) as runner:
         return loop.run_sealed(runner, work)
