@@ -295,7 +295,8 @@ def check_options(options: WriteOptions) -> None:
         )
     if options.client.admin_url is None:
         raise ConfigurationError(
-            f"{prefix} needs admin.url: the REST API alone knows whether deduplication is on"
+            f"{prefix} needs admin.url (pipelines: --admin-url or --to-admin-url): the REST API"
+            " alone knows whether deduplication is on"
         )
     for name in ("producername", "initialsequenceid"):
         if name in options.client.producer:
