@@ -68,6 +68,8 @@ class LoopWatch:
     def _run(self) -> None:
         while not self._stopping.wait(self._limit_seconds / 3):
             self._is_alive.clear()
+            if self._stopping.is_set():
+                return  # `stop` was called just now, and the line above took its sign of life
             try:
                 self._loop.call_soon_threadsafe(self._is_alive.set)
             except RuntimeError:  # the loop is closed

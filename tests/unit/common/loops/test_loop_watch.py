@@ -68,3 +68,19 @@ def test_a_loop_that_waits_for_work_is_not_told_of(caplog: pytest.LogCaptureFixt
     asyncio.run(run())
     assert not caplog.records
     assert not [each for each in threading.enumerate() if each.name == "pulsar_py loop watch"]
+
+
+async def test_it_ends_also_where_stop_comes_as_it_begins_to_ask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), service_url="", limit_seconds=0.03)
+    cleared = watch._is_alive.clear
+
+    def stopped_then_cleared() -> None:
+        watch._stopping.set()
+        watch._is_alive.set()
+        cleared()
+
+    monkeypatch.setattr(watch._is_alive, "clear", stopped_then_cleared)
+    watch._thread.join(5)  # the loop does not turn meanwhile, as in `stop`
+    assert not watch._thread.is_alive()
