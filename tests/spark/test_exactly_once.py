@@ -195,7 +195,10 @@ def test_a_job_that_was_given_up_is_run_again_with_its_key(
     options = sink_options(broker, topic, tmp_path, "give-up", idempotencyKey="given-up")
     with pytest.raises(errors.PySparkException, match="in the middle of a task"):
         write(rows, options)
+    # A task that was ended before it opened the pipe leaves the writer without a reader.
+    reader = os.open(resume, os.O_RDONLY | os.O_NONBLOCK)
     thread.join()
+    os.close(reader)
     assert 0 < len(stored(broker, topic)) < ROWS
     write(rows, options | {"test.failure": "none"})
     assert_each_once(stored(broker, topic))

@@ -65,9 +65,10 @@ def test_a_loop_that_waits_for_work_is_not_told_of(caplog: pytest.LogCaptureFixt
         await asyncio.sleep(5 * LIMIT_SECONDS)
         watch.stop()
 
+    before = threading.enumerate()
     asyncio.run(run())
     assert not caplog.records
-    assert not [each for each in threading.enumerate() if each.name == "pulsar_py loop watch"]
+    assert not [each for each in threading.enumerate() if each not in before]
 
 
 async def test_it_ends_also_where_stop_comes_as_it_begins_to_ask(
