@@ -130,20 +130,8 @@ class BrokerService:
         self.namespaces = NamespaceService(
             metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
         )
-        self.managed_ledgers = ManagedLedgerOpener(
-            ledger_store,
-            metadata,
-            clock,
-            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
-            cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
-            cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
-            cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
-            cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
-            cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
-            owns=self.namespaces.still_owns,
-            check_owner=self.namespaces.check_owner,
-            may_change=self.namespaces.may_change,
-        )
+        self.ledger_store = ledger_store
+        self.managed_ledgers = self._managed_ledger_opener(config, chance)
         self.schemas = SchemaRegistry(
             metadata,
             ledger_store,
@@ -151,7 +139,6 @@ class BrokerService:
             cluster=config.clusterName,
             ledger_options=replace(self._ledger_options, password=b""),
         )
-        self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
@@ -175,18 +162,39 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
-        self.connections = Connections(
+        self.connections = self._new_connections(config)
+        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _managed_ledger_opener(
+        self, config: BrokerConfig, chance: random.Random | None
+    ) -> ManagedLedgerOpener:
+        return ManagedLedgerOpener(
+            self.ledger_store,
+            self.metadata,
+            self.clock,
+            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
+            cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
+            cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
+            cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
+            cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
+            cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
+            owns=self.namespaces.still_owns,
+            check_owner=self.namespaces.check_owner,
+            may_change=self.namespaces.may_change,
+        )
+
+    def _new_connections(self, config: BrokerConfig) -> Connections:
+        return Connections(
             topics=self.topics,
             namespaces=self.namespaces,
             schemas=self.schemas,
             publish_buffer=self.publish_buffer,
-            clock=clock,
+            clock=self.clock,
             settings=connection_settings(config),
             authenticators=self.authenticators,
             authorization=self.authorization,
             resources=self.resources,
         )
-        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
         """The rules of authorization.
