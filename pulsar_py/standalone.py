@@ -381,6 +381,7 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         max_entry_bytes=max_entry_bytes,
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
+        journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,
