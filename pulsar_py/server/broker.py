@@ -50,6 +50,9 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.broker_hooks import BrokerHooks
+from pulsar_py.server.hooks.contained import HookErrors
+from pulsar_py.server.hooks.installed_filters import InstalledFilters
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
@@ -120,11 +123,12 @@ class BrokerService:
         self.config = config
         self.clock = clock
         self.compaction_totals = CompactionTotals()
+        self.hooks = broker_hooks(config, clock)
         self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
-        self.metadata = metadata
+        self.metadata, self.ledger_store = metadata, ledger_store
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
@@ -151,7 +155,6 @@ class BrokerService:
             cluster=config.clusterName,
             ledger_options=replace(self._ledger_options, password=b""),
         )
-        self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
@@ -216,6 +219,7 @@ class BrokerService:
             receipts=SendReceiptEncoder(),
             refused=self.refused_topics,
             limits=self.limits,
+            hooks=self.hooks,
             compaction=CompactionParts(
                 ledger_store=self.ledger_store,
                 disk=self._spill.disk,
@@ -273,6 +277,9 @@ class BrokerService:
         if config != self.config:
             self.config = config
             self._set_limits(config)
+            self.hooks.filters.use_settings(
+                names=config.entryFilterNames, directory=config.entryFiltersDirectory
+            )
             self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             if self.connections.revoking is not None:
@@ -335,6 +342,7 @@ class BrokerService:
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
+        self.hooks.close()
         await self._spill.remove()
         await self.schemas.close()
         await self.resources.close()
@@ -413,6 +421,21 @@ async def _maintain_deduplication(topic: PersistentTopic) -> None:
 
 async def _roll_rates(topic: Topic) -> None:
     topic.roll_rates(RATES_INTERVAL_SECONDS)
+
+
+def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
+    """The users' classes that a broker calls.
+
+    Raises:
+        ConfigurationError: A name is not that of such a class.
+    """
+    errors = HookErrors(clock)
+    return BrokerHooks(
+        errors,
+        InstalledFilters(
+            errors, names=config.entryFilterNames, directory=config.entryFiltersDirectory
+        ),
+    )
 
 
 def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
@@ -611,6 +634,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         or config.dispatchThrottlingRateInByte > 0,
         rates_count_entries=config.dispatchThrottlingOnBatchMessageEnabled,
         rates_count_filtered=config.dispatchThrottlingForFilteredEntriesEnabled,
+        entry_filter_names=config.entryFilterNames,
+        allows_filter_override=config.allowOverrideEntryFilters,
+        rescheduled_delay_millis=config.dispatcherEntryFilterRescheduledMessageDelay,
         rates_hold_without_backlog=config.dispatchThrottlingOnNonBacklogConsumerEnabled,
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,

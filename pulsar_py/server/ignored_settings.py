@@ -112,7 +112,6 @@ brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
 delayedDeliveryTrackerFactoryClassName=org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory
 dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
-*entryFiltersDirectory=
 journalDirectory=
 jvmGCMetricsLoggerClassName=
 ledgerManagerFactoryClass=
@@ -638,12 +637,9 @@ messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
 
-# There are no entry filters, interceptors or payload processors.
-*allowOverrideEntryFilters=false
+# There are no interceptors or payload processors.
 brokerEntryPayloadProcessors=
 brokerInterceptors=
-*dispatcherEntryFilterRescheduledMessageDelay=1000
-*entryFilterNames=
 
 # Connections bound their buffers in their own way.
 maxTopicListInFlightDirectMemSizeMB=100

@@ -84,6 +84,8 @@ class NamespacePolicyResource:
             value = policy.read(request)
             if policy.key is NamespacePolicies.auto_topic_creation and value is not None:
                 self._check_partitions_limit(value)
+            if policy.key is NamespacePolicies.entry_filter_names:
+                values.check_installed(self._broker.hooks.filters, value)
             if policy.key is NamespacePolicies.retention:
                 known = (await self._policies(request)).json.get(_QUOTAS.json_name) or {}
                 _check_retention(

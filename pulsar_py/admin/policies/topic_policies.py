@@ -96,6 +96,8 @@ class TopicPolicyResource:
             value = policy.read(request)
             if policy.word == "maxMessageSize":
                 self._check_message_size(value)
+            if policy.word == "entryFilters":
+                values.check_installed(self._broker.hooks.filters, value)
             if policy.word == "retention":
                 quotas = QUOTAS.get(await self._stored(request, name)) or {}
                 _check_retention(value, quotas.get(SIZE_QUOTA), "Retention Quota must exceed")

@@ -14,7 +14,7 @@ Source: AbstractTopic in Pulsar's broker.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -38,6 +38,8 @@ from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.broker_hooks import BrokerHooks
+from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
@@ -67,6 +69,7 @@ class TopicContext(ProducerContext):
         refused: Says which topics are not served; None where there was never another broker.
         limits: The rates that topics share; None for no limit.
         compaction: What compactions of topics share; None: topics are not compacted.
+        hooks: The users' filters and interceptors; None for none.
     """
 
     on_topic_lost: Callable[[Topic], None]
@@ -74,6 +77,7 @@ class TopicContext(ProducerContext):
     refused: RefusedTopics | None = None
     limits: BrokerLimits | None = None
     compaction: CompactionParts | None = None
+    hooks: BrokerHooks | None = None
 
 
 class TopicState(Enum):
@@ -333,6 +337,16 @@ class Topic(ABC):
         if self.is_system:
             return None
         return self._limits.dispatch_throttle(self._settings, subscription)
+
+    def user_filters(self) -> Sequence[InstalledFilter]:
+        """The users' entry filters of its subscriptions now."""
+        dispatch, hooks = self._settings.dispatch, self.context.hooks
+        names = dispatch.entry_filter_names
+        if dispatch.entry_filters_of_policy and dispatch.allows_filter_override:
+            names = dispatch.entry_filters_of_policy
+        if not names or hooks is None or self.is_system:
+            return ()
+        return hooks.filters.find(names)
 
     def last_sequence_id(self, producer_name: str) -> int:
         """The highest known sequence id of a producer; -1 if none is known."""
