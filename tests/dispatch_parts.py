@@ -381,6 +381,13 @@ def ack(
     consumer.acknowledge(command)
 
 
+def ack_command(consumer_id: int, ledger_id: int, entry_id: int) -> CommandAck:
+    """ACK of one entry."""
+    command = CommandAck(consumer_id=consumer_id, ack_type=CommandAck.Individual)
+    command.message_id.add(ledgerId=ledger_id, entryId=entry_id)
+    return command
+
+
 def redeliver(consumer: Consumer, *entry_ids: int, epoch: int | None = None) -> None:
     """REDELIVER of entries of the ledger of the first message the consumer got; none is all."""
     command = CommandRedeliverUnacknowledgedMessages(consumer_id=consumer.consumer_id)

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from pulsar_py.server.hooks import EntryFilter, FilterContext, FilteredEntry, FilterResult
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.server.hooks import (
+    BrokerInterceptor,
+    ConsumerInfo,
+    EntryFilter,
+    FilterContext,
+    FilteredEntry,
+    FilterResult,
+    ProducerInfo,
+)
 
 
 class ByPayload(EntryFilter):
@@ -49,3 +61,39 @@ class OddPasses(EntryFilter):
 
 class NoFilter:
     """No filter at all."""
+
+
+class Recording(BrokerInterceptor):
+    """Notes each call, by its name; `text()` has what tests compare."""
+
+    instances: ClassVar[list[Recording]] = []
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        Recording.instances.append(self)
+
+    def named(self, name: str) -> list[tuple[Any, ...]]:
+        return [args for call, args in self.calls if call == name]
+
+
+def _note(name: str) -> Callable[..., None]:
+    def note(self: Recording, *args: Any) -> None:
+        if name == "on_pulsar_command":  # the broker uses commands again
+            args = (BaseCommand.Type.Name(args[0].type), args[1])
+        self.calls.append((name, args))
+
+    return note
+
+
+for _name in [each for each in vars(BrokerInterceptor) if not each.startswith("_")]:
+    setattr(Recording, _name, _note(_name))
+
+
+class Failing(BrokerInterceptor):
+    """Fails in two of its methods."""
+
+    def on_message_publish(self, producer: ProducerInfo, headers_and_payload: bytes) -> None:
+        raise RuntimeError("a faulty interceptor")
+
+    def consumer_created(self, consumer: ConsumerInfo) -> None:
+        raise RuntimeError("a faulty interceptor")

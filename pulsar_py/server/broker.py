@@ -53,6 +53,7 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.hooks.broker_hooks import BrokerHooks
 from pulsar_py.server.hooks.contained import HookErrors
 from pulsar_py.server.hooks.installed_filters import InstalledFilters
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
@@ -178,18 +179,22 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
-        self.connections = Connections(
+        self.connections = self._connections(config)
+        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _connections(self, config: BrokerConfig) -> Connections:
+        return Connections(
             topics=self.topics,
             namespaces=self.namespaces,
             schemas=self.schemas,
             publish_buffer=self.publish_buffer,
-            clock=clock,
+            clock=self.clock,
             settings=connection_settings(config),
             authenticators=self.authenticators,
             authorization=self.authorization,
             resources=self.resources,
+            interceptors=self.hooks.interceptors,
         )
-        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
         """The rules of authorization.
@@ -435,6 +440,7 @@ def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
         InstalledFilters(
             errors, names=config.entryFilterNames, directory=config.entryFiltersDirectory
         ),
+        Interceptors(errors, config.brokerInterceptors),
     )
 
 

@@ -637,9 +637,8 @@ messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
 
-# There are no interceptors or payload processors.
+# There are no payload processors.
 brokerEntryPayloadProcessors=
-brokerInterceptors=
 
 # Connections bound their buffers in their own way.
 maxTopicListInFlightDirectMemSizeMB=100

@@ -13,6 +13,12 @@ HOOKS: Final = "Filters and interceptors"
 class HookSettings(Settings):
     """Entry filters and broker interceptors: Python classes of users."""
 
+    brokerInterceptors: tuple[str, ...] = setting(
+        default=(),
+        category=HOOKS,
+        doc="Interceptors that are told what clients do, in order: Python classes as "
+        "`module.Class`, derived from `pulsar_py.server.hooks.BrokerInterceptor`.",
+    )
     entryFilterNames: tuple[str, ...] = setting(
         default=(),
         dynamic=True,

@@ -5,6 +5,12 @@ each call of which is contained: an error is logged and counted, and the broker 
 knows nothing of topics and connections.
 """
 
+from pulsar_py.server.hooks.broker_interceptor import (
+    BrokerInterceptor,
+    ClientInfo,
+    ConsumerInfo,
+    ProducerInfo,
+)
 from pulsar_py.server.hooks.entry_filter import (
     EntryFilter,
     FilterContext,
@@ -12,4 +18,13 @@ from pulsar_py.server.hooks.entry_filter import (
     FilterResult,
 )
 
-__all__ = ["EntryFilter", "FilterContext", "FilterResult", "FilteredEntry"]
+__all__ = [
+    "BrokerInterceptor",
+    "ClientInfo",
+    "ConsumerInfo",
+    "EntryFilter",
+    "FilterContext",
+    "FilterResult",
+    "FilteredEntry",
+    "ProducerInfo",
+]

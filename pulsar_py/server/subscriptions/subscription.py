@@ -412,7 +412,7 @@ class Subscription(ABC):
         if not force and list(self.consumers) != [consumer]:
             raise ServiceMetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._check_may_delete()
-        consumer.is_closed = True  # so that it gets the answer to its command, no CLOSE_CONSUMER
+        consumer.leave()  # so that it gets the answer to its command, no CLOSE_CONSUMER
         self.state = SubscriptionState.DELETING
         self.disconnect()
         await self.delete()

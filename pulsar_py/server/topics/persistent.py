@@ -66,6 +66,7 @@ from pulsar_py.server.publishing.producer import (
 )
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
+from pulsar_py.server.publishing.watched_publishing import WatchedAppends
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
@@ -102,6 +103,8 @@ class PersistentTopic(Topic):
             None if context.compaction is None else TopicCompaction(self, context.compaction)
         )
         ledger.listener = self
+        if self._interceptors is not None and self._interceptors.hears("message_produced"):
+            ledger.listener = WatchedAppends(self, self._interceptors)
 
     @classmethod
     async def open(
@@ -260,6 +263,7 @@ class PersistentTopic(Topic):
 
     def on_producer_added(self, producer: Producer) -> None:
         """Tell deduplication that a producer was admitted."""
+        super().on_producer_added(producer)
         if self.deduplication is not None:
             self.deduplication.state.on_producer_added(producer.name)
 

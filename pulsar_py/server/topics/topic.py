@@ -48,9 +48,12 @@ from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.publishing.publish_throttle import PublishThrottle
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.publishing.watched_publishing import producer_info, watched_append
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.watched_consumer import CALLS as CONSUMER_CALLS
+from pulsar_py.server.subscriptions.watched_consumer import WatchedConsumer
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic_limits import TopicLimits
@@ -116,6 +119,8 @@ class Topic(ABC):
         self._messages_out_gone = 0  # messages that deleted subscriptions have sent
         self._bytes_out_gone = 0
         self._limits = TopicLimits(context.clock, None if name.is_system else context.limits)
+        hooks = None if name.is_system else context.hooks
+        self._interceptors = None if hooks is None else hooks.interceptors
         self._throttle: PublishThrottle | None = None  # None while publishing has no limit
 
     # --- properties ------------------------------------------------------------------------
@@ -248,14 +253,21 @@ class Topic(ABC):
         elif subscription.is_durable != request.is_durable:
             kind = "Durable" if subscription.is_durable else "NonDurable"
             raise NotAllowedError(f"{kind} subscription with the same name already exists.")
-        consumer = Consumer(request, subscription)
+        consumer = self._new_consumer(request, subscription)
         async with OnFailureAwait(partial(self._on_refused, subscription, is_new=is_new)):
             await subscription.add_consumer(consumer)
         if self.state in (TopicState.CLOSING, TopicState.CLOSED):
             consumer.close()
             raise TopicFencedError(f"Topic {self.name} is closing")
         self.last_active_seconds = self.context.clock.monotonic_seconds()
+        if isinstance(consumer, WatchedConsumer):
+            consumer.on_joined()
         return consumer
+
+    def _new_consumer(self, request: SubscribeRequest, subscription: Subscription) -> Consumer:
+        if self._interceptors is None or not self._interceptors.hears(*CONSUMER_CALLS):
+            return Consumer(request, subscription)
+        return WatchedConsumer(request, subscription, self._interceptors)
 
     async def _on_refused(self, subscription: Subscription, *, is_new: bool) -> None:
         if is_new:
@@ -323,7 +335,9 @@ class Topic(ABC):
         raise NotImplementedError
 
     def _throttled(self, append: Append) -> Append:
-        """`append` behind the limits on publishing, if there are any."""
+        """`append` behind interceptors and the limits on publishing, if there are any."""
+        if self._interceptors is not None and self._interceptors.hears("on_message_publish"):
+            append = watched_append(append, self._interceptors)
         limiters = [] if self.is_system else self._limits.publish_limiters(self._settings)
         if self._throttle is None:
             if not limiters:
@@ -353,14 +367,20 @@ class Topic(ABC):
         del producer_name
         return NO_SEQUENCE_ID
 
-    def on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
+    def on_producer_added(self, producer: Producer) -> None:
         """Called when a producer is admitted."""
+        self._tell_of_producer("producer_created", producer)
+
+    def _tell_of_producer(self, call: str, producer: Producer) -> None:
+        if self._interceptors is not None and self._interceptors.hears(call):
+            self._interceptors.tell(call, producer_info(producer))
 
     def on_producer_removed(self, producer: Producer) -> None:
         """Called when an admitted producer has left."""
         if self._throttle is not None:
             self._throttle.forget(producer)
         self.last_active_seconds = self.context.clock.monotonic_seconds()
+        self._tell_of_producer("producer_closed", producer)
 
     async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
         """Raise if an exceeded backlog quota refuses producers."""

@@ -64,10 +64,8 @@ def other_value(declaration: Setting) -> Value:
         return next(member for member in type(default) if member is not default)
     if isinstance(default, frozenset):
         return frozenset({"Shared"})
-    if isinstance(default, tuple):
-        return (NOTHING_PASSES,)
-    if isinstance(default, str):
-        return "other"
+    if isinstance(default, tuple | str):
+        return (NOTHING_PASSES,) if isinstance(default, tuple) else "other"
     if isinstance(default, float):
         return default / 2
     return default + 8 if isinstance(default, int) else 7
