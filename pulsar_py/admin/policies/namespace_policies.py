@@ -26,8 +26,8 @@ from pulsar_py.admin.policies.policy_places import changed
 from pulsar_py.admin.policies.storage_values import retention_is_above_quota
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.json_document import Key
@@ -168,11 +168,7 @@ class NamespacePolicyResource:
         return json_response(list((await self._policies(request)).replication_clusters or ()))
 
     async def _policies(self, request: Request) -> NamespacePolicies:
-        namespace = namespace_of(request)
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise _not_there(namespace)
-        return policies
+        return await require_namespace(self._broker, namespace_of(request), NOT_THERE)
 
     async def _store(self, request: Request, key: Key[Any], value: Any) -> None:  # Any: JSON
         """Change one key of the namespace's policies; None removes it."""
@@ -200,8 +196,3 @@ def _check_retention(retention: Any, quota: Any, problem: str) -> None:  # Any: 
         raise HttpError(
             HTTPStatus.PRECONDITION_FAILED, f"{problem} configured {other} quota for namespace."
         )
-
-
-def _not_there(namespace: NamespaceName) -> HttpError:
-    del namespace
-    return HttpError(HTTPStatus.NOT_FOUND, "Namespace does not exist")

@@ -27,7 +27,7 @@ from pulsar_py.admin.resources.requests import (
     whole_number_in_path,
 )
 from pulsar_py.admin.resources.schema_json import TYPE_NAMES, definition_of, schema_json
-from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.common.names import TopicName
@@ -104,9 +104,7 @@ class Schemas:
         """
         name = topic_of(request)
         definition = _read_definition(request)
-        await require_namespace(
-            self._broker, name.namespace_name, reason="Namespace does not exist"
-        )
+        await require_namespace(self._broker, name.namespace_name, NOT_THERE)
         try:
             check_definition(definition)
         except IncompatibleSchemaError as error:
