@@ -513,7 +513,7 @@ def registry_settings(
         max_concurrent_loads=config.maxConcurrentTopicLoadRequest,
         serves_persistent=config.enablePersistentTopics,
         serves_non_persistent=config.enableNonPersistentTopics,
-        has_topic_policies=config.topicLevelPoliciesEnabled,
+        has_topic_policies=config.topicLevelPoliciesEnabled and config.systemTopicEnabled,
     )
 
 
@@ -538,6 +538,7 @@ def topic_settings(
         max_delay_millis=config.delayedDeliveryMaxDelayInMillis,
         allows_subscription_creation=config.allowAutoSubscriptionCreation,
         is_encryption_required=config.encryptionRequireOnProducer,
+        system_cursor_names=config.additionalSystemCursorNames,
         message_ttl_seconds=config.ttlDurationDefaultInSeconds,
         subscription_expiration_minutes=config.subscriptionExpirationTimeMinutes,
         backlog_quotas=_backlog_quotas(config),

@@ -655,7 +655,6 @@ pulsarChannelWriteBufferHighWaterMark=65536
 pulsarChannelWriteBufferLowWaterMark=32768
 
 # What it tunes is not there, or built differently.
-additionalSystemCursorNames=
 allowAclChangesOnNonExistentTopics=false
 athenzDomainNames=
 bindAddresses=
@@ -717,7 +716,6 @@ subscriptionBacklogScanMaxEntries=10000
 subscriptionBacklogScanMaxTimeMs=120000
 *subscriptionKeySharedUseClassicPersistentImplementation=false
 *subscriptionSharedUseClassicPersistentImplementation=false
-systemTopicEnabled=true
 systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
 topicFencingTimeoutSeconds=0
 *topicNameCacheMaxCapacity=100000

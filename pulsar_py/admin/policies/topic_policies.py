@@ -200,7 +200,7 @@ class TopicPolicyResource:
         return name
 
     def _check_enabled(self) -> None:
-        if not self._broker.config.topicLevelPoliciesEnabled:
+        if not self._broker.topics.settings.has_topic_policies:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Topic level policies is disabled, to enable the topic level policy and retry.",
