@@ -415,6 +415,7 @@ def _for_persistent(
 
 
 async def _trim(topic: PersistentTopic) -> None:
+    await topic.save_index()
     await topic.ledger.roll_if_due()
     await topic.ledger.trim()
 

@@ -508,7 +508,7 @@ class PersistentTopic(Topic):
         if not self._lost:
             if self.deduplication is not None:
                 self.deduplication.take_snapshot()
-            await self._save_index()
+            await self.save_index()
         if failures:
             raise failures[0]
 
@@ -517,7 +517,8 @@ class PersistentTopic(Topic):
         for subscription in list(self._subscriptions.values()):
             subscription.disconnect()
 
-    async def _save_index(self) -> None:
+    async def save_index(self) -> None:
+        """Store the index of the newest message, before the entry that has it may be deleted."""
         if self._stamper.adds_index and self._stamper.last_index >= 0:
             index = str(self._stamper.last_index)
             if self.ledger.properties.get(_INDEX_PROPERTY) != index:
@@ -575,6 +576,7 @@ class PersistentTopic(Topic):
                 await subscription.clear_backlog()
         if self.deduplication is not None:
             self.deduplication.take_snapshot()
+        await self.save_index()
         await self.ledger.truncate()
 
     def last_message_position(self) -> Position:
@@ -620,6 +622,7 @@ class PersistentTopic(Topic):
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,
             backlog_quota_limit_seconds=age.limit_seconds if age else -1,
             deduplication_status="Enabled" if self.deduplication else "Disabled",
+            last_message_index=self._stamper.last_index if self._stamper.adds_index else None,
             compaction=CompactionStats() if self.compaction is None else self.compaction.stats(),
         )
 
@@ -635,12 +638,16 @@ def _reader_start(request: SubscribeRequest) -> Position | None:
     return request.start_position
 
 
-_INDEX_PROPERTY = "pulsar_py.last-message-index"
+_INDEX_PROPERTY = "index"
+"""The property of the managed ledger that Apache Pulsar's ManagedLedgerInterceptorImpl writes."""
+
+_FORMER_INDEX_PROPERTY = "pulsar_py.last-message-index"
 
 
 async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:
     """The index of the newest message, from the newest stamped entry or as saved at the close."""
-    saved = int(ledger.properties.get(_INDEX_PROPERTY, "-1"))
+    names = (_INDEX_PROPERTY, _FORMER_INDEX_PROPERTY)
+    saved = max(int(ledger.properties.get(name, "-1")) for name in names)
     position = ledger.last_confirmed_entry
     if position.entry_id < 0 or not ledger.contains(position):
         return saved
