@@ -256,7 +256,9 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application = AdminApp(all_routes(service), access_of(service)).handle
+        application = AdminApp(
+            all_routes(service), access_of(service), service.hooks.interceptors
+        ).handle
         web = HttpServer(application, clock=clock, limits=http_limits(config))
         ports = Ports(
             Listener(service.connections),

@@ -29,6 +29,7 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import AuthenticationError, PulsarError
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer
 
@@ -53,8 +54,17 @@ class Guard(Protocol):
 class AdminApp:
     """The application of one broker's HTTP port; made by `standalone`."""
 
-    def __init__(self, routes: Iterable[Route], access: Guard | None = None) -> None:
-        """`access` guards the routes; None lets everybody call them."""
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        access: Guard | None = None,
+        interceptors: Interceptors | None = None,
+    ) -> None:
+        """`access` guards the routes; None lets everybody call them.
+
+        `interceptors` are told of requests and answers.
+        """
+        self._interceptors = interceptors
         self._router = Router(routes)
         self._access = access
 
@@ -67,6 +77,18 @@ class AdminApp:
         peer: Peer = NOBODY,
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
+        interceptors = self._interceptors
+        if interceptors is None:
+            return await self._answer(method, target, headers, body, peer)
+        path = target.partition("?")[0]
+        interceptors.tell("on_webservice_request", method, path)
+        response = await self._answer(method, target, headers, body, peer)
+        interceptors.tell("on_webservice_response", method, path, int(response.status))
+        return response
+
+    async def _answer(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
+    ) -> Response:
         raw_path, _, raw_query = target.partition("?")
         caller = None
         if self._access is not None:

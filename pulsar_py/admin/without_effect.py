@@ -23,7 +23,6 @@ _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
-_FILTERS: Final = "there are no entry filters in this version"
 _ACKS: Final = (
     "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
     "for it"
@@ -47,14 +46,12 @@ VALUES: Final[Mapping[str, str]] = {
         "the old form of schema_compatibility_strategy, which counts"
     ),
     "NamespacePolicies.migrated": "clients are not sent to another cluster in this version",
-    "NamespacePolicies.entryFilters": _FILTERS,
     "NamespacePolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
     "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
         "`/metrics` has a fixed selection of labels"
     ),
     "TopicPolicies.replicationClusters": _REPLICATION,
     "TopicPolicies.replicatorDispatchRate": _REPLICATION,
-    "TopicPolicies.entryFilters": _FILTERS,
     "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
 """Stored values without effect: the reason, by class in `metadata.documents` and key."""

@@ -50,6 +50,10 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.broker_hooks import BrokerHooks
+from pulsar_py.server.hooks.contained import HookErrors
+from pulsar_py.server.hooks.installed_filters import InstalledFilters
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
@@ -120,11 +124,12 @@ class BrokerService:
         self.config = config
         self.clock = clock
         self.compaction_totals = CompactionTotals()
+        self.hooks = broker_hooks(config, clock)
         self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
-        self.metadata = metadata
+        self.metadata, self.ledger_store = metadata, ledger_store
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
@@ -194,6 +199,7 @@ class BrokerService:
             authenticators=self.authenticators,
             authorization=self.authorization,
             resources=self.resources,
+            interceptors=self.hooks.interceptors,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
@@ -224,6 +230,7 @@ class BrokerService:
             receipts=SendReceiptEncoder(),
             refused=self.refused_topics,
             limits=self.limits,
+            hooks=self.hooks,
             compaction=CompactionParts(
                 ledger_store=self.ledger_store,
                 disk=self._spill.disk,
@@ -281,6 +288,9 @@ class BrokerService:
         if config != self.config:
             self.config = config
             self._set_limits(config)
+            self.hooks.filters.use_settings(
+                names=config.entryFilterNames, directory=config.entryFiltersDirectory
+            )
             self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             if self.connections.revoking is not None:
@@ -343,6 +353,7 @@ class BrokerService:
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
+        self.hooks.close()
         await self._spill.remove()
         await self.schemas.close()
         await self.resources.close()
@@ -410,6 +421,7 @@ def _for_persistent(
 
 
 async def _trim(topic: PersistentTopic) -> None:
+    await topic.save_index()
     await topic.ledger.roll_if_due()
     await topic.ledger.trim()
 
@@ -421,6 +433,22 @@ async def _maintain_deduplication(topic: PersistentTopic) -> None:
 
 async def _roll_rates(topic: Topic) -> None:
     topic.roll_rates(RATES_INTERVAL_SECONDS)
+
+
+def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
+    """The users' classes that a broker calls.
+
+    Raises:
+        ConfigurationError: A name is not that of such a class.
+    """
+    errors = HookErrors(clock)
+    return BrokerHooks(
+        errors,
+        InstalledFilters(
+            errors, names=config.entryFilterNames, directory=config.entryFiltersDirectory
+        ),
+        Interceptors(errors, config.brokerInterceptors),
+    )
 
 
 def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
@@ -492,7 +520,7 @@ def registry_settings(
         max_concurrent_loads=config.maxConcurrentTopicLoadRequest,
         serves_persistent=config.enablePersistentTopics,
         serves_non_persistent=config.enableNonPersistentTopics,
-        has_topic_policies=config.topicLevelPoliciesEnabled,
+        has_topic_policies=config.topicLevelPoliciesEnabled and config.systemTopicEnabled,
     )
 
 
@@ -517,6 +545,7 @@ def topic_settings(
         max_delay_millis=config.delayedDeliveryMaxDelayInMillis,
         allows_subscription_creation=config.allowAutoSubscriptionCreation,
         is_encryption_required=config.encryptionRequireOnProducer,
+        system_cursor_names=config.additionalSystemCursorNames,
         message_ttl_seconds=config.ttlDurationDefaultInSeconds,
         subscription_expiration_minutes=config.subscriptionExpirationTimeMinutes,
         backlog_quotas=_backlog_quotas(config),
@@ -619,6 +648,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         or config.dispatchThrottlingRateInByte > 0,
         rates_count_entries=config.dispatchThrottlingOnBatchMessageEnabled,
         rates_count_filtered=config.dispatchThrottlingForFilteredEntriesEnabled,
+        entry_filter_names=config.entryFilterNames,
+        allows_filter_override=config.allowOverrideEntryFilters,
+        rescheduled_delay_millis=config.dispatcherEntryFilterRescheduledMessageDelay,
         rates_hold_without_backlog=config.dispatchThrottlingOnNonBacklogConsumerEnabled,
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,

@@ -112,7 +112,6 @@ brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
 delayedDeliveryTrackerFactoryClassName=org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory
 dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
-*entryFiltersDirectory=
 journalDirectory=
 jvmGCMetricsLoggerClassName=
 ledgerManagerFactoryClass=
@@ -636,12 +635,8 @@ messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
 
-# There are no entry filters, interceptors or payload processors.
-*allowOverrideEntryFilters=false
+# There are no payload processors.
 brokerEntryPayloadProcessors=
-brokerInterceptors=
-*dispatcherEntryFilterRescheduledMessageDelay=1000
-*entryFilterNames=
 
 # Connections bound their buffers in their own way.
 maxTopicListInFlightDirectMemSizeMB=100
@@ -658,7 +653,6 @@ pulsarChannelWriteBufferHighWaterMark=65536
 pulsarChannelWriteBufferLowWaterMark=32768
 
 # What it tunes is not there, or built differently.
-additionalSystemCursorNames=
 allowAclChangesOnNonExistentTopics=false
 athenzDomainNames=
 bindAddresses=
@@ -720,7 +714,6 @@ subscriptionBacklogScanMaxEntries=10000
 subscriptionBacklogScanMaxTimeMs=120000
 *subscriptionKeySharedUseClassicPersistentImplementation=false
 *subscriptionSharedUseClassicPersistentImplementation=false
-systemTopicEnabled=true
 systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
 topicFencingTimeoutSeconds=0
 *topicNameCacheMaxCapacity=100000

@@ -153,7 +153,15 @@ class BrokerTopicSettings(Settings):
         doc="Whether a namespace may be deleted together with its topics.",
     )
     topicLevelPoliciesEnabled: bool = setting(
-        default=True, category=CREATION, doc="Whether single topics may have policies of their own."
+        default=True,
+        category=CREATION,
+        doc="Whether single topics may have policies of their own; needs `systemTopicEnabled`.",
+    )
+    systemTopicEnabled: bool = setting(
+        default=True,
+        category=CREATION,
+        doc="Whether single topics may have policies of their own, as `topicLevelPoliciesEnabled`: "
+        "in Apache Pulsar a system topic holds them. Nothing else depends on it here.",
     )
 
     brokerDeleteInactiveTopicsEnabled: bool = setting(
@@ -401,6 +409,11 @@ class BrokerTopicSettings(Settings):
         default=False,
         category=RETENTION,
         doc="Whether the age of a backlog is read from its oldest message, not from the ledger.",
+    )
+    additionalSystemCursorNames: frozenset[str] = setting(
+        default=frozenset(),
+        category=RETENTION,
+        doc="Subscriptions whose messages do not expire by their age, on all topics.",
     )
     ttlDurationDefaultInSeconds: int = setting(
         default=0,

@@ -358,7 +358,7 @@ POLICIES: Final = (
         word="entryFilters",
         place=OneKey(TopicPolicies.entry_filter_names),
         read=values.filter_names,
-        default=lambda _: {"entryFilterNames": ""},
+        default=lambda broker: {"entryFilterNames": ",".join(broker.config.entryFilterNames)},
         inherits=OneKey(NamespacePolicies.entry_filter_names),
     ),
     Policy(

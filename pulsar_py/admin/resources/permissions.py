@@ -22,7 +22,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.requests import namespace_of, read_texts, topic_of
-from pulsar_py.admin.resources.topic_access import topic_not_found
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace, topic_not_found
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
@@ -163,7 +163,7 @@ class Permissions:
 
     async def subscription_mode(self, request: Request) -> Response:
         """Return whether names of subscriptions have to begin with the role: `Prefix`."""
-        policies = await self._policies(namespace_of(request))
+        policies = await require_namespace(self._broker, namespace_of(request), NOT_THERE)
         return json_response(policies.subscription_auth_mode or MODES[0])
 
     async def set_subscription_mode(self, request: Request) -> Response:
@@ -172,7 +172,7 @@ class Permissions:
         if mode not in MODES:
             raise UnreadableBodyError(f"expected one of {', '.join(MODES)}, got {mode!r:.100}")
         namespace = namespace_of(request)
-        await self._policies(namespace)
+        await require_namespace(self._broker, namespace, NOT_THERE)
         await self._namespaces.update(
             namespace, lambda policies: policies.replace(subscription_auth_mode=mode)
         )
@@ -182,20 +182,15 @@ class Permissions:
         count = await self._broker.topics.partitioned.count(name)
         return [name, *map(name.partition, range(count))]
 
-    async def _policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, "Namespace does not exist")
-        return policies
-
     async def _grants(self, namespace: NamespaceName) -> Grants:
-        return dict((await self._policies(namespace)).auth_policies or {})
+        policies = await require_namespace(self._broker, namespace, NOT_THERE)
+        return dict(policies.auth_policies or {})
 
     async def _change(
         self, namespace: NamespaceName, change: Callable[[Grants], object]
     ) -> Response:
         """Change a namespace's grants; `change` may run again if another writer was faster."""
-        await self._policies(namespace)
+        await require_namespace(self._broker, namespace, NOT_THERE)
 
         def changed(policies: NamespacePolicies) -> NamespacePolicies:
             grants = copy.deepcopy(dict(policies.auth_policies or {}))

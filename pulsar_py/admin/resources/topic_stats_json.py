@@ -60,6 +60,7 @@ async def topic_stats_json(
         await turns.take(PUBLISHER_UNITS)
         publishers.append(publisher_json(producer, is_persistent=is_persistent))
     ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
+    index = stats.last_message_index
     return {
         "msgRateIn": float(stats.message_in_rate),
         "msgThroughputIn": float(stats.bytes_in_rate),
@@ -98,6 +99,7 @@ async def topic_stats_json(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "compaction": _compaction_json(stats.compaction),
+        **({} if index is None else {"lastMessageIndex": index}),
         "ownerBroker": owner_broker,
         "topicCreationTimeStamp": stats.created_millis,
         "lastPublishTimeStamp": stats.last_published_millis,
@@ -179,10 +181,10 @@ def subscription_json(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": stats.properties,
-        "filterProcessedMsgCount": 0,
-        "filterAcceptedMsgCount": 0,
-        "filterRejectedMsgCount": 0,
-        "filterRescheduledMsgCount": 0,
+        "filterProcessedMsgCount": stats.filter_counts.processed,
+        "filterAcceptedMsgCount": stats.filter_counts.accepted,
+        "filterRejectedMsgCount": stats.filter_counts.rejected,
+        "filterRescheduledMsgCount": stats.filter_counts.rescheduled,
         "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
         "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
         "dispatchThrottledMsgEventsByTopicLimit": 0,

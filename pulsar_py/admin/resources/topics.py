@@ -29,6 +29,7 @@ from pulsar_py.admin.resources.requests import (
     topic_of,
 )
 from pulsar_py.admin.resources.topic_access import (
+    NOT_THERE,
     as_partition,
     broker_id_of,
     partitions_in_turns,
@@ -131,7 +132,7 @@ class Topics:
     async def list_topics(self, request: Request) -> Response:
         """Return full names; partitions one by one, non-persistent topics only while loaded."""
         namespace = namespace_of(request)
-        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         names = await self._topics.list_topics(
             namespace,
             TopicListMode(request.path["domain"]),
@@ -142,7 +143,7 @@ class Topics:
     async def list_partitioned(self, request: Request) -> Response:
         """Return the full names of partitioned topics, without `-partition-N`."""
         namespace = namespace_of(request)
-        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         prefix = request.path["domain"] + "://"
         names = await self._topics.partitioned.names(namespace)
         return json_response([name for name in names if name.startswith(prefix)])

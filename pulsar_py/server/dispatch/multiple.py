@@ -33,7 +33,6 @@ from pulsar_py.server.dispatch.dispatcher import (
 )
 from pulsar_py.server.dispatch.filtering import (
     DelayFilter,
-    EntryFilters,
     FilteredEntries,
     summary_of,
 )
@@ -78,18 +77,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
         # False when no entry of the redelivery set can be sent, until that may change.
         self._may_replay = True
-        batch_ack_set = self._cursor.batch_ack_set
-        acknowledge = host.acknowledge_filtered
-        filters = host.entry_filters()
-        self._filters = EntryFilters(
-            [*filters, DelayFilter(self._keep_back)],
-            batch_ack_set=batch_ack_set,
-            acknowledge=acknowledge,
-        )
-        # Entries sent again were due before.
-        self._replay_filters = EntryFilters(
-            filters, batch_ack_set=batch_ack_set, acknowledge=acknowledge
-        )
+        self._make_chains()
+
+    def _make_chains(self) -> None:
+        self._filters = self._chain(DelayFilter(self._keep_back))
+        self._replay_filters = self._chain()  # entries sent again were due before
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
@@ -138,6 +130,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.redelivery.clear()
         self.delayed.clear()
         self._chunks.clear()
+        self._forget_rescheduled()
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
@@ -267,6 +260,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def on_settings_changed(self) -> None:
         """Use the host's changed settings; new delays are grouped by the new tick."""
         super().on_settings_changed()
+        self._make_chains()
         self.delayed.set_tick_millis(self._host.settings.delayed_delivery_tick_millis)
 
     def on_limits_changed(self) -> None:
@@ -373,6 +367,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         """Whether no new entries may be read."""
         if self.is_blocked or self._chunks.is_full:
             return True
+        if self._rescheduled is not None and self._rescheduled.is_full:
+            return True
         return bool(self.delayed) and self.delayed.is_pausing(self._host.clock.wall_time_millis())
 
     def _replay(self, limit: int) -> bool | None:
@@ -427,6 +423,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self.redelivery.discard(key)
             self._on_gone(key)
         self._distribute(filtered, is_replay=True)
+
+    def _on_rescheduled_due(self, positions: list[Position]) -> None:
+        for ledger_id, entry_id in positions:
+            self.redelivery.add((ledger_id, entry_id))
+        self._may_replay = True
+        self.read_more()
 
     def _on_gone(self, position: PositionKey) -> None:
         """Forget an entry that waited and is acknowledged or deleted."""

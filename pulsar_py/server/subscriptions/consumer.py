@@ -233,19 +233,23 @@ class Consumer:
             positions = [_position_of(message_id) for message_id in command.message_ids]
         self.subscription.redeliver(self, positions or None)
 
+    def leave(self) -> None:
+        """Become closed; the caller removes it from its subscription."""
+        self.is_closed = True
+
     def close(self) -> None:
         """Leave the subscription, after the client's CLOSE_CONSUMER or the connection's end.
 
         Its unacknowledged entries are redelivered to others. May be called again.
         """
         if not self.is_closed:
-            self.is_closed = True
+            self.leave()
             self.subscription.remove_consumer(self)
 
     def disconnect(self) -> None:
         """Leave the subscription on the broker's side; the client gets CLOSE_CONSUMER."""
         if not self.is_closed:
-            self.is_closed = True
+            self.leave()
             self.connection.consumer_closed_by_broker(self.consumer_id)
             self.subscription.remove_consumer(self)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.errors import (
@@ -40,7 +41,7 @@ from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import (
-    EntryFilter,
+    DispatchFilter,
     MarkerFilter,
     TransactionStop,
     summary_of,
@@ -151,11 +152,13 @@ class PersistentSubscription(Subscription):
                 self.cursor, lambda: compaction.compacted, compaction.on_missing, start=start
             )
 
-    def entry_filters(self) -> Sequence[EntryFilter]:
-        """The filters of its entries: markers are never delivered."""
+    def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
+        """The filters of its entries: markers are never delivered; users' filters come last."""
+        filters: list[DispatchFilter] = [MarkerFilter()]
         if self._on_transaction is not None:
-            return (TransactionStop(self._on_transaction), MarkerFilter())
-        return (MarkerFilter(),)
+            filters.insert(0, TransactionStop(self._on_transaction))
+        own = self._user_filters(reschedule)
+        return filters if own is None else [*filters, own]
 
     def dispatch_throttle(self) -> DispatchThrottle | None:
         """The limits on its dispatch now."""
@@ -633,6 +636,7 @@ class PersistentSubscription(Subscription):
             ),
             non_contiguous_deleted_ranges_count=self.cursor.individual_ranges_count(),
             properties=self.properties(),
+            filter_counts=replace(self.filter_counts),
             consumers=consumers,
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pulsar_py.server.dispatch.user_filters import FilterCounts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStats:
@@ -62,6 +64,7 @@ class SubscriptionStats:
     allow_out_of_order_delivery: bool = False
     non_contiguous_deleted_ranges_count: int = 0
     properties: Mapping[str, str] = field(default_factory=dict)
+    filter_counts: FilterCounts = field(default_factory=FilterCounts)
     consumers: tuple[ConsumerStats, ...] = ()
 
     @property
