@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
+from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
+from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -43,6 +45,8 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         TopicPolicyResource(broker),
         TopicTrimming(broker),
         Subscriptions(broker),
+        StoredMessages(broker),
+        BacklogAnalysis(broker),
         Schemas(broker),
         Lookup(broker),
         Metrics(broker),

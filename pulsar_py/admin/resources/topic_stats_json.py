@@ -5,6 +5,7 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.compaction.compaction_status import CompactionStats
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
@@ -212,6 +214,7 @@ def consumer_json(stats: ConsumerStats) -> Json:
         "drainingHashesCount": stats.draining_hashes_count,
         "drainingHashesClearedTotal": stats.draining_hashes_cleared_total,
         "drainingHashesUnackedMessages": stats.draining_unacked_messages,
+        "drainingHashes": _draining_json(stats.draining_hashes),
         "keyHashRanges": [f"[{low}, {high}]" for low, high in ranges] or None,
         "keyHashRangeArrays": [[low, high] for low, high in ranges] or None,
         "address": stats.address,
@@ -226,6 +229,19 @@ def consumer_json(stats: ConsumerStats) -> Json:
         "lastAckedTime": iso_time(stats.last_acked_millis),
         "lastConsumedTime": iso_time(stats.last_consumed_millis),
     }
+
+
+def _draining_json(hashes: Sequence[DrainingHash] | None) -> list[Json] | None:
+    if hashes is None:
+        return None
+    return [
+        {
+            "hash": each.sticky_hash,
+            "unackMsgs": each.unacked_entries_count,
+            "blockedAttempts": each.refused_count,
+        }
+        for each in hashes
+    ]
 
 
 async def internal_stats_json(
