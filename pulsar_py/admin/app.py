@@ -89,6 +89,7 @@ class AdminApp:
             raw_path=raw_path,
             path=found.parameters,
             query=_first_values(raw_query),
+            raw_query=raw_query,
             headers=headers,
             body=body,
             peer=peer,

@@ -7,6 +7,7 @@ from itertools import chain
 
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.stored_messages import StoredMessages
+from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -37,6 +38,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Clusters(broker),
         Tenants(broker),
         Namespaces(broker),
+        BundleOperations(broker),
         NamespacePolicyResource(broker),
         Permissions(broker),
         Persistence(broker),
