@@ -70,6 +70,10 @@ PARTS: Final[Mapping[str, str]] = {
     "dispatchRate and subscriptionDispatchRate, of non-persistent topics": (
         "what a consumer has no permits for is dropped, so nothing is held back"
     ),
+    "namespaceIsolationPolicies and failureDomains of a cluster": (
+        "bundles are not moved by load in this version"
+    ),
+    "migrate of a cluster": "clients are not sent to another cluster in this version",
     "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }

@@ -8,6 +8,8 @@ from itertools import chain
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.operations.bundles import BundleOperations
+from pulsar_py.admin.operations.cluster_relations import ClusterRelations
+from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -36,6 +38,8 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Brokers(broker),
         DynamicSettings(broker),
         Clusters(broker),
+        ClusterRelations(broker),
+        IsolationPolicies(broker),
         Tenants(broker),
         Namespaces(broker),
         BundleOperations(broker),
