@@ -34,6 +34,9 @@ from pulsar_py.server.security.peer import Peer
 
 logger = logging.getLogger(__name__)
 
+_BASE: Final = "/admin/v2"
+"""Sent on to the same path with a slash, as by Apache Pulsar; some tools ask whether it answers."""
+
 NOBODY: Final = Peer()
 """The peer of calls from the same process, which have no socket."""
 
@@ -79,7 +82,7 @@ class AdminApp:
         except BadPathError:
             return page_response(HTTPStatus.BAD_REQUEST)
         if found is None:
-            return page_response(HTTPStatus.NOT_FOUND)
+            return _unknown(raw_path)
         if isinstance(found, MethodNotAllowed):
             return _method_not_allowed(method, found)
         if (refusal := _negotiate(found.route, headers, body)) is not None:
@@ -129,6 +132,12 @@ async def _call(  # noqa: PLR0911 - a kind of error each
         return reason_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error occurred in the server"
         )
+
+
+def _unknown(raw_path: str) -> Response:
+    if raw_path == _BASE:
+        return page_response(HTTPStatus.MOVED_PERMANENTLY, (("Location", _BASE + "/"),))
+    return page_response(HTTPStatus.NOT_FOUND)
 
 
 def _redirect(url: str, request: Request) -> Response:

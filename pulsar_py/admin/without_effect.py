@@ -73,6 +73,7 @@ PARTS: Final[Mapping[str, str]] = {
     "namespaceIsolationPolicies and failureDomains of a cluster": (
         "bundles are not moved by load in this version"
     ),
+    "resource-quotas": "bundles are not moved by load in this version",
     "migrate of a cluster": "clients are not sent to another cluster in this version",
     "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,

@@ -7,9 +7,13 @@ from itertools import chain
 
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.stored_messages import StoredMessages
+from pulsar_py.admin.operations.absent_services import AbsentServices
+from pulsar_py.admin.operations.backlogs import Backlogs
 from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
+from pulsar_py.admin.operations.internal_info import InternalInfo
 from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
+from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -58,5 +62,9 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Metrics(broker),
         Properties(broker),
         ResourceGroups(broker),
+        ResourceQuotas(broker),
+        Backlogs(broker),
+        InternalInfo(broker),
+        AbsentServices(broker),
     )
     return chain.from_iterable(resource.routes() for resource in resources)

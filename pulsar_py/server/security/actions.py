@@ -80,6 +80,7 @@ class Action(Enum):
     GET_BUNDLE = "get bundle", Scope.NAMESPACE, Right.PRODUCE_OR_CONSUME
     DELETE_BUNDLE = "delete bundle", Scope.NAMESPACE, Right.TENANT_ADMIN
     UNLOAD_NAMESPACE = "unload namespace", Scope.NAMESPACE, Right.SUPER_USER
+    CLEAR_BACKLOG = "clear backlog", Scope.NAMESPACE, Right.TENANT_ADMIN
     READ_POLICY = "read policy", Scope.NAMESPACE, Right.TENANT_ADMIN
     WRITE_POLICY = "write policy", Scope.NAMESPACE, Right.TENANT_ADMIN
     WRITE_POLICY_OF_BROKERS = "write policy of brokers", Scope.NAMESPACE, Right.SUPER_USER
