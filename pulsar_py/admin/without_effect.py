@@ -23,6 +23,7 @@ _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
+_OFFLOAD: Final = "nothing is offloaded in this version"
 _FILTERS: Final = "there are no entry filters in this version"
 _ACKS: Final = (
     "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
@@ -49,6 +50,9 @@ VALUES: Final[Mapping[str, str]] = {
     "NamespacePolicies.migrated": "clients are not sent to another cluster in this version",
     "NamespacePolicies.entryFilters": _FILTERS,
     "NamespacePolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
+    "NamespacePolicies.offload_policies": _OFFLOAD,
+    "TopicPolicies.offloadPolicies": _OFFLOAD,
+    "TopicPolicies.shadowTopics": _REPLICATION,
     "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
         "`/metrics` has a fixed selection of labels"
     ),

@@ -13,6 +13,8 @@ from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
 from pulsar_py.admin.operations.internal_info import InternalInfo
 from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
+from pulsar_py.admin.operations.namespace_clusters import NamespaceClusters
+from pulsar_py.admin.operations.offloading import Offloading
 from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
@@ -64,6 +66,8 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         ResourceGroups(broker),
         ResourceQuotas(broker),
         Backlogs(broker),
+        NamespaceClusters(broker),
+        Offloading(broker),
         InternalInfo(broker),
         AbsentServices(broker),
     )

@@ -94,6 +94,7 @@ class Action(Enum):
     # On the cluster.
     LIST_TENANTS = "list tenants", Scope.CLUSTER, Right.SUPER_USER
     CREATE_TENANT = "create tenant", Scope.CLUSTER, Right.SUPER_USER
+    GRANT_ON_TOPICS = "grant on topics", Scope.CLUSTER, Right.SUPER_USER
     READ_CLUSTER = "read cluster", Scope.CLUSTER, Right.SUPER_USER
     WRITE_CLUSTER = "write cluster", Scope.CLUSTER, Right.SUPER_USER
     READ_BROKERS = "read brokers", Scope.CLUSTER, Right.SUPER_USER
