@@ -9,6 +9,7 @@ from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
+from pulsar_py.admin.operations.broker_stats import BrokerStats
 from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
 from pulsar_py.admin.operations.internal_info import InternalInfo
@@ -43,6 +44,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
     resources = (
         Brokers(broker),
         DynamicSettings(broker),
+        BrokerStats(broker),
         Clusters(broker),
         ClusterRelations(broker),
         IsolationPolicies(broker),

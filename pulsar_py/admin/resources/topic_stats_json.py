@@ -5,7 +5,7 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -248,10 +248,12 @@ async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
     compaction: CompactionStats,
     turns: Turns,
+    describe: Callable[[int], Awaitable[str]] | None = None,
 ) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
 
-    The open ledger has no entries and no size in it, as in Pulsar.
+    The open ledger has no entries and no size in it, as in Pulsar. With `describe` each ledger has
+    what the ledger store says about it, too.
     """
     stats = await ledger.internal_stats_in_turns(turns)
     failure = stats.last_ledger_creation_failure_millis
@@ -259,6 +261,9 @@ async def internal_stats_json(
     for each in stats.ledgers:
         await turns.take(LEDGER_UNITS)
         ledgers.append(_ledger_json(each))
+    if describe is not None:
+        for described in ledgers:
+            described["metadata"] = await describe(described["ledgerId"])
     cursors: dict[str, Json] = {}
     for name, cursor in stats.cursors.items():
         await turns.take(CURSOR_UNITS)
