@@ -35,6 +35,7 @@ from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
 from pulsar_py.admin.resources.topics import Topics
 from pulsar_py.admin.resources.trimming import TopicTrimming
+from pulsar_py.admin.resources.vip_status import VipStatus
 from pulsar_py.admin.router import Route
 from pulsar_py.server.broker import BrokerService
 
@@ -64,6 +65,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Schemas(broker),
         Lookup(broker),
         Metrics(broker),
+        VipStatus(broker),
         Properties(broker),
         ResourceGroups(broker),
         ResourceQuotas(broker),

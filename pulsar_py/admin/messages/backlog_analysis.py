@@ -114,15 +114,14 @@ class BacklogAnalysis:
     async def _count(
         self, topic: PersistentTopic, subscription: PersistentSubscription, start: Position
     ) -> _Found:
-        config, clock = self._broker.config, subscription.clock
-        deadline = clock.monotonic_seconds() + config.subscriptionBacklogScanMaxTimeMs / 1000
+        clock = subscription.clock
+        max_entries = self._broker.config.subscriptionBacklogScanMaxEntries
+        max_seconds = self._broker.config.subscriptionBacklogScanMaxTimeMs / 1000
+        deadline = clock.monotonic_seconds() + max_seconds
         found, turns = _Found(), Turns()
         async with aclosing(backlog_entries(topic, subscription, start)) as entries:
             async for entry in entries:
-                if (
-                    found.entries >= config.subscriptionBacklogScanMaxEntries
-                    or clock.monotonic_seconds() >= deadline
-                ):
+                if found.entries >= max_entries or clock.monotonic_seconds() >= deadline:
                     found.is_aborted = True
                     break
                 await turns.take(10)
