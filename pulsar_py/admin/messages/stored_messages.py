@@ -58,7 +58,7 @@ class StoredMessages:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(SUBSCRIPTION + "/position/{number}", self.peek, Action.PEEK_MESSAGES),
+            get(SUBSCRIPTION + "/position/{number}", self.peek, Action.PEEK_SUBSCRIPTION),
             get(TOPIC + "/ledger/{ledger}/entry/{entry}", self.by_id, Action.PEEK_MESSAGES),
             get(TOPIC + "/examinemessage", self.examine, Action.PEEK_MESSAGES),
             get(TOPIC + "/messageid/{timestamp}", self.id_by_time, Action.PEEK_MESSAGES),

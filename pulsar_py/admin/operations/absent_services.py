@@ -30,6 +30,8 @@ _TRANSACTIONS: Final = (
     "This Broker is not configured with transactionCoordinatorEnabled=true.",
 )
 
+_OPEN: Final = "open to every caller: there is no worker, and nothing of it is told"
+
 PREFIXES: Final = {
     "/admin/v2/worker": _WORKER,
     "/admin/v2/worker-stats": _WORKER,
@@ -54,7 +56,8 @@ class AbsentServices:
         for prefix, (status, reason) in PREFIXES.items():
             for template in (prefix, prefix + "/{rest...}"):
                 for method in ("GET", "PUT", "POST", "DELETE"):
-                    yield Route(method, template, _refusal(status, reason), Action.READ_BROKERS)
+                    needs = _OPEN if status == HTTPStatus.CONFLICT else Action.READ_BROKERS
+                    yield Route(method, template, _refusal(status, reason), needs)
 
 
 def _refusal(status: int, reason: str) -> Handler:

@@ -59,7 +59,7 @@ class BundleOperations:
         """The routes of this resource."""
         return (
             put(_BUNDLE + "/split", self.split, Action.UNLOAD_NAMESPACE),
-            get(_BUNDLE + "/topicHashPositions", self.hash_positions, Action.GET_BUNDLE),
+            get(_BUNDLE + "/topicHashPositions", self.hash_positions, Action.DELETE_BUNDLE),
         )
 
     async def split(self, request: Request) -> Response:

@@ -51,21 +51,21 @@ class NamespaceClusters:
         """The routes of this resource."""
         allowed, offload = NAMESPACE + "/allowedClusters", NAMESPACE + "/offloadPolicies"
         bytes_, seconds = NAMESPACE + "/offloadThreshold", NAMESPACE + "/offloadThresholdInSeconds"
-        lag, needed = NAMESPACE + "/offloadDeletionLagMs", Action.WRITE_POLICY_OF_BROKERS
+        lag = NAMESPACE + "/offloadDeletionLagMs"
         return (
-            post(NAMESPACE + "/replication", self.set_replication, needed),
+            post(NAMESPACE + "/replication", self.set_replication, Action.WRITE_POLICY),
             get(allowed, self.allowed, Action.READ_POLICY),
-            post(allowed, self.set_allowed, needed),
+            post(allowed, self.set_allowed, Action.WRITE_POLICY),
             get(offload, self.offload, Action.READ_POLICY),
             post(offload, self.set_offload, Action.WRITE_POLICY),
             delete(NAMESPACE + "/removeOffloadPolicies", self.remove_offload, Action.WRITE_POLICY),
             get(bytes_, self._number(THRESHOLD_BYTES, unset=-1), Action.READ_POLICY),
-            put(bytes_, self._set_number(THRESHOLD_BYTES, NO_CONTENT), needed),
+            put(bytes_, self._set_number(THRESHOLD_BYTES, NO_CONTENT), Action.WRITE_POLICY),
             get(seconds, self._number(THRESHOLD_SECONDS, unset=-1), Action.READ_POLICY),
-            put(seconds, self._set_number(THRESHOLD_SECONDS, EMPTY), needed),
+            put(seconds, self._set_number(THRESHOLD_SECONDS, EMPTY), Action.WRITE_POLICY),
             get(lag, self._number(DELETION_LAG, unset=None), Action.READ_POLICY),
-            put(lag, self._set_number(DELETION_LAG, NO_CONTENT), needed),
-            delete(lag, self.remove_lag, needed),
+            put(lag, self._set_number(DELETION_LAG, NO_CONTENT), Action.WRITE_POLICY),
+            delete(lag, self.remove_lag, Action.WRITE_POLICY),
         )
 
     # --- clusters --------------------------------------------------------------------------------
