@@ -35,6 +35,9 @@ from pulsar_py.server.security.peer import Peer
 
 logger = logging.getLogger(__name__)
 
+_BASE: Final = "/admin/v2"
+"""Sent on to the same path with a slash, as by Apache Pulsar; some tools ask whether it answers."""
+
 NOBODY: Final = Peer()
 """The peer of calls from the same process, which have no socket."""
 
@@ -101,7 +104,7 @@ class AdminApp:
         except BadPathError:
             return page_response(HTTPStatus.BAD_REQUEST)
         if found is None:
-            return page_response(HTTPStatus.NOT_FOUND)
+            return _unknown(raw_path)
         if isinstance(found, MethodNotAllowed):
             return _method_not_allowed(method, found)
         if (refusal := _negotiate(found.route, headers, body)) is not None:
@@ -111,6 +114,7 @@ class AdminApp:
             raw_path=raw_path,
             path=found.parameters,
             query=_first_values(raw_query),
+            raw_query=raw_query,
             headers=headers,
             body=body,
             peer=peer,
@@ -150,6 +154,12 @@ async def _call(  # noqa: PLR0911 - a kind of error each
         return reason_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error occurred in the server"
         )
+
+
+def _unknown(raw_path: str) -> Response:
+    if raw_path == _BASE:
+        return page_response(HTTPStatus.MOVED_PERMANENTLY, (("Location", _BASE + "/"),))
+    return page_response(HTTPStatus.NOT_FOUND)
 
 
 def _redirect(url: str, request: Request) -> Response:

@@ -583,13 +583,23 @@ transactionPendingAckBatchedWriteMaxSize=4194304
 transactionPendingAckLogIndexMinLag=500
 useTransactionalCompaction=false
 
-# The HTTP server of this version needs none of it.
+# TRACE and TRACK are answered 405 anyway.
 disableHttpDebugMethods=false
+
+# Fields that are not known are always ignored, as by default.
 *httpRequestsFailOnUnknownPropertiesEnabled=false
+
+# Requests are not counted by the second: each connection has one at a time.
 httpRequestsLimitEnabled=false
 httpRequestsMaxPerSecond=100.0
+
+# Answers over HTTP are never compressed.
 httpServerGzipCompressionExcludedPaths=
+
+# A connection has one request at a time, so that maxHttpServerConnections bounds requests, too.
 maxConcurrentHttpRequests=1024
+
+# HTTP takes addresses from the connection alone: neither a proxy's header nor its protocol is read.
 webServiceHaProxyProtocolEnabled=false
 webServiceLogDetailedAddresses=
 webServiceTrustXForwardedFor=false
@@ -707,11 +717,8 @@ persistentUnackedRangesWithMultipleEntriesEnabled=false
 schemaJsonAllowLegacyJacksonFormat=false
 *schemaLedgerForceRecovery=false
 *skipBrokerShutdownOnOOM=false
-statusFilePath=
 strictTopicNameEnabled=false
 *strictlyVerifySubscriptionName=false
-subscriptionBacklogScanMaxEntries=10000
-subscriptionBacklogScanMaxTimeMs=120000
 *subscriptionKeySharedUseClassicPersistentImplementation=false
 *subscriptionSharedUseClassicPersistentImplementation=false
 systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE

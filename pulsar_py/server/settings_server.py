@@ -184,6 +184,12 @@ class ServerSettings(Settings):
         category="HTTP",
         doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
     )
+    statusFilePath: str = setting(
+        default="",
+        category="HTTP",
+        doc="The file that has to be there for `/status.html` to answer 200, which load balancers "
+        "ask; empty: it never does.",
+    )
     transactionCoordinatorEnabled: bool = setting(
         default=False,
         category="Transactions",

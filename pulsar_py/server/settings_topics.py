@@ -125,6 +125,18 @@ class BrokerTopicSettings(Settings):
     maxSubscriptionsPerTopic: int = setting(
         default=0, minimum=0, category=LIMITS, doc="Most subscriptions of a topic; 0 is no limit."
     )
+    subscriptionBacklogScanMaxEntries: int = setting(
+        default=10_000,
+        minimum=1,
+        category=LIMITS,
+        doc="Most entries that one analysis of a subscription's backlog looks at.",
+    )
+    subscriptionBacklogScanMaxTimeMs: int = setting(
+        default=120_000,
+        minimum=0,
+        category=LIMITS,
+        doc="Most milliseconds of one analysis of a subscription's backlog.",
+    )
     encryptionRequireOnProducer: bool = setting(
         default=False, category=CREATION, doc="Whether producers must encrypt what they publish."
     )

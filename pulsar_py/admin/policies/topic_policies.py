@@ -20,6 +20,7 @@ from pulsar_py.admin.http_messages import (
     Request,
     Response,
     json_response,
+    optional_json_response,
 )
 from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies.policy_places import Document, OfSubscription, changed
@@ -81,7 +82,8 @@ class TopicPolicyResource:
     async def _show(self, request: Request, name: TopicName, policy: Policy) -> Response:
         if request.flag("applied") and policy.default is not None:
             own, namespace = await self._documents(name)
-            return json_response(policy.pick(levels(policy, self._broker, own, namespace)))
+            applied = policy.pick(levels(policy, self._broker, own, namespace))
+            return optional_json_response(applied)
         value = policy.place.get(await self._stored(request, name))
         return policy.unset if value is None else json_response(value)
 
@@ -93,6 +95,8 @@ class TopicPolicyResource:
                 self._check_message_size(value)
             if policy.word == "entryFilters":
                 values.check_installed(self._broker.hooks.filters, value)
+            if policy.word == "replication":
+                await self._check_clusters(value)
             if policy.word == "retention":
                 quotas = QUOTAS.get(await self._stored(request, name)) or {}
                 quota = quotas.get(SIZE_QUOTA)
@@ -101,6 +105,16 @@ class TopicPolicyResource:
             return NO_CONTENT
 
         return store
+
+    async def _check_clusters(self, names: list[str]) -> None:
+        if self._broker.config.clusterName not in names:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"the clusters have to include this one, {self._broker.config.clusterName}",
+            )
+        for name in names:
+            if not await self._broker.resources.clusters.exists(name):
+                raise HttpError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name:.200}")
 
     def _check_message_size(self, value: int) -> None:
         limit = self._broker.config.maxMessageSize

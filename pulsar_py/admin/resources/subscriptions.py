@@ -161,7 +161,9 @@ class Subscriptions:
         if not missing:
             raise HttpError(HTTPStatus.CONFLICT, "Subscription already exists for topic")
         for topic in missing:
-            await self._create_on(topic, subscription, start)
+            created = await self._create_on(topic, subscription, start)
+            if request.flag("replicated") and isinstance(created, PersistentSubscription):
+                created.set_replicated(is_replicated=True)
         return NO_CONTENT
 
     async def _load_or_create(self, name: TopicName) -> Topic:
@@ -173,7 +175,9 @@ class Subscriptions:
                 HTTPStatus.PRECONDITION_FAILED, "Topic does not exist and cannot be auto-created"
             ) from None
 
-    async def _create_on(self, topic: Topic, name: str, start: ResetCursorData | None) -> None:
+    async def _create_on(
+        self, topic: Topic, name: str, start: ResetCursorData | None
+    ) -> Subscription:
         starts_at_earliest = start is not None and start.position == EARLIEST
         subscription = await topic.create_subscription(
             name,
@@ -182,6 +186,7 @@ class Subscriptions:
         )
         if start is not None and start.position not in {EARLIEST, LATEST}:
             await subscription.reset_to_position(start.position, None)
+        return subscription
 
     async def delete(self, request: Request) -> Response:
         """Delete a subscription; connected consumers prevent it unless `force` is set."""

@@ -97,14 +97,18 @@ def as_partition(name: TopicName) -> Iterator[None]:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{name} is {error}") from None
 
 
-async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) -> None:
-    """Check that a name is not that of a partitioned topic.
+async def refuse_partitioned(
+    broker: BrokerService, name: TopicName, what: str, *, hint: str = ""
+) -> None:
+    """Check that a name is not that of a partitioned topic; `hint` ends the reason.
 
     Raises:
         HttpError: 405 if it is.
     """
     if await broker.topics.partitioned.count(name):
-        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed")
+        raise HttpError(
+            HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed{hint}"
+        )
 
 
 async def for_each_partition(

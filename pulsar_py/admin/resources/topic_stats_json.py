@@ -5,6 +5,7 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.compaction.compaction_status import CompactionStats
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
@@ -214,6 +216,7 @@ def consumer_json(stats: ConsumerStats) -> Json:
         "drainingHashesCount": stats.draining_hashes_count,
         "drainingHashesClearedTotal": stats.draining_hashes_cleared_total,
         "drainingHashesUnackedMessages": stats.draining_unacked_messages,
+        "drainingHashes": _draining_json(stats.draining_hashes),
         "keyHashRanges": [f"[{low}, {high}]" for low, high in ranges] or None,
         "keyHashRangeArrays": [[low, high] for low, high in ranges] or None,
         "address": stats.address,
@@ -230,14 +233,29 @@ def consumer_json(stats: ConsumerStats) -> Json:
     }
 
 
+def _draining_json(hashes: Sequence[DrainingHash] | None) -> list[Json] | None:
+    if hashes is None:
+        return None
+    return [
+        {
+            "hash": each.sticky_hash,
+            "unackMsgs": each.unacked_entries_count,
+            "blockedAttempts": each.refused_count,
+        }
+        for each in hashes
+    ]
+
+
 async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
     compaction: CompactionStats,
     turns: Turns,
+    describe: Callable[[int], Awaitable[str]] | None = None,
 ) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
 
-    The open ledger has no entries and no size in it, as in Pulsar.
+    The open ledger has no entries and no size in it, as in Pulsar. With `describe` each ledger has
+    what the ledger store says about it, too.
     """
     stats = await ledger.internal_stats_in_turns(turns)
     failure = stats.last_ledger_creation_failure_millis
@@ -245,6 +263,9 @@ async def internal_stats_json(
     for each in stats.ledgers:
         await turns.take(LEDGER_UNITS)
         ledgers.append(_ledger_json(each))
+    if describe is not None:
+        for described in ledgers:
+            described["metadata"] = await describe(described["ledgerId"])
     cursors: dict[str, Json] = {}
     for name, cursor in stats.cursors.items():
         await turns.take(CURSOR_UNITS)

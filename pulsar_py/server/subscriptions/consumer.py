@@ -414,6 +414,11 @@ class Consumer:
             self._chunks_count,
         )
 
+    @property
+    def last_flow_millis(self) -> int:
+        """When it last sent FLOW; 0 for never."""
+        return self._last_flow_millis
+
     def stats(self) -> ConsumerStats:
         """A snapshot for CONSUMER_STATS and REST."""
         hashes = self.subscription.hash_stats_of(self)
@@ -440,8 +445,7 @@ class Consumer:
             last_consumed_millis=self._last_consumed_millis,
             last_flow_millis=self._last_flow_millis,
             key_hash_ranges=tuple(hashes.ranges),
-            draining_hashes_count=hashes.draining_count,
-            draining_unacked_messages=hashes.draining_pending_count,
+            draining_hashes=hashes.draining,
             draining_hashes_cleared_total=hashes.cleared_total,
         )
 

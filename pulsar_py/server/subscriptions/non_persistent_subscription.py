@@ -178,6 +178,7 @@ class NonPersistentSubscription(Subscription):
             messages_out_count=self._messages_out_gone
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
+            last_flow_gone_millis=self._last_flow_gone_millis,
             dropped_messages_count=self._dropped_messages_count(),
             dropped_rate=self._dropped_rate,
             key_shared_mode=None if sticky is None else mode_name(sticky.meta),

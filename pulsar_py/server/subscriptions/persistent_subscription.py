@@ -236,13 +236,19 @@ class PersistentSubscription(Subscription):
         self._cancel_grace()
         self.cursor.set_active()
         is_replicated = consumer.request.is_replicated
-        if is_replicated is not None and is_replicated != self.is_replicated:
-            self.is_replicated = is_replicated
-            properties = dict(self.cursor.properties)
-            properties.pop(REPLICATED_PROPERTY, None)
-            if is_replicated:
-                properties[REPLICATED_PROPERTY] = 1
-            self.cursor.set_properties(properties)
+        if is_replicated is not None:
+            self.set_replicated(is_replicated=is_replicated)
+
+    def set_replicated(self, *, is_replicated: bool) -> None:
+        """Set whether other clusters shall know what is acknowledged; stored with the position."""
+        if is_replicated == self.is_replicated:
+            return
+        self.is_replicated = is_replicated
+        properties = dict(self.cursor.properties)
+        properties.pop(REPLICATED_PROPERTY, None)
+        if is_replicated:
+            properties[REPLICATED_PROPERTY] = 1
+        self.cursor.set_properties(properties)
 
     def _on_last_consumer_left(self) -> None:
         self.cursor.set_inactive()
@@ -577,8 +583,7 @@ class PersistentSubscription(Subscription):
         draining = dispatcher.draining
         return HashStats(
             ranges=dispatcher.ranges_of(consumer),
-            draining_count=draining.count_of(consumer),
-            draining_pending_count=draining.pending_count_of(consumer),
+            draining=draining.draining_from(consumer),
             cleared_total=draining.cleared_total(consumer),
         )
 
@@ -629,6 +634,7 @@ class PersistentSubscription(Subscription):
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
             last_expired_millis=self._last_expired_millis,
+            last_flow_gone_millis=self._last_flow_gone_millis,
             last_mark_delete_advanced_millis=self._last_mark_delete_advanced_millis,
             key_shared_mode=None if sticky is None else mode_name(sticky.meta),
             allow_out_of_order_delivery=(

@@ -35,6 +35,7 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.dispatch.selectors import SLOTS_COUNT, HashRange, HashRangeConflictError
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
@@ -109,8 +110,8 @@ class HashStats:
     """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
 
     ranges: Sequence[HashRange] = ()
-    draining_count: int = 0
-    draining_pending_count: int = 0
+    draining: Sequence[DrainingHash] | None = None
+    """None where hashes never drain."""
     cleared_total: int = 0
 
 
@@ -135,6 +136,7 @@ class Subscription(ABC):
         self._messages_out_gone = 0  # Counters of consumers that have left.
         self._bytes_out_gone = 0
         self.filter_counts = FilterCounts()  # what users' filters did
+        self._last_flow_gone_millis = 0  # Newest FLOW of a consumer that has left; 0 for none.
 
     def __str__(self) -> str:
         kind = "Persistent" if self.is_persistent else "NonPersistent"
@@ -292,6 +294,7 @@ class Subscription(ABC):
     def _count_gone(self, consumer: Consumer) -> None:
         self._messages_out_gone += consumer.messages_out_count
         self._bytes_out_gone += consumer.bytes_out_count
+        self._last_flow_gone_millis = max(self._last_flow_gone_millis, consumer.last_flow_millis)
 
     def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
         """Called when the last consumer has left."""
