@@ -196,9 +196,9 @@ def first_segment(raw_path: str) -> str:
     """The first segment of a path as routes are matched with it: decoded, whatever its writing.
 
     Raises:
-        BadPathError: A `%` is not followed by two hexadecimal digits.
+        BadPathError: A `%` in it is not followed by two hexadecimal digits.
     """
-    return _segments(raw_path)[0]
+    return _segments(raw_path.removeprefix("/").partition("/")[0])[0]
 
 
 def _segments(raw_path: str) -> list[str]:

@@ -21,9 +21,10 @@ class ServerSettings(Settings):
         default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."
     )
     bindAddress: str = setting(
-        default="0.0.0.0",  # noqa: S104 - as in Pulsar; the command line has --host
+        default="",
         category=SERVER,
-        doc="Address that the broker listens on.",
+        doc="Address that the broker listens on; empty means that of this machine alone, "
+        "`127.0.0.1`, for `pulsar-py standalone` without authentication, and else all, `0.0.0.0`.",
     )
     brokerServicePort: int | None = setting(
         default=6650,
