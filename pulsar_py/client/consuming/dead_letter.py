@@ -70,7 +70,8 @@ class ConsumerDeadLetterPolicy:
     """
 
     max_redeliver_count: int
-    """Redeliveries after which a message becomes a dead letter; at least 1."""
+    """Redeliveries after which a message becomes a dead letter, and calls of `reconsume_later`,
+    each counted for itself; at least 1."""
     dead_letter_topic: str | None = None
     """None: `<topic>-<subscription>-DLQ`."""
     initial_subscription_name: str | None = None
