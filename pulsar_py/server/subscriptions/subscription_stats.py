@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pulsar_py.server.subscriptions.standstill import Cause
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerStats:
@@ -61,6 +63,7 @@ class SubscriptionStats:
     key_shared_mode: str | None = None
     allow_out_of_order_delivery: bool = False
     non_contiguous_deleted_ranges_count: int = 0
+    standstill: tuple[Cause, ...] = ()  # why it does not move
     properties: Mapping[str, str] = field(default_factory=dict)
     consumers: tuple[ConsumerStats, ...] = ()
 
