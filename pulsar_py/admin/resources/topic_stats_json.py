@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from pulsar_py.common.loops.work import Turns
+from pulsar_py.common.names import TopicName
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
@@ -194,6 +196,20 @@ def subscription_json(
         "dispatchThrottledMsgEventsByBrokerLimit": 0,
         "dispatchThrottledBytesEventsByBrokerLimit": 0,
         "msgDropRate": float(stats.dropped_rate),
+        # Not of Apache Pulsar: codes of `Subscriptions.standstill`.
+        "standstill": list(stats.standstill),
+    }
+
+
+def standstill_json(name: TopicName, subscription: PersistentSubscription) -> Json:
+    """One topic's item of the answer to GET `{subscription}/standstill`."""
+    return {
+        "topic": str(name),
+        "subscription": subscription.name,
+        "reasons": [
+            {"code": each.cause, "message": each.message, "fields": each.fields}
+            for each in subscription.standstill()
+        ],
     }
 
 

@@ -30,6 +30,7 @@ from pulsar_py.common.errors import (
     StoreUnavailableError,
 )
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.rate_limiter import RateLimiter
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
@@ -278,6 +279,27 @@ class PersistentDispatcher(Dispatcher):
         self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
         self._rescheduled: RescheduledEntries | None = None  # None until a filter puts one off.
 
+    @property
+    def retry_millis(self) -> int | None:
+        """Milliseconds until a failed read is tried again; None while none waits."""
+        return millis_until(self._retry)
+
+    @property
+    def source(self) -> EntrySource:
+        """The source that it reads from now."""
+        return self._cursor
+
+    def rate_refusals(self) -> list[tuple[RateLimiter, float]]:
+        """The limits within which nothing may be sent now, and for how many seconds."""
+        throttle = self._throttle
+        return [] if throttle is None or self._ignores_rates() else throttle.refusals()
+
+    def _ignores_rates(self) -> bool:
+        """Whether limits do not hold now, because it has caught up."""
+        if self._host.settings.rates_hold_without_backlog:
+            return False
+        return self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
+
     @abstractmethod
     def _read_batch(self) -> bool:
         """Read and send one batch from memory; False when there is nothing more to do now.
@@ -310,11 +332,7 @@ class PersistentDispatcher(Dispatcher):
 
     def _keeps_rates(self, throttle: DispatchThrottle) -> bool:
         """Whether something may be sent now; if not, `read_more` is called once it may."""
-        if not self._host.settings.rates_hold_without_backlog and (
-            self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
-        ):
-            return True
-        return throttle.is_ready(self.read_more)
+        return self._ignores_rates() or throttle.is_ready(self.read_more)
 
     def _charge(self, entries: Sequence[Entry], filtered: FilteredEntries) -> None:
         """Count entries that are sent for the limits, if there are any."""
@@ -525,3 +543,10 @@ class PersistentDispatcher(Dispatcher):
     def _on_retry(self) -> None:
         self._retry = None
         self.read_more()
+
+
+def millis_until(timer: asyncio.TimerHandle | None) -> int | None:
+    """Milliseconds until the timer fires; None without one."""
+    if timer is None:
+        return None
+    return max(round((timer.when() - asyncio.get_running_loop().time()) * 1000), 0)

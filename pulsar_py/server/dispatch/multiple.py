@@ -73,7 +73,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._delay_timer: asyncio.TimerHandle | None = None
         self.unacked_messages = 0
         self.is_blocked_by_subscription = False
-        self._is_blocked_by_broker = False
+        self.is_blocked_by_broker = False
         self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
         # False when no entry of the redelivery set can be sent, until that may change.
         self._may_replay = True
@@ -91,7 +91,15 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     @property
     def is_blocked(self) -> bool:
         """Whether no new entries are read, because too many messages are unacknowledged."""
-        return self.is_blocked_by_subscription or self._is_blocked_by_broker
+        return self.is_blocked_by_subscription or self.is_blocked_by_broker
+
+    def awaited_consumers(self) -> list[DispatchConsumer]:
+        """The consumers that can't be sent entries that wait for them."""
+        away = [each for each in self.consumers if not is_available(each)]
+        if len(away) < len(self.consumers):
+            awaited = self._chunks.parked_owners()
+            return [each for each in away if each in awaited]
+        return away
 
     # Consumers.
 
@@ -186,7 +194,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             holder = consumer
             # A client may acknowledge on one consumer what another one received.
             if holder is None or position not in holder.pending_acks:
-                holder = self._holder_of(position)
+                holder = self.holder_of(position)
                 if holder is None:
                     continue
             if ack_sets is not None and ack_sets[index] is not None:
@@ -217,7 +225,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             return holder.pending_acks.shrink(key, to_bits(words).bit_count())
         return self._settle(holder, key) if self._cursor.is_acknowledged(position) else 0
 
-    def _holder_of(self, position: PositionKey) -> DispatchConsumer | None:
+    def holder_of(self, position: PositionKey) -> DispatchConsumer | None:
+        """The consumer that was sent an entry and has not acknowledged it."""
         return next((each for each in self.consumers if position in each.pending_acks), None)
 
     def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
@@ -271,11 +280,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def block_for_broker(self) -> None:
         """Read no new entries: the broker's limit is reached."""
-        self._is_blocked_by_broker = True
+        self.is_blocked_by_broker = True
 
     def unblock_for_broker(self) -> None:
         """Read on in the loop's next turn: the broker's limit allows it."""
-        self._is_blocked_by_broker = False
+        self.is_blocked_by_broker = False
         self._schedule_read(0)
 
     # Delayed messages.

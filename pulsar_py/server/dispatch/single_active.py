@@ -25,6 +25,7 @@ from pulsar_py.server.dispatch.dispatcher import (
     DispatchConsumer,
     DispatchHost,
     PersistentDispatcher,
+    millis_until,
 )
 from pulsar_py.server.dispatch.exclusive_place import place_taken
 from pulsar_py.server.dispatch.filtering import (
@@ -61,6 +62,11 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
     def active_consumer(self) -> DispatchConsumer | None:
         """The consumer that gets messages, or will after the delay."""
         return self._active
+
+    @property
+    def switch_millis(self) -> int | None:
+        """Milliseconds until a new active consumer is sent messages; None while none waits."""
+        return millis_until(self._switch)
 
     @property
     def _is_failover(self) -> bool:

@@ -51,6 +51,8 @@ from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatch
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.subscriptions.dispatch_state import dispatch_state
+from pulsar_py.server.subscriptions.standstill import DispatchState, Reason, reasons
 from pulsar_py.server.subscriptions.subscription import (
     HashStats,
     Subscription,
@@ -575,6 +577,22 @@ class PersistentSubscription(Subscription):
 
     # Statistics.
 
+    def standstill(self) -> tuple[Reason, ...]:
+        """The reasons why it does not move now; none where entries are being sent."""
+        if self.state is not SubscriptionState.OPEN:
+            return reasons(DispatchState(is_open=False, state=self.state.name))
+        limit = self._broker_unacked_limit
+        return reasons(
+            dispatch_state(
+                self,
+                self._dispatcher,
+                self.ledger,
+                self.cursor,
+                state=self.state.name,
+                broker_unacked_limit=0 if limit is None else limit.max_unacked_messages,
+            )
+        )
+
     def hash_stats_of(self, consumer: Consumer) -> HashStats:
         """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
         dispatcher = self._dispatcher
@@ -643,6 +661,7 @@ class PersistentSubscription(Subscription):
             non_contiguous_deleted_ranges_count=self.cursor.individual_ranges_count(),
             properties=self.properties(),
             filter_counts=replace(self.filter_counts),
+            standstill=tuple(each.cause for each in self.standstill()),
             consumers=consumers,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.dispatch.user_filters import FilterCounts
+from pulsar_py.server.subscriptions.standstill import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,7 @@ class SubscriptionStats:
     key_shared_mode: str | None = None
     allow_out_of_order_delivery: bool = False
     non_contiguous_deleted_ranges_count: int = 0
+    standstill: tuple[Cause, ...] = ()  # why it does not move
     properties: Mapping[str, str] = field(default_factory=dict)
     filter_counts: FilterCounts = field(default_factory=FilterCounts)
     consumers: tuple[ConsumerStats, ...] = ()
