@@ -74,7 +74,7 @@ class BrokerStats:
         self._clock = broker.clock
         self._started_millis = self._clock.wall_time_millis()
         now = self._clock.monotonic_seconds()
-        self._cpu = (time.process_time(), now)  # at the last report
+        self._cpu = (0.0, now)  # seconds of the process, and when: at the last report
         self._cache = (0, 0, 0, now)  # hits, misses, evicted entries, at the last look at metrics
 
     def routes(self) -> Iterable[Route]:
@@ -138,8 +138,9 @@ class BrokerStats:
         """
         cpu, at = self._cpu
         self._cpu = now = time.process_time(), self._clock.monotonic_seconds()
-        percent = 100 * (now[0] - cpu) / max(now[1] - at, 0.001)
         cores = os.cpu_count() or 1
+        # The first report counts what the process did before this broker was made.
+        percent = min(100 * (now[0] - cpu) / max(now[1] - at, 0.001), 100.0 * cores)
         largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MEBIBYTE
         return {
