@@ -151,6 +151,7 @@ SERVER_APART = {
 SERVER_ASIDE = {
     "schema_registry": {"policies", "topics", "namespaces", "connection"},
     "security": {"connection"},  # and `admin`, which is above all of `server`
+    "delayed": {"subscriptions", "topics"},
     "compaction": {"subscriptions", "topics", "upkeep", "namespaces", "connection"},
     "load": {"namespaces", "connection"},
     "transactions": {"subscriptions", "publishing", "topics", "connection"},
@@ -159,6 +160,7 @@ SERVER_ASIDE = {
 """Sub-packages off that line, and which of the others may use them."""
 SERVER_ASIDE_MAY_IMPORT = {
     "compaction": {"dispatch"},
+    "delayed": {"dispatch"},
     "load": {"dispatch", "policies", "limits", "subscriptions", "publishing", "topics"},
     "replication": {"dispatch", "policies", "limits", "subscriptions", "publishing", "topics"},
 }
