@@ -212,7 +212,7 @@ def decode_segment(data: bytes) -> list[int]:
     ]
 
 
-class StoredSegment:
+class SegmentSummary:
     """What entry 0 says of one segment."""
 
     __slots__ = ("bitmaps", "end_millis", "start_millis")
@@ -237,7 +237,7 @@ class StoredSegment:
                 raise CorruptDataError(f"bitmap of ledger {ledger_id}: {error}") from error
 
 
-def decode_metadata(data: bytes) -> Iterator[StoredSegment]:
+def decode_metadata(data: bytes) -> Iterator[SegmentSummary]:
     """What entry 0 says of the segments, in order.
 
     Raises:
@@ -249,7 +249,7 @@ def decode_metadata(data: bytes) -> Iterator[StoredSegment]:
     except DecodeError as error:
         raise CorruptDataError(f"bucket of delayed messages can't be read: {error}") from error
     for each in metadata.metadata_list:
-        yield StoredSegment(
+        yield SegmentSummary(
             each.min_schedule_timestamp,
             each.max_schedule_timestamp,
             list(each.delayed_index_bit_map.items()),

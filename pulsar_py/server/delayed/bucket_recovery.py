@@ -22,7 +22,7 @@ from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.server.delayed.bucket_format import BucketContent, decode_metadata
 from pulsar_py.server.delayed.bucket_ledgers import BucketLedgers
 from pulsar_py.server.delayed.bucket_names import doomed_ledgers, stored_buckets
-from pulsar_py.server.delayed.bucket_tracker import Bucket
+from pulsar_py.server.delayed.bucket_tracker import SealedBucket
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +45,10 @@ class FoundBuckets:
         doomed: Ledgers that were about to be deleted.
     """
 
-    buckets: list[Bucket] = field(default_factory=list)
+    buckets: list[SealedBucket] = field(default_factory=list)
     held: PositionRangeSet = field(default_factory=PositionRangeSet)
     overdue: PositionRangeSet = field(default_factory=PositionRangeSet)
-    lost: list[Bucket] = field(default_factory=list)
+    lost: list[SealedBucket] = field(default_factory=list)
     doomed: list[int] = field(default_factory=list)
 
 
@@ -59,13 +59,13 @@ async def find_buckets(
     properties = dict(cursor.cursor_properties)
     found = FoundBuckets(doomed=doomed_ledgers(properties))
     for name, ledger_id in stored_buckets(properties).items():
-        bucket = Bucket(name, ledger_id, BucketContent())
+        bucket = SealedBucket(name, ledger_id, BucketContent())
         try:
             data = await _metadata(ledgers, ledger_id, clock, log_fields)
             overdue = await _take(bucket, data, clock.wall_time_millis())
         except (LedgerNotFoundError, CorruptDataError) as error:
             _log("bucket of delayed messages lost", error, ledger_id, log_fields)
-            found.lost.append(Bucket(name, ledger_id, BucketContent()))
+            found.lost.append(SealedBucket(name, ledger_id, BucketContent()))
         except StorageError as error:
             _log("bucket of delayed messages passed over", error, ledger_id, log_fields)
         else:
@@ -91,7 +91,7 @@ async def _metadata(
     return await ledgers.read_metadata(ledger_id)
 
 
-async def _take(bucket: Bucket, data: bytes, now_millis: int) -> PositionRangeSet:
+async def _take(bucket: SealedBucket, data: bytes, now_millis: int) -> PositionRangeSet:
     """Note what entry 0 says; returns the entries of segments that are due as a whole."""
     content, overdue = bucket.content, PositionRangeSet()
     for number, segment in enumerate(decode_metadata(data)):

@@ -65,7 +65,7 @@ class BucketSettings:
 
 
 @dataclass(slots=True, eq=False)
-class Bucket:
+class SealedBucket:
     """A bucket on disk."""
 
     name: BucketName
@@ -97,7 +97,7 @@ class BucketDelayedDeliveryTracker:
         self.held = PositionRangeSet()
         # What the cursor need not read: `held`, and what was returned since it was rewound.
         self.passed_over = PositionRangeSet()
-        self.buckets: list[Bucket] = []
+        self.buckets: list[SealedBucket] = []
         # Called when the open bucket is sealed: `sealing` has to be written.
         self.on_sealed: Callable[[], None] = lambda: None
         # Called when entries may have become due sooner than the last answer said.
@@ -245,7 +245,7 @@ class BucketDelayedDeliveryTracker:
     # Buckets on disk
 
     def found(
-        self, buckets: Iterable[Bucket], held: PositionRangeSet, overdue: PositionRangeSet
+        self, buckets: Iterable[SealedBucket], held: PositionRangeSet, overdue: PositionRangeSet
     ) -> None:
         """Take over what is on disk.
 
@@ -258,13 +258,13 @@ class BucketDelayedDeliveryTracker:
         self.buckets = sorted(buckets, key=lambda bucket: bucket.name)
         self.is_ready = True
 
-    def replace(self, old: Iterable[Bucket], new: Iterable[Bucket]) -> None:
+    def replace(self, old: Iterable[SealedBucket], new: Iterable[SealedBucket]) -> None:
         """Change to other buckets: they were merged, or one was written or deleted."""
         gone = set(map(id, old))
         kept = [bucket for bucket in self.buckets if id(bucket) not in gone]
         self.buckets = sorted([*kept, *new], key=lambda bucket: bucket.name)
 
-    def written(self, buckets: Iterable[Bucket]) -> None:
+    def written(self, buckets: Iterable[SealedBucket]) -> None:
         """The sealed indexes are on disk, in these buckets."""
         self.sealing = None
         self.replace((), buckets)
@@ -279,7 +279,7 @@ class BucketDelayedDeliveryTracker:
             return max(earliest, now_millis + CROWDED_MILLIS)
         return earliest
 
-    def bucket_to_load(self, now_millis: int) -> Bucket | None:
+    def bucket_to_load(self, now_millis: int) -> SealedBucket | None:
         """The bucket whose next segment has to be loaded now."""
         waiting = (bucket for bucket in self.buckets if not bucket.is_loaded)
         bucket = min(waiting, key=lambda bucket: bucket.next_load_millis, default=None)
@@ -291,7 +291,7 @@ class BucketDelayedDeliveryTracker:
         loaded = self._loaded
         return len(loaded) >= MAX_LOADED and time_of(loaded[0]) <= self._cutoff_millis(now_millis)
 
-    def loaded(self, bucket: Bucket, indexes: Iterable[int]) -> None:
+    def loaded(self, bucket: SealedBucket, indexes: Iterable[int]) -> None:
         """Take the indexes of a bucket's next segment."""
         bucket.next_segment += 1
         for index in indexes:

@@ -51,9 +51,9 @@ from pulsar_py.server.delayed.bucket_ledgers import BucketLedgers, BucketPlace
 from pulsar_py.server.delayed.bucket_names import free_name, stored_buckets
 from pulsar_py.server.delayed.bucket_recovery import find_buckets
 from pulsar_py.server.delayed.bucket_tracker import (
-    Bucket,
     BucketDelayedDeliveryTracker,
     BucketSettings,
+    SealedBucket,
 )
 from pulsar_py.server.delayed.merged_segments import buckets_to_merge, merged_indexes
 from pulsar_py.server.dispatch.filtering import summary_of
@@ -117,7 +117,7 @@ class DelayedIndex:
         self._is_stopping = False
         self._is_check_due = False  # some bucket may not be needed any more
         self._doomed: list[int] = []  # ledgers that the record lists for deletion
-        self._lost: list[Bucket] = []  # buckets that the record has to forget
+        self._lost: list[SealedBucket] = []  # buckets that the record has to forget
         self.tracker = BucketDelayedDeliveryTracker(tick_millis=tick_millis, settings=settings)
         self.tracker.on_sealed = self._work_soon
         self._tasks.spawn(self._find(), "find buckets")
@@ -179,7 +179,7 @@ class DelayedIndex:
         self._arm_check()
         self._tell_news()
 
-    async def _load(self, bucket: Bucket) -> None:
+    async def _load(self, bucket: SealedBucket) -> None:
         number = bucket.next_segment
         try:
             indexes = await self._ledgers.read_segment(bucket.ledger_id, number)
@@ -191,7 +191,7 @@ class DelayedIndex:
         if bucket.next_segment == number and bucket in self.tracker.buckets:
             self.tracker.loaded(bucket, indexes)
 
-    async def _read_again(self, bucket: Bucket) -> None:
+    async def _read_again(self, bucket: SealedBucket) -> None:
         """Learn the times of a lost bucket's entries from the topic."""
         tracker = self.tracker
         waiting = bucket.content.members.common_with(tracker.held)
@@ -256,7 +256,7 @@ class DelayedIndex:
             if not self._is_stopping:
                 await self._seal(list(sealing))
 
-    def _finished(self) -> list[Bucket]:
+    def _finished(self) -> list[SealedBucket]:
         """The buckets whose messages are all acknowledged."""
         unacknowledged_of = self._cursor.unacknowledged_of
         return [
@@ -310,7 +310,9 @@ class DelayedIndex:
             max_metadata_bytes=self._ledgers.max_metadata_bytes,
         )
 
-    async def _write(self, new: Sequence[NewBucket], old: Sequence[Bucket]) -> list[Bucket]:
+    async def _write(
+        self, new: Sequence[NewBucket], old: Sequence[SealedBucket]
+    ) -> list[SealedBucket]:
         """Write buckets in place of others, and name them.
 
         Raises:
@@ -319,14 +321,14 @@ class DelayedIndex:
         # Also names of buckets that could not be read, and so are not known here.
         named = stored_buckets(self._cursor.cursor_properties)
         taken = list(named.keys() - {each.name for each in old})
-        written: list[Bucket] = []
+        written: list[SealedBucket] = []
         try:
             for bucket in new:
                 content = bucket.content
                 name = free_name(content.first_ledger_id, content.last_ledger_id, taken)
                 ledger_id = await self._ledgers.write(name, bucket)
                 taken.append(name)
-                written.append(Bucket(name, ledger_id, content))
+                written.append(SealedBucket(name, ledger_id, content))
             if written or old:
                 await self._name({str(each.name): each.ledger_id for each in written}, old)
         except (StorageError, ManagedLedgerError):
@@ -335,7 +337,7 @@ class DelayedIndex:
             raise
         return written
 
-    async def _name(self, new: Mapping[str, int], old: Sequence[Bucket]) -> None:
+    async def _name(self, new: Mapping[str, int], old: Sequence[SealedBucket]) -> None:
         """Store new names in place of old ones, whose ledgers are doomed from then on.
 
         A write whose outcome is unknown is repeated until it is known.

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from heapq import heapify, heappop, heapreplace
 from typing import Final
 
-from pulsar_py.server.delayed.bucket_tracker import Bucket
+from pulsar_py.server.delayed.bucket_tracker import SealedBucket
 
 MAX_MERGED_BUCKETS: Final = 4
 MAX_MERGED_INDEXES: Final = 1_000_000
@@ -23,7 +23,7 @@ MAX_MERGED_INDEXES: Final = 1_000_000
 ReadSegment = Callable[[int, int], Awaitable[list[int]]]
 
 
-def buckets_to_merge(buckets: Sequence[Bucket], max_buckets: int) -> Sequence[Bucket]:
+def buckets_to_merge(buckets: Sequence[SealedBucket], max_buckets: int) -> Sequence[SealedBucket]:
     """The neighbours to merge, in order of their names; none if there are not too many buckets."""
     if max_buckets < 1 or len(buckets) <= max_buckets:
         return ()
@@ -35,11 +35,11 @@ def buckets_to_merge(buckets: Sequence[Bucket], max_buckets: int) -> Sequence[Bu
     return ()
 
 
-def _indexes_in(buckets: Sequence[Bucket]) -> int:
+def _indexes_in(buckets: Sequence[SealedBucket]) -> int:
     return sum(len(bucket.content.members) for bucket in buckets)
 
 
-async def merged_indexes(buckets: Sequence[Bucket], read: ReadSegment) -> AsyncIterator[int]:
+async def merged_indexes(buckets: Sequence[SealedBucket], read: ReadSegment) -> AsyncIterator[int]:
     """All indexes of the buckets, in order.
 
     Raises:

@@ -9,9 +9,9 @@ from pulsar_py.server.delayed.bucket_names import BucketName
 from pulsar_py.server.delayed.bucket_tracker import (
     LOAD_AHEAD_MILLIS,
     SEALED_IN_A_LEDGER_COUNT,
-    Bucket,
     BucketDelayedDeliveryTracker,
     BucketSettings,
+    SealedBucket,
 )
 
 NOW = 1_700_000_000_000
@@ -25,7 +25,7 @@ def tracker(*, tick_millis: int = 1000, min_indexes: int = 4) -> BucketDelayedDe
     return made
 
 
-def write(made: BucketDelayedDeliveryTracker) -> tuple[Bucket, list[list[int]]]:
+def write(made: BucketDelayedDeliveryTracker) -> tuple[SealedBucket, list[list[int]]]:
     """What the index does with sealed entries."""
     builder = BucketBuilder(
         max_segment_indexes=3, max_step_millis=10_000, max_metadata_bytes=1 << 20
@@ -34,7 +34,7 @@ def write(made: BucketDelayedDeliveryTracker) -> tuple[Bucket, list[list[int]]]:
     for index in sorted(made.sealing):
         builder.add(index)
     (new,) = builder.finish()
-    bucket = Bucket(BucketName(1, 1), 99, new.content)
+    bucket = SealedBucket(BucketName(1, 1), 99, new.content)
     made.written([bucket])
     return bucket, [decode_segment(data) for data in new.segments]
 

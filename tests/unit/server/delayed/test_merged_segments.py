@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pulsar_py.server.delayed.bucket_format import BucketContent, pack
 from pulsar_py.server.delayed.bucket_names import BucketName
-from pulsar_py.server.delayed.bucket_tracker import Bucket
+from pulsar_py.server.delayed.bucket_tracker import SealedBucket
 from pulsar_py.server.delayed.merged_segments import (
     MAX_MERGED_INDEXES,
     buckets_to_merge,
@@ -10,12 +10,12 @@ from pulsar_py.server.delayed.merged_segments import (
 )
 
 
-def bucket(number: int, count: int, segments: int = 1) -> Bucket:
+def bucket(number: int, count: int, segments: int = 1) -> SealedBucket:
     content = BucketContent()
     content.members.add_range(number, 0, count - 1)
     for each in range(segments):
         content.add_segment(each)
-    return Bucket(BucketName(number, number), number, content)
+    return SealedBucket(BucketName(number, number), number, content)
 
 
 def test_nothing_is_merged_up_to_the_limit_or_without_one() -> None:
