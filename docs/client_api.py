@@ -1,8 +1,9 @@
 """The client's API reference, made from signatures and docstrings.
 
 `python -m docs.generate` (`make docs`) writes `docs/client/API.md`; a test fails when it is stale.
-Everything public is in it: the names of `pulsar_py.__all__`, in the order of a reader's questions,
-each with its methods, fields and members. Nothing is imported but what is documented.
+Everything public is in it: the names of `pulsar_py`, `pulsar_py.schema` and `pulsar_py.telemetry`,
+in the order of a reader's questions, each with its constructor, methods, fields and members.
+Nothing is imported but what is documented.
 """  # noqa: INP001 - tools of the checkout, no package
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, get_origin, get_overloads
 
 import pulsar_py
 import pulsar_py.schema
+import pulsar_py.telemetry
 from pulsar_py.schema.public_names import MODULES
 
 PATH = Path("docs/client/API.md")
@@ -61,10 +63,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "ServiceInfo", "ServiceUrlProvider", "ServiceUrlControl", "AutoClusterFailover",
         "ControlledClusterFailover",
     ),
+    "Telemetry": (),
     "Choices": (),
     "Errors": (),
 }  # fmt: skip
-"""Where a name stands; schemas, enumerations and errors find their place by themselves."""
+"""Where a name stands; those of schemas and telemetry, enumerations and errors find their place by
+themselves."""
 
 UNEXPORTED = {
     "ClientConfig": "pulsar_py.client.brokers.client_config",
@@ -73,6 +77,9 @@ UNEXPORTED = {
     "ReaderConfig": "pulsar_py.client.reading.reader_config",
 }
 """Documented because options stand there, though nobody has to import them."""
+
+CHOSEN_OF = {"TableViewOptions": "ReaderConfig"}
+"""Options that are some of another class's fields, which says what they mean."""
 
 NOT_OF_THE_CLIENT = {"Broker"}
 
@@ -85,12 +92,14 @@ INTERNAL = {
 """Methods of `MADE_BY_CLIENT` for parts of the package only."""
 
 INTERNAL_MEMBERS = {
-    "AutoClusterFailover.start", "BrokerConsumerStatistics.of", "Client.context",
+    "AutoClusterFailover.start", "AvroSchema.check_types", "AvroSchema.misfit",
+    "AvroSchema.prepare", "BrokerConsumerStatistics.of", "Client.context",
     "ClientConfig.new_ssl_context", "ClientConfig.tls", "Consumer.ends", "Consumer.passed_key",
     "Consumer.receive_run", "ConsumerConfig.chunk_listener", "ConsumerConfig.keeps_batches",
     "ConsumerConfig.problem_listener", "ConsumerKeySharedPolicy.to_meta",
     "ConsumerDeadLetterPolicy.with_names", "ControlledClusterFailover.start",
-    "EncryptionContext.of", "Message.metadata_among", "Message.of", "Message.own_metadata",
+    "EncryptionContext.of", "JsonSchema.check_types", "JsonSchema.misfit", "JsonSchema.prepare",
+    "Message.metadata_among", "Message.of", "Message.own_metadata",
     "Message.single", "MessageId.from_data", "MessageId.position", "MessageId.to_data",
     "OutgoingMessage.batching_key", "OutgoingMessage.extra_bytes", "OutgoingMessage.is_plain",
     "ProducerConfig.of", "ReaderConfig.is_start_by_time", "ReaderConfig.to_consumer_config",
@@ -110,8 +119,9 @@ def render() -> str:
         "# API of the client",
         "",
         "Made from the code by `make docs`. All names can be imported from `pulsar_py`, those of",
-        "schemas from `pulsar_py.schema`, unless a module is given. [GUIDE.md](GUIDE.md) shows how",
-        "they go together.",
+        "schemas from `pulsar_py.schema`, unless a module is given. `pulsar_py.blocking` has the",
+        "same without `await`, see [BLOCKING.md](BLOCKING.md). [GUIDE.md](GUIDE.md) shows how they",
+        "go together.",
     ]
     lines += ["", *contents()]
     for title, names in sections().items():
@@ -147,7 +157,8 @@ def anchor(text: str, before: Counter[str]) -> str:
 
 def heading(name: str) -> str:
     """The name, and where it is if it can't be imported from `pulsar_py`."""
-    return f"`{name}`" + (f" (`{get(name).__module__}`)" if name in UNEXPORTED else "")
+    module = "pulsar_py.telemetry" if name in pulsar_py.telemetry.__all__ else UNEXPORTED.get(name)
+    return f"`{name}`" + (f" (`{module}`)" if module else "")
 
 
 def main() -> None:
@@ -161,7 +172,8 @@ def sections() -> dict[str, list[str]]:
     found = {title: list(names) for title, names in SECTIONS.items()}
     placed = {name for names in found.values() for name in names} | NOT_OF_THE_CLIENT
     found["Schemas"] = sorted(pulsar_py.schema.__all__)
-    placed |= set(found["Schemas"])
+    found["Telemetry"] = sorted(pulsar_py.telemetry.__all__)
+    placed |= {*found["Schemas"], *found["Telemetry"]}
     for name in sorted(set(pulsar_py.__all__) - placed):
         found[_section_of(getattr(pulsar_py, name))].append(name)
     return found
@@ -180,12 +192,8 @@ def get(name: str) -> Any:  # Any: whatever is public
     home = UNEXPORTED.get(name)
     if home:
         return getattr(import_module(home), name)
-    return getattr(pulsar_py if name in pulsar_py.__all__ else pulsar_py.schema, name)
-
-
-def public_name(thing: type) -> str:
-    """The name that a class is exported by."""
-    return "ConsumerDeadLetterPolicy" if thing.__name__ == "DeadLetterPolicy" else thing.__name__
+    packages = (pulsar_py, pulsar_py.schema, pulsar_py.telemetry)
+    return getattr(next(package for package in packages if name in package.__all__), name)
 
 
 def home_of(name: str) -> Any:  # Any: a module
@@ -229,9 +237,12 @@ def describe(name: str) -> list[str]:
         return [*lines, *code(signature(name, thing)), "", *prose(thing)]
     is_enum = issubclass(thing, enum.Enum)
     is_record = dataclasses.is_dataclass(thing)
-    if not is_enum and not is_record and "__init__" in vars(thing) and not takes_context(thing):
-        lines += [*code(signature(name, thing.__init__)), ""]
-    lines += prose(thing)
+    if not is_enum and not is_record and (function := constructor(thing)) is not None:
+        ways = get_overloads(function) or [function]
+        lines += [*code("\n".join(signature(name, way) for way in ways)), ""]
+        lines += [*prose(thing), *below(prose(function) if function.__doc__ else [])]
+    else:
+        lines += prose(thing)
     bases = [f"`{base.__name__}`" for base in thing.__bases__ if base.__name__ in documented()]
     if bases:
         lines += ["", f"With everything that {', '.join(bases)} has."]
@@ -239,9 +250,31 @@ def describe(name: str) -> list[str]:
         lines += ["", *member_list(thing)]
     elif is_record:
         lines += ["", *field_table(thing)]
+    elif name in CHOSEN_OF:
+        lines += ["", *field_table(get(CHOSEN_OF[name]), thing)]
     for method_name, method in methods(thing):
         lines += ["", *describe_method(method_name, method)]
     return lines
+
+
+def constructor(thing: type) -> Any:  # Any: a function
+    """What users make one with, be it a base's that is not documented; None: they make none."""
+    for base in thing.__mro__:
+        if base is not thing and (base.__name__ in documented() or not is_ours(base)):
+            return None
+        if "__init__" in vars(base):
+            return None if takes_context(thing) else vars(base)["__init__"]
+    return None
+
+
+def below(lines: list[str]) -> list[str]:
+    """Under something else, if there are any."""
+    return ["", *lines] if lines else []
+
+
+def is_ours(base: type) -> bool:
+    """Whether it is of this package."""
+    return base.__module__.startswith("pulsar_py")
 
 
 def takes_context(thing: type) -> bool:
@@ -256,14 +289,14 @@ def methods(thing: type) -> list[tuple[str, Any]]:  # Any: function, property, c
     found: dict[str, Any] = {}
     for base in reversed(thing.__mro__):
         is_elsewhere = base is not thing and base.__name__ in documented()
-        if not base.__module__.startswith("pulsar_py") or is_elsewhere:
+        if not is_ours(base) or is_elsewhere:
             continue
         for name, value in vars(base).items():
             is_one = isinstance(value, property | classmethod | staticmethod) or callable(value)
             is_internal = (
                 name.startswith("_")
                 or (thing.__name__ in MADE_BY_CLIENT and name in INTERNAL)
-                or f"{public_name(thing)}.{name}" in INTERNAL_MEMBERS
+                or f"{thing.__name__}.{name}" in INTERNAL_MEMBERS
             )
             if not is_internal and is_one and not isinstance(value, type):
                 found[name] = value
@@ -336,7 +369,7 @@ def default(value: Any) -> str:  # Any: any default
     """As it is written, and without addresses of objects."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
-    text = repr(value)
+    text = "..." if value is ... else repr(value)
     return f"{type(value).__name__}()" if " at 0x" in text else text
 
 
@@ -378,15 +411,23 @@ def member_list(thing: type[enum.Enum]) -> list[str]:
     return lines
 
 
-def field_table(thing: Any) -> list[str]:  # Any: a dataclass
-    """Fields with type, default and what stands below each."""
-    texts = attribute_texts(thing)
+def field_table(thing: Any, chosen: type | None = None) -> list[str]:  # Any: a dataclass
+    """Fields with type, default and what stands below each.
+
+    Only those that `chosen` annotates, if given; what stands below one there counts more.
+    """
+    own = attribute_texts(chosen) if chosen else {}
+    texts = attribute_texts(thing) | own
     lines = ["| field | type | default | meaning |", "| --- | --- | --- | --- |"]
     for each in dataclasses.fields(thing):
-        if each.name.startswith("_") or f"{public_name(thing)}.{each.name}" in INTERNAL_MEMBERS:
+        if each.name.startswith("_") or f"{thing.__name__}.{each.name}" in INTERNAL_MEMBERS:
+            continue
+        if chosen and each.name not in chosen.__annotations__:
             continue
         shown = ""
-        if each.default is not dataclasses.MISSING:
+        if each.name in own:
+            pass  # that says when
+        elif each.default is not dataclasses.MISSING:
             shown = f"`{default(each.default)}`"
         elif each.default_factory is not dataclasses.MISSING:
             shown = f"`{default(each.default_factory())}`"
@@ -401,7 +442,7 @@ def attribute_texts(thing: type) -> dict[str, str]:
     """The strings below assignments in a class body, also those it inherits."""
     texts: dict[str, str] = {}
     for base in reversed(thing.__mro__):
-        if not base.__module__.startswith("pulsar_py"):
+        if not is_ours(base):
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
         assert isinstance(tree.body[0], ast.ClassDef)

@@ -15,10 +15,15 @@ from pathlib import Path
 from typing import Final
 
 import pulsar_py
+import pulsar_py.blocking
+import pulsar_py.schema
+import pulsar_py.telemetry
 
 SOURCE: Final = Path("build/site-source")
 OUTSIDE: Final = ("http://", "https://", "mailto:", "#")
 LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
+PACKAGES: Final = (pulsar_py, pulsar_py.schema, pulsar_py.blocking, pulsar_py.telemetry)
+"""Those that users import from; `blocking` has the names of the first, too."""
 FOLDER_PAGE: Final = "folder.md"
 """The page of a folder that a document links to; no folder has a file of this name."""
 
@@ -94,7 +99,7 @@ def reference() -> str:
     lines = [
         "# Reference",
         "",
-        "Every public name of `pulsar_py`, in the order of the alphabet.",
+        "Every public name, package by package, in the order of the alphabet.",
         "",
     ]
     return "\n".join([*lines, *(f"::: {name}\n" for name in public_names())])
@@ -102,10 +107,15 @@ def reference() -> str:
 
 def public_names() -> Iterator[str]:
     """The full names of what the package exports, by the module that defines it."""
-    for name in sorted(pulsar_py.__all__):
-        module = getattr(getattr(pulsar_py, name), "__module__", None)
-        if module is not None and module.startswith("pulsar_py."):
-            yield f"{module}.{name}"
+    seen = set()
+    for package in PACKAGES:
+        for name in sorted(package.__all__):
+            module = getattr(getattr(package, name), "__module__", None)
+            full_name = f"{module}.{name}"
+            if module is None or not module.startswith("pulsar_py.") or full_name in seen:
+                continue
+            seen.add(full_name)
+            yield full_name
 
 
 if __name__ == "__main__":

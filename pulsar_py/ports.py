@@ -13,6 +13,7 @@ import asyncio
 import errno
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 
 from pulsar_py.admin.http_server import HttpServer
 from pulsar_py.common.errors import ConfigurationError
@@ -20,6 +21,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.listeners import Listener
 from pulsar_py.server.namespaces.lookup import BrokerAddresses
+from pulsar_py.server.security.key_source import warn_if_others_can_read
 from pulsar_py.server.security.tls import ReloadingContext, TlsSettings
 
 __all__ = ["PortNumbers", "Ports"]
@@ -79,6 +81,7 @@ class Ports:
             OSError: A port can't be bound.
         """
         numbers.check()
+        secrets: dict[tuple[str, str], None] = {}  # by setting and path, in order
         for server, scheme, number, hint in (
             (self._listener, "pulsar", numbers.binary, "port, --port"),
             (self._listener, "pulsar+ssl", numbers.binary_tls, "brokerServicePortTls"),
@@ -91,8 +94,11 @@ class Ports:
             if scheme in self._tls:
                 context = ReloadingContext(self._tls[scheme])
                 self._contexts.append(context)
+                secrets[self._tls[scheme].secret] = None
             port = await _bind(server, host, number, context, hint=hint)
             self._urls[scheme] = f"{scheme}://{advertised_host}:{port}"
+        for setting, path in secrets:
+            warn_if_others_can_read(setting, Path(path))
 
     @property
     def addresses(self) -> BrokerAddresses:

@@ -256,7 +256,9 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application = AdminApp(all_routes(service), access_of(service)).handle
+        application = AdminApp(
+            all_routes(service), access_of(service), service.hooks.interceptors
+        ).handle
         web = HttpServer(application, clock=clock, limits=http_limits(config))
         ports = Ports(
             Listener(service.connections),
@@ -381,6 +383,7 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         max_entry_bytes=max_entry_bytes,
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
+        journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,

@@ -30,6 +30,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
+from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.persistent_subscription import (
     PersistentSubscription,
@@ -235,6 +236,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self.max_position = LATEST
         self.throttle: DispatchThrottle | None = None
+        self.filters: Sequence[InstalledFilter] = ()
         self._ledgers = Ledgers(clock)
 
     @property
@@ -259,6 +261,9 @@ class Topic:
     def dispatch_throttle(self, subscription: str) -> DispatchThrottle | None:
         del subscription
         return self.throttle
+
+    def user_filters(self) -> Sequence[InstalledFilter]:
+        return self.filters
 
     def forget_subscription(self, subscription: Subscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
@@ -374,6 +379,13 @@ def ack(
     for entry_id in entry_ids:
         command.message_id.add(ledgerId=ledger_id, entryId=entry_id, ack_set=ack_set)
     consumer.acknowledge(command)
+
+
+def ack_command(consumer_id: int, ledger_id: int, entry_id: int) -> CommandAck:
+    """ACK of one entry."""
+    command = CommandAck(consumer_id=consumer_id, ack_type=CommandAck.Individual)
+    command.message_id.add(ledgerId=ledger_id, entryId=entry_id)
+    return command
 
 
 def redeliver(consumer: Consumer, *entry_ids: int, epoch: int | None = None) -> None:

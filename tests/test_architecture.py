@@ -149,6 +149,7 @@ SERVER_APART = {
 }
 """Rooms before it that a room of `server` does without."""
 SERVER_ASIDE = {
+    "hooks": {"dispatch", "policies", "subscriptions", "publishing", "topics", "connection"},
     "schema_registry": {"policies", "topics", "namespaces", "connection"},
     "security": {"connection"},  # and `admin`, which is above all of `server`
     "compaction": {"subscriptions", "topics", "upkeep", "namespaces", "connection"},
@@ -211,6 +212,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_cluster_security",
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
+    "pulsar_py.server.settings_hooks",
     "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",
     "pulsar_py.server.ignored_settings",

@@ -18,9 +18,6 @@ from tests.package_source import modules
 PACKAGES = [module for module in modules() if module.is_package]
 
 
-ALIASES = {"ConsumerDeadLetterPolicy": "DeadLetterPolicy"}
-"""Names of the official Python client for what has the Java client's name here."""
-
 TYPES = {
     "AnyConsumer", "KeyAnswer", "MessageRouterFunction", "SeekTarget", "TableViewListener",
     "TokenSupplier",
@@ -34,7 +31,7 @@ def test_public_names_can_be_had(name: str) -> None:
     if name in TYPES:
         assert get_origin(thing) is not None
     else:
-        assert thing.__name__ == ALIASES.get(name, name)
+        assert thing.__name__ == name
     assert name in dir(pulsar_py)
 
 

@@ -18,7 +18,9 @@ import pulsar_py.schema
 from docs import client_api
 
 DOCUMENTED = [name for names in client_api.sections().values() for name in names]
-EXPORTED = {*pulsar_py.__all__, *pulsar_py.schema.__all__}
+EXPORTED = {*pulsar_py.__all__, *pulsar_py.schema.__all__, "blocking"}
+OF_OTHERS = {"opentelemetry", "prometheus_client"}
+"""Packages whose names those who use `pulsar_py.telemetry` know."""
 
 
 def annotations(name: str) -> Iterator[tuple[str, str, str]]:
@@ -35,12 +37,17 @@ def annotations(name: str) -> Iterator[tuple[str, str, str]]:
             is_internal = f"{name}.{field}" in client_api.INTERNAL_MEMBERS
             if not field.startswith("_") and not is_internal:
                 yield f"{name}.{field}", thing.__module__, text_of(annotation)
-    if "__init__" in vars(thing) and not client_api.takes_context(thing):
-        for place, home, text in of_function(name, thing.__init__):
-            if f"{name}.{place.rpartition('.')[2]}" not in client_api.INTERNAL_MEMBERS:
-                yield place, home if home != "builtins" else thing.__module__, text
+    yield from of_constructor(name, thing)
     for method_name, method in client_api.methods(thing):
         yield from of_function(f"{name}.{method_name}", client_api._function(method))
+
+
+def of_constructor(name: str, thing: type) -> Iterator[tuple[str, str, str]]:
+    function = client_api.constructor(thing)
+    for way in (function and typing.get_overloads(function)) or [function]:
+        for place, home, text in of_function(name, way):
+            if f"{name}.{place.rpartition('.')[2]}" not in client_api.INTERNAL_MEMBERS:
+                yield place, home if home != "builtins" else thing.__module__, text
 
 
 def of_function(name: str, function: typing.Any) -> Iterator[tuple[str, str, str]]:
@@ -77,7 +84,8 @@ def is_known(name: str, home: str) -> bool:
     if name in EXPORTED or hasattr(builtins, name):
         return True
     origin = imported(home).get(name, home)
-    if origin.split(".")[0] in sys.stdlib_module_names:
+    package = origin.split(".")[0]
+    if package in sys.stdlib_module_names or package in OF_OTHERS:
         return True
     return isinstance(getattr(import_module(origin), name, None), typing.TypeVar)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import pulsar_py
 from docs import site
 from tests.package_source import ROOT
 
@@ -39,10 +38,11 @@ def test_a_link_to_nothing_is_told_with_its_document(
 
 def test_the_reference_names_each_public_class_and_function() -> None:
     page = site.reference()
-    for name in pulsar_py.__all__:
-        named = getattr(pulsar_py, name)
-        if isinstance(named, type):
-            assert f".{name}\n" in page, name
+    for package in site.PACKAGES:
+        for name in package.__all__:
+            named = getattr(package, name)
+            if isinstance(named, type):
+                assert f"::: {named.__module__}.{name}\n" in page, name
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ async def main(url: str) -> None:
         message = await consumer.receive(timeout_millis=10_000)
         await consumer.reconsume_later(message, delay_millis=500)
         message = await consumer.receive(timeout_millis=10_000)
-        print(message.data().decode(), "again, attempt", message.properties()["RECONSUMETIMES"])
+        print(message.data().decode(), "again, retry", message.properties()["RECONSUMETIMES"])
         await consumer.acknowledge(message)
 
 

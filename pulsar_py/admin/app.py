@@ -29,10 +29,14 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import AuthenticationError, PulsarError
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer
 
 logger = logging.getLogger(__name__)
+
+_BASE: Final = "/admin/v2"
+"""Sent on to the same path with a slash, as by Apache Pulsar; some tools ask whether it answers."""
 
 NOBODY: Final = Peer()
 """The peer of calls from the same process, which have no socket."""
@@ -53,8 +57,17 @@ class Guard(Protocol):
 class AdminApp:
     """The application of one broker's HTTP port; made by `standalone`."""
 
-    def __init__(self, routes: Iterable[Route], access: Guard | None = None) -> None:
-        """`access` guards the routes; None lets everybody call them."""
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        access: Guard | None = None,
+        interceptors: Interceptors | None = None,
+    ) -> None:
+        """`access` guards the routes; None lets everybody call them.
+
+        `interceptors` are told of requests and answers.
+        """
+        self._interceptors = interceptors
         self._router = Router(routes)
         self._access = access
 
@@ -67,6 +80,18 @@ class AdminApp:
         peer: Peer = NOBODY,
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
+        interceptors = self._interceptors
+        if interceptors is None:
+            return await self._answer(method, target, headers, body, peer)
+        path = target.partition("?")[0]
+        interceptors.tell("on_webservice_request", method, path)
+        response = await self._answer(method, target, headers, body, peer)
+        interceptors.tell("on_webservice_response", method, path, int(response.status))
+        return response
+
+    async def _answer(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
+    ) -> Response:
         raw_path, _, raw_query = target.partition("?")
         caller = None
         if self._access is not None:
@@ -79,7 +104,7 @@ class AdminApp:
         except BadPathError:
             return page_response(HTTPStatus.BAD_REQUEST)
         if found is None:
-            return page_response(HTTPStatus.NOT_FOUND)
+            return _unknown(raw_path)
         if isinstance(found, MethodNotAllowed):
             return _method_not_allowed(method, found)
         if (refusal := _negotiate(found.route, headers, body)) is not None:
@@ -89,6 +114,7 @@ class AdminApp:
             raw_path=raw_path,
             path=found.parameters,
             query=_first_values(raw_query),
+            raw_query=raw_query,
             headers=headers,
             body=body,
             peer=peer,
@@ -128,6 +154,12 @@ async def _call(  # noqa: PLR0911 - a kind of error each
         return reason_response(
             HTTPStatus.INTERNAL_SERVER_ERROR, "an unexpected error occurred in the server"
         )
+
+
+def _unknown(raw_path: str) -> Response:
+    if raw_path == _BASE:
+        return page_response(HTTPStatus.MOVED_PERMANENTLY, (("Location", _BASE + "/"),))
+    return page_response(HTTPStatus.NOT_FOUND)
 
 
 def _redirect(url: str, request: Request) -> Response:

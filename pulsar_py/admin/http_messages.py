@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import parse_qsl
 
 from pulsar_py.admin.json_text import MAX_PIECE_UNITS, EncodedJson, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
@@ -81,11 +82,17 @@ class Request:
     body: bytes = b""
     peer: Peer = field(default_factory=Peer)
     role: str | None = None
+    raw_query: str = ""
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A boolean query parameter; anything but `true` in any case is False, as in Java."""
         value = self.query.get(name)
         return default if value is None else value.lower() == "true"
+
+    def all_values(self, name: str) -> list[str]:
+        """The values of a query parameter that may be repeated; `query` has the first of each."""
+        pairs = parse_qsl(self.raw_query, keep_blank_values=True)
+        return [value for each, value in pairs if each == name]
 
     def json(self) -> Any:  # Any: whatever JSON the client sent; callers check it.
         """The body as JSON, None when it is empty.

@@ -310,12 +310,14 @@ class HttpConnection(asyncio.Protocol):
         self._write(h11.EndOfMessage())
 
     def _send_head(self, response: Response) -> None:
-        headers = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
-        headers.extend(response.headers)
+        named = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
+        named.extend(response.headers)
         if response.content_type is not None:
-            headers.append(("Content-Type", response.content_type))
+            named.append(("Content-Type", response.content_type))
         if response.status not in _BODYLESS:
-            headers.append(("Content-Length", str(len(response.body))))
+            named.append(("Content-Length", str(len(response.body))))
+        # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.
+        headers = [(name.encode(), text.encode()) for name, text in named]
         self._write(h11.Response(status_code=response.status, headers=headers))
 
     def _write(self, event: h11.Event) -> None:

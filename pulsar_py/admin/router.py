@@ -2,7 +2,8 @@
 
 The raw path is split at `/` first and each segment decoded afterwards, so that `%2F` in a topic's
 name stays inside its segment; a literal `+` is a space. A template is a path whose segments are
-literals, `{name}` for a parameter, or `{name:a|b}` for one of a few words:
+literals, `{name}` for a parameter, or `{name:a|b}` for one of a few words; a last `{name...}` is
+any number of segments, of which the handler learns nothing:
 
     /admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}/stats
 
@@ -31,6 +32,7 @@ from pulsar_py.server.security.actions import Need, checked_need
 Handler = Callable[[Request], Awaitable[Response]]
 
 _BAD_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_REST = re.compile(r"\{\w+\.\.\.\}")
 _PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
@@ -97,6 +99,7 @@ class _Node:
     literals: dict[str, _Node] = field(default_factory=dict)
     parameter: _Node | None = None
     leaf: _Leaf | None = None
+    rest: _Leaf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +140,23 @@ class Router:
             for index, segment in enumerate(segments)
             if (match := _PARAMETER.fullmatch(segment))
         )
+        has_rest = bool(_REST.fullmatch(segments[-1]))
+        if has_rest:
+            del segments[-1]
         for choice in product(*map(_alternatives, segments)):
             node = self._root
             for segment in choice:
                 node = _child(node, segment)
-            if node.leaf is None:
-                node.leaf = _Leaf()
-            if route.method in node.leaf.routes:
+            leaf = node.rest if has_rest else node.leaf
+            if leaf is None:
+                leaf = _Leaf()
+                if has_rest:
+                    node.rest = leaf
+                else:
+                    node.leaf = leaf
+            if route.method in leaf.routes:
                 raise ValueError(f"two routes for {route.method} {route.template}")
-            node.leaf.routes[route.method] = (route, names)
+            leaf.routes[route.method] = (route, names)
 
     def find(self, method: str, raw_path: str) -> Match | MethodNotAllowed | None:
         """The route of a method and an undecoded path without query; None for an unknown path.
@@ -185,9 +196,9 @@ def first_segment(raw_path: str) -> str:
     """The first segment of a path as routes are matched with it: decoded, whatever its writing.
 
     Raises:
-        BadPathError: A `%` is not followed by two hexadecimal digits.
+        BadPathError: A `%` in it is not followed by two hexadecimal digits.
     """
-    return _segments(raw_path)[0]
+    return _segments(raw_path.removeprefix("/").partition("/")[0])[0]
 
 
 def _segments(raw_path: str) -> list[str]:
@@ -208,3 +219,5 @@ def _leaves(node: _Node, segments: list[str], index: int) -> Iterator[_Leaf]:
         yield from _leaves(literal, segments, index + 1)
     if node.parameter is not None and segment:
         yield from _leaves(node.parameter, segments, index + 1)
+    if node.rest is not None:
+        yield node.rest

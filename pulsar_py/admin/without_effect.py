@@ -23,7 +23,7 @@ _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
-_FILTERS: Final = "there are no entry filters in this version"
+_OFFLOAD: Final = "nothing is offloaded in this version"
 _ACKS: Final = (
     "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
     "for it"
@@ -47,14 +47,15 @@ VALUES: Final[Mapping[str, str]] = {
         "the old form of schema_compatibility_strategy, which counts"
     ),
     "NamespacePolicies.migrated": "clients are not sent to another cluster in this version",
-    "NamespacePolicies.entryFilters": _FILTERS,
     "NamespacePolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
+    "NamespacePolicies.offload_policies": _OFFLOAD,
+    "TopicPolicies.offloadPolicies": _OFFLOAD,
+    "TopicPolicies.shadowTopics": _REPLICATION,
     "NamespacePolicies.allowed_topic_property_keys_for_metrics": (
         "`/metrics` has a fixed selection of labels"
     ),
     "TopicPolicies.replicationClusters": _REPLICATION,
     "TopicPolicies.replicatorDispatchRate": _REPLICATION,
-    "TopicPolicies.entryFilters": _FILTERS,
     "TopicPolicies.dispatcherPauseOnAckStatePersistentEnabled": _ACKS,
 }
 """Stored values without effect: the reason, by class in `metadata.documents` and key."""
@@ -70,6 +71,11 @@ PARTS: Final[Mapping[str, str]] = {
     "dispatchRate and subscriptionDispatchRate, of non-persistent topics": (
         "what a consumer has no permits for is dropped, so nothing is held back"
     ),
+    "namespaceIsolationPolicies and failureDomains of a cluster": (
+        "bundles are not moved by load in this version"
+    ),
+    "resource-quotas": "bundles are not moved by load in this version",
+    "migrate of a cluster": "clients are not sent to another cluster in this version",
     "antiAffinity of a namespace": "bundles are not moved by load in this version",
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }

@@ -6,7 +6,6 @@ this process or its directory: another broker with the same settings goes on whe
 
 from __future__ import annotations
 
-import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pulsar_py.cli.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
     load_settings,
     port_of,
+    reach_of,
     run_to_the_end,
     set_up_logging,
     signals_to_event,
@@ -40,8 +40,6 @@ from pulsar_py.standalone import Broker
 from pulsar_py.zookeeper.client import ZooKeeperSettings
 from pulsar_py.zookeeper.client_config import ZooKeeperClientConfig
 from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL, OPEN_ACL
-
-_WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +86,7 @@ async def serve(options: ClusterBrokerOptions) -> None:
 
     try:
         async with broker:
+            reach_of(config, options.host, is_of_cluster=True).log()
             await watch_session(config, broker.service.metadata, on_session_over)
             sys.stdout.write(
                 f"pulsar-py ready: {broker.service_url} {broker.web_service_url} "
@@ -120,12 +119,10 @@ async def watch_session(
 
 def broker_of(options: ClusterBrokerOptions, config: BrokerConfig, stores: ClusterStores) -> Broker:
     """A broker that is not started; options of the command line override settings."""
-    host = options.host or config.bindAddress
-    if not config.advertisedAddress and host in _WILDCARD_HOSTS:
-        config = config.replace(advertisedAddress=socket.getfqdn())
+    reach = reach_of(config, options.host, is_of_cluster=True)
     return Broker(
-        config=config,
-        host=host,
+        config=config.replace(advertisedAddress=reach.advertised),
+        host=reach.host,
         port=port_of(options.port, config.brokerServicePort),
         web_port=port_of(options.web_port, config.webServicePort),
         metadata_store_factory=ClusterMetadata(stores, config.clusterName),

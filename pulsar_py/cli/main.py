@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.pipeline import pipeline
+from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
 
@@ -191,5 +192,6 @@ main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)
 main.add_command(pipeline)
+main.add_command(secure)
 main.add_command(storage)
 main.add_command(tokens)

@@ -22,9 +22,12 @@ from pathlib import Path
 
 import uvloop
 
+from pulsar_py.cli.reach import Reach
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
-from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.config import BrokerConfig, is_secret
+from pulsar_py.server.properties_text import PropertyLine, property_lines
+from pulsar_py.server.security.key_source import warn_if_others_can_read
 from pulsar_py.standalone import Broker
 
 COLLECTOR_THRESHOLDS = (5000, 4, 100)
@@ -132,6 +135,8 @@ def load_settings(
         text = "" if config_file is None else config_file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{config_file}: expected text in UTF-8: {error}") from error
+    if config_file is not None and any(map(holds_secret, property_lines(text))):
+        warn_if_others_can_read("--config", config_file)
     return BrokerConfig.load(
         properties_text=text,
         properties_place=str(config_file or ""),
@@ -141,11 +146,19 @@ def load_settings(
     )
 
 
+def holds_secret(line: PropertyLine) -> bool:
+    """Whether a line has a secret itself, not the path of a file with one."""
+    is_path = line.value.startswith(("/", "file:"))
+    return is_secret(line.name) and bool(line.value) and not is_path
+
+
 async def serve(options: StandaloneOptions) -> None:
     """Start a broker, print its addresses, and stop it after a signal."""
     stopping = signals_to_event()
-    broker = broker_of(options, load_config(options))
+    config = load_config(options)
+    broker = broker_of(options, config)
     async with broker:
+        reach_of(config, options.host).log()
         sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
         sys.stdout.flush()
         await stopping.wait()
@@ -175,12 +188,23 @@ def ready_line(options: StandaloneOptions, service_url: str, web_service_url: st
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
     """A broker that is not started; options of the command line override settings."""
+    reach = reach_of(config, options.host)
     return Broker(
         data_dir=options.data_dir,
-        config=config,
-        host=options.host or config.bindAddress,
+        config=config.replace(advertisedAddress=reach.advertised),
+        host=reach.host,
         port=port_of(options.port, config.brokerServicePort),
         web_port=port_of(options.web_port, config.webServicePort),
+    )
+
+
+def reach_of(config: BrokerConfig, host: str | None, *, is_of_cluster: bool = False) -> Reach:
+    """Where a broker listens, and who can reach it; `host` is that of the command line."""
+    return Reach.of(
+        host or config.bindAddress,
+        config.advertisedAddress,
+        is_authenticated=config.authenticationEnabled,
+        is_of_cluster=is_of_cluster,
     )
 
 

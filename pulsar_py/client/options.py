@@ -192,6 +192,8 @@ class TableViewOptions(TypedDict, Generic[T], total=False):
     schema: Schema[T] | None
     receiver_queue_size: int
     is_read_compacted: bool
+    """Read each key's last value only, where the topic is compacted; unless given, where the topic
+    is persistent."""
     crypto_key_reader: CryptoKeyReader | None
     crypto_failure_action: ConsumerCryptoFailureAction
     auto_update_partitions: bool

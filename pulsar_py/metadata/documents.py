@@ -145,6 +145,7 @@ class NamespacePolicies(JsonDocument):
     is_migrated = key("migrated", BOOLEAN)
     entry_filter_names = key("entryFilters", JSON_OBJECT)
     is_paused_on_unsaved_acks = key("dispatcherPauseOnAckStatePersistentEnabled", BOOLEAN)
+    offload_policies = key("offload_policies", JSON_OBJECT)
     metrics_property_keys = key("allowed_topic_property_keys_for_metrics", TEXTS)
 
 
@@ -185,6 +186,8 @@ class TopicPolicies(JsonDocument):
     subscription_expiration_minutes = key("subscriptionExpirationTimeInMinutes", INTEGER)
     entry_filter_names = key("entryFilters", JSON_OBJECT)
     is_paused_on_unsaved_acks = key("dispatcherPauseOnAckStatePersistentEnabled", BOOLEAN)
+    offload_policies = key("offloadPolicies", JSON_OBJECT)
+    shadow_topics = key("shadowTopics", TEXTS)
 
 
 class DynamicConfiguration(JsonDocument):

@@ -95,6 +95,11 @@ def cluster(name: str) -> str:
     return f"{CLUSTERS}/{name}"
 
 
+def cluster_policies(name: str) -> str:
+    """Where the clients of a cluster shall go."""
+    return f"{LOCAL_POLICIES}/{name}"
+
+
 def tenant(name: str) -> str:
     """A tenant's roles and clusters."""
     return f"{POLICIES}/{name}"

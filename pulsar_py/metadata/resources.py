@@ -160,6 +160,15 @@ class ClusterResources(Resource[str, ClusterData]):
             key_of=lambda path: _single(path, paths.CLUSTERS),
         )
 
+    async def delete(self, key: str) -> None:
+        """Delete a cluster with its isolation policies and failure domains."""
+        parent = paths.failure_domains(key)
+        for name in await self._store.children(parent):
+            await delete_if_there(self._store, f"{parent}/{name}")
+        for path in (parent, paths.isolation_policies(key)):
+            await delete_if_there(self._store, path)
+        await super().delete(key)
+
     async def list(self) -> list[str]:
         """Sorted names."""
         names = await self._store.children(paths.CLUSTERS)

@@ -48,7 +48,7 @@ class AvroDefined(Schema[T]):
     def __init__(
         self,
         record_cls: None = None,
-        schema_definition: Definition = ...,
+        schema_definition: str | bytes | Mapping[str, Any] = ...,
         *,
         properties: Mapping[str, str] | None = None,
     ) -> None: ...
@@ -56,7 +56,7 @@ class AvroDefined(Schema[T]):
     def __init__(
         self,
         record_cls: None = None,
-        schema_definition: Definition = ...,
+        schema_definition: str | bytes | Mapping[str, Any] = ...,
         *,
         properties: Mapping[str, str] | None = None,
         records_as: Callable[[dict[str, Any]], T],
@@ -64,7 +64,7 @@ class AvroDefined(Schema[T]):
     def __init__(
         self,
         record_cls: type[T] | None = None,
-        schema_definition: Definition | None = None,
+        schema_definition: str | bytes | Mapping[str, Any] | None = None,
         *,
         properties: Mapping[str, str] | None = None,
         records_as: RecordMaker | None = None,

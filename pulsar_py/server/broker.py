@@ -50,6 +50,10 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.broker_hooks import BrokerHooks
+from pulsar_py.server.hooks.contained import HookErrors
+from pulsar_py.server.hooks.installed_filters import InstalledFilters
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
@@ -120,30 +124,19 @@ class BrokerService:
         self.config = config
         self.clock = clock
         self.compaction_totals = CompactionTotals()
+        self.hooks = broker_hooks(config, clock)
         self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
-        self.metadata = metadata
+        self.metadata, self.ledger_store = metadata, ledger_store
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         self.namespaces = NamespaceService(
             metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
         )
-        self.managed_ledgers = ManagedLedgerOpener(
-            ledger_store,
-            metadata,
-            clock,
-            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
-            cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
-            cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
-            cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
-            cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
-            cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
-            owns=self.namespaces.still_owns,
-            check_owner=self.namespaces.check_owner,
-            may_change=self.namespaces.may_change,
-        )
+        self.ledger_store = ledger_store
+        self.managed_ledgers = self._managed_ledger_opener(config, chance)
         self.schemas = SchemaRegistry(
             metadata,
             ledger_store,
@@ -151,7 +144,6 @@ class BrokerService:
             cluster=config.clusterName,
             ledger_options=replace(self._ledger_options, password=b""),
         )
-        self.ledger_store = ledger_store
         self.ledger_collector = LedgerCollector(
             ledger_store,
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
@@ -175,18 +167,40 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
-        self.connections = Connections(
+        self.connections = self._new_connections(config)
+        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _managed_ledger_opener(
+        self, config: BrokerConfig, chance: random.Random | None
+    ) -> ManagedLedgerOpener:
+        return ManagedLedgerOpener(
+            self.ledger_store,
+            self.metadata,
+            self.clock,
+            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
+            cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
+            cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
+            cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
+            cache_eviction_interval_seconds=config.managedLedgerCacheEvictionIntervalMs / 1000,
+            cursor_memory_bytes=config.managedLedgerCursorMemorySizeMB * MEBIBYTE,
+            owns=self.namespaces.still_owns,
+            check_owner=self.namespaces.check_owner,
+            may_change=self.namespaces.may_change,
+        )
+
+    def _new_connections(self, config: BrokerConfig) -> Connections:
+        return Connections(
             topics=self.topics,
             namespaces=self.namespaces,
             schemas=self.schemas,
             publish_buffer=self.publish_buffer,
-            clock=clock,
+            clock=self.clock,
             settings=connection_settings(config),
             authenticators=self.authenticators,
             authorization=self.authorization,
             resources=self.resources,
+            interceptors=self.hooks.interceptors,
         )
-        self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
         """The rules of authorization.
@@ -216,6 +230,7 @@ class BrokerService:
             receipts=SendReceiptEncoder(),
             refused=self.refused_topics,
             limits=self.limits,
+            hooks=self.hooks,
             compaction=CompactionParts(
                 ledger_store=self.ledger_store,
                 disk=self._spill.disk,
@@ -273,6 +288,9 @@ class BrokerService:
         if config != self.config:
             self.config = config
             self._set_limits(config)
+            self.hooks.filters.use_settings(
+                names=config.entryFilterNames, directory=config.entryFiltersDirectory
+            )
             self.topics.apply_settings(registry_settings(config, self._ledger_options))
             self.connections.settings = connection_settings(config)
             if self.connections.revoking is not None:
@@ -335,6 +353,7 @@ class BrokerService:
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
+        self.hooks.close()
         await self._spill.remove()
         await self.schemas.close()
         await self.resources.close()
@@ -402,6 +421,7 @@ def _for_persistent(
 
 
 async def _trim(topic: PersistentTopic) -> None:
+    await topic.save_index()
     await topic.ledger.roll_if_due()
     await topic.ledger.trim()
 
@@ -413,6 +433,22 @@ async def _maintain_deduplication(topic: PersistentTopic) -> None:
 
 async def _roll_rates(topic: Topic) -> None:
     topic.roll_rates(RATES_INTERVAL_SECONDS)
+
+
+def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
+    """The users' classes that a broker calls.
+
+    Raises:
+        ConfigurationError: A name is not that of such a class.
+    """
+    errors = HookErrors(clock)
+    return BrokerHooks(
+        errors,
+        InstalledFilters(
+            errors, names=config.entryFilterNames, directory=config.entryFiltersDirectory
+        ),
+        Interceptors(errors, config.brokerInterceptors),
+    )
 
 
 def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
@@ -484,7 +520,7 @@ def registry_settings(
         max_concurrent_loads=config.maxConcurrentTopicLoadRequest,
         serves_persistent=config.enablePersistentTopics,
         serves_non_persistent=config.enableNonPersistentTopics,
-        has_topic_policies=config.topicLevelPoliciesEnabled,
+        has_topic_policies=config.topicLevelPoliciesEnabled and config.systemTopicEnabled,
     )
 
 
@@ -509,6 +545,7 @@ def topic_settings(
         max_delay_millis=config.delayedDeliveryMaxDelayInMillis,
         allows_subscription_creation=config.allowAutoSubscriptionCreation,
         is_encryption_required=config.encryptionRequireOnProducer,
+        system_cursor_names=config.additionalSystemCursorNames,
         message_ttl_seconds=config.ttlDurationDefaultInSeconds,
         subscription_expiration_minutes=config.subscriptionExpirationTimeMinutes,
         backlog_quotas=_backlog_quotas(config),
@@ -611,6 +648,9 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         or config.dispatchThrottlingRateInByte > 0,
         rates_count_entries=config.dispatchThrottlingOnBatchMessageEnabled,
         rates_count_filtered=config.dispatchThrottlingForFilteredEntriesEnabled,
+        entry_filter_names=config.entryFilterNames,
+        allows_filter_override=config.allowOverrideEntryFilters,
+        rescheduled_delay_millis=config.dispatcherEntryFilterRescheduledMessageDelay,
         rates_hold_without_backlog=config.dispatchThrottlingOnNonBacklogConsumerEnabled,
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,

@@ -28,6 +28,7 @@ from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
+from pulsar_py.server.settings_hooks import HookSettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
@@ -109,6 +110,7 @@ class BrokerConfig(
     SecuritySettings,
     StorageSettings,
     BrokerTopicSettings,
+    HookSettings,
     RateSettings,
     ServerSettings,
 ):

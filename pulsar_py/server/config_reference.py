@@ -25,6 +25,8 @@ CONF_PATH: Final = Path("conf/standalone.conf")
 CLUSTER_CONF_PATH: Final = Path("conf/broker.conf")
 REFERENCE_PATH: Final = Path("docs/SETTINGS.md")
 _LINE_LENGTH: Final = 100
+_COMMENTED_OUT: Final = frozenset({"bindAddress"})
+"""Settings without a value of their own: an empty one is not what a line without it would say."""
 
 
 def render_conf() -> str:
@@ -62,9 +64,8 @@ def _render_conf(of_what: str, *, left_out: frozenset[str], given: Mapping[str, 
         lines += ["", f"### {category}"]
         for setting in settings:
             lines += ["", *_comment(_description(setting))]
-            lines.append(
-                f"{setting.name}={given.get(setting.name, setting.render(setting.default))}"
-            )
+            line = f"{setting.name}={given.get(setting.name, setting.render(setting.default))}"
+            lines.append(f"#{line}" if setting.name in _COMMENTED_OUT else line)
     if is_of_cluster:
         lines += ["", "### Fixed", "", *_comment("Any other value is refused, with the reason.")]
         lines += _commented_out(is_of_cluster=True)

@@ -112,7 +112,6 @@ brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
 delayedDeliveryTrackerFactoryClassName=org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory
 dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
-*entryFiltersDirectory=
 journalDirectory=
 jvmGCMetricsLoggerClassName=
 ledgerManagerFactoryClass=
@@ -304,13 +303,11 @@ journalAlignmentSize=512
 journalChannelProvider=org.apache.bookkeeper.bookie.DefaultFileChannelProvider
 journalDirectories=
 journalFormatVersionToWrite=6
-journalMaxBackups=
 journalMaxMemorySizeMb=301
 journalPageCacheFlushIntervalMSec=1000
 journalPreAllocSizeMB=16
 journalQueueSize=10000
 journalRemoveFromPageCache=
-journalReuseFiles=false
 journalWriteBufferSizeKB=64
 ledgerDirectories=
 ledgerIdFormatterClass=class org.apache.bookkeeper.util.LedgerIdFormatter$LongLedgerIdFormatter
@@ -586,13 +583,23 @@ transactionPendingAckBatchedWriteMaxSize=4194304
 transactionPendingAckLogIndexMinLag=500
 useTransactionalCompaction=false
 
-# The HTTP server of this version needs none of it.
+# TRACE and TRACK are answered 405 anyway.
 disableHttpDebugMethods=false
+
+# Fields that are not known are always ignored, as by default.
 *httpRequestsFailOnUnknownPropertiesEnabled=false
+
+# Requests are not counted by the second: each connection has one at a time.
 httpRequestsLimitEnabled=false
 httpRequestsMaxPerSecond=100.0
+
+# Answers over HTTP are never compressed.
 httpServerGzipCompressionExcludedPaths=
+
+# A connection has one request at a time, so that maxHttpServerConnections bounds requests, too.
 maxConcurrentHttpRequests=1024
+
+# HTTP takes addresses from the connection alone: neither a proxy's header nor its protocol is read.
 webServiceHaProxyProtocolEnabled=false
 webServiceLogDetailedAddresses=
 webServiceTrustXForwardedFor=false
@@ -638,12 +645,8 @@ messagingProtocols=
 packagesManagementLedgerRootPath=/ledgers
 packagesReplicas=1
 
-# There are no entry filters, interceptors or payload processors.
-*allowOverrideEntryFilters=false
+# There are no payload processors.
 brokerEntryPayloadProcessors=
-brokerInterceptors=
-*dispatcherEntryFilterRescheduledMessageDelay=1000
-*entryFilterNames=
 
 # Connections bound their buffers in their own way.
 maxTopicListInFlightDirectMemSizeMB=100
@@ -660,7 +663,6 @@ pulsarChannelWriteBufferHighWaterMark=65536
 pulsarChannelWriteBufferLowWaterMark=32768
 
 # What it tunes is not there, or built differently.
-additionalSystemCursorNames=
 allowAclChangesOnNonExistentTopics=false
 athenzDomainNames=
 bindAddresses=
@@ -715,14 +717,10 @@ persistentUnackedRangesWithMultipleEntriesEnabled=false
 schemaJsonAllowLegacyJacksonFormat=false
 *schemaLedgerForceRecovery=false
 *skipBrokerShutdownOnOOM=false
-statusFilePath=
 strictTopicNameEnabled=false
 *strictlyVerifySubscriptionName=false
-subscriptionBacklogScanMaxEntries=10000
-subscriptionBacklogScanMaxTimeMs=120000
 *subscriptionKeySharedUseClassicPersistentImplementation=false
 *subscriptionSharedUseClassicPersistentImplementation=false
-systemTopicEnabled=true
 systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
 topicFencingTimeoutSeconds=0
 *topicNameCacheMaxCapacity=100000

@@ -204,7 +204,7 @@ class SecuritySettings(Settings):
         default="org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider",
         category=AUTHORIZATION,
         doc="The rules of authorization: Apache Pulsar's PulsarAuthorizationProvider, the "
-        "only one that is built in, or a Python class as `module.Class`.",
+        "only one that there is; a broker with another does not start.",
     )
     authorizationAllowWildcardsMatching: bool = setting(
         default=False,

@@ -21,9 +21,10 @@ class ServerSettings(Settings):
         default="standalone", category=SERVER, doc="Name of the cluster this broker belongs to."
     )
     bindAddress: str = setting(
-        default="0.0.0.0",  # noqa: S104 - as in Pulsar; the command line has --host
+        default="",
         category=SERVER,
-        doc="Address that the broker listens on.",
+        doc="Address that the broker listens on; empty means that of this machine alone, "
+        "`127.0.0.1`, for `pulsar-py standalone` without authentication, and else all, `0.0.0.0`.",
     )
     brokerServicePort: int | None = setting(
         default=6650,
@@ -183,6 +184,12 @@ class ServerSettings(Settings):
         minimum=-1,
         category="HTTP",
         doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
+    )
+    statusFilePath: str = setting(
+        default="",
+        category="HTTP",
+        doc="The file that has to be there for `/status.html` to answer 200, which load balancers "
+        "ask; empty: it never does.",
     )
     transactionCoordinatorEnabled: bool = setting(
         default=False,

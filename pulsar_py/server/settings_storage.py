@@ -191,6 +191,18 @@ class StorageSettings(Settings):
         category=BOOKIE,
         doc="Megabytes after which the next journal file is begun.",
     )
+    journalReuseFiles: bool = setting(
+        default=True,
+        category=BOOKIE,
+        doc="Whether journal files are used again once their entries are in entry logs.",
+    )
+    journalMaxBackups: int = setting(
+        default=1,
+        minimum=0,
+        maximum=1024,
+        category=BOOKIE,
+        doc="The most old journal files that are kept to be used again.",
+    )
     flushInterval: int = setting(
         default=60_000,
         minimum=1,

@@ -125,6 +125,18 @@ class BrokerTopicSettings(Settings):
     maxSubscriptionsPerTopic: int = setting(
         default=0, minimum=0, category=LIMITS, doc="Most subscriptions of a topic; 0 is no limit."
     )
+    subscriptionBacklogScanMaxEntries: int = setting(
+        default=10_000,
+        minimum=1,
+        category=LIMITS,
+        doc="Most entries that one analysis of a subscription's backlog looks at.",
+    )
+    subscriptionBacklogScanMaxTimeMs: int = setting(
+        default=120_000,
+        minimum=0,
+        category=LIMITS,
+        doc="Most milliseconds of one analysis of a subscription's backlog.",
+    )
     encryptionRequireOnProducer: bool = setting(
         default=False, category=CREATION, doc="Whether producers must encrypt what they publish."
     )
@@ -153,7 +165,15 @@ class BrokerTopicSettings(Settings):
         doc="Whether a namespace may be deleted together with its topics.",
     )
     topicLevelPoliciesEnabled: bool = setting(
-        default=True, category=CREATION, doc="Whether single topics may have policies of their own."
+        default=True,
+        category=CREATION,
+        doc="Whether single topics may have policies of their own; needs `systemTopicEnabled`.",
+    )
+    systemTopicEnabled: bool = setting(
+        default=True,
+        category=CREATION,
+        doc="Whether single topics may have policies of their own, as `topicLevelPoliciesEnabled`: "
+        "in Apache Pulsar a system topic holds them. Nothing else depends on it here.",
     )
 
     brokerDeleteInactiveTopicsEnabled: bool = setting(
@@ -401,6 +421,11 @@ class BrokerTopicSettings(Settings):
         default=False,
         category=RETENTION,
         doc="Whether the age of a backlog is read from its oldest message, not from the ledger.",
+    )
+    additionalSystemCursorNames: frozenset[str] = setting(
+        default=frozenset(),
+        category=RETENTION,
+        doc="Subscriptions whose messages do not expire by their age, on all topics.",
     )
     ttlDurationDefaultInSeconds: int = setting(
         default=0,

@@ -55,6 +55,7 @@ from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.journal.answer_watch import AnswerWatch
 from pulsar_py.storage.journal.group_outcomes import GroupOutcomes
 from pulsar_py.storage.journal.journal import Journal
+from pulsar_py.storage.journal.journal_files import JournalFiles
 from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.journal_replay import JournalReplay
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
@@ -122,8 +123,10 @@ class Bookie(LedgerStore):
             max_pinned_bytes=limit_bytes,
             answer_timeout_seconds=settings.answer_timeout_seconds,
         )
+        self._journal_files = JournalFiles(disk, settings)
         self._housekeeper = Housekeeper(
             disk=disk,
+            journal_files=self._journal_files,
             clock=clock,
             settings=settings,
             cache=self.cache,
@@ -139,7 +142,7 @@ class Bookie(LedgerStore):
             is_volatile=settings.is_volatile,
         )
         self.journal = Journal(
-            disk,
+            self._journal_files,
             settings,
             end=storage.manifest.mark,
             on_group=self._outcomes.on_group,
@@ -366,6 +369,7 @@ class Bookie(LedgerStore):
             self.cache,
             self.gate,
             self._housekeeper,
+            files=self._journal_files,
             write_cache_bytes=self._settings.write_cache_bytes,
             target=self,
         )

@@ -22,7 +22,7 @@ from pulsar_py.storage.disk_reserve import DiskReserve
 from pulsar_py.storage.entry_logs import compaction
 from pulsar_py.storage.entry_logs.garbage import compact_logs
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
-from pulsar_py.storage.journal.journal import journal_path
+from pulsar_py.storage.journal.journal_files import JournalFiles
 from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.storage.shared.write_cache import AppendGate, Generation, WriteCache
 
@@ -39,6 +39,7 @@ class Housekeeper:
         self,
         *,
         disk: Disk,
+        journal_files: JournalFiles,
         clock: Clock,
         settings: BookieSettings,
         cache: WriteCache,
@@ -48,6 +49,7 @@ class Housekeeper:
     ) -> None:
         """`on_room` is called when `has_room` may have become true."""
         self._disk = disk
+        self._journal_files = journal_files
         self._clock = clock
         self._settings = settings
         self._cache = cache
@@ -84,9 +86,17 @@ class Housekeeper:
             self._look()
 
     def maybe_flush(self) -> None:
-        """Seal the current generation and flush it, if it is full and the other one is flushed."""
+        """Seal the current generation and flush it, if that is due and the other one is flushed.
+
+        It is when the generation is full, or the journal has become long with small groups.
+        """
+        current = self._cache.current
+        journal_files_count = current.mark[0] - self._storage.manifest.mark[0]
         if (
-            self._cache.current.cost_bytes >= self._settings.write_cache_bytes
+            (
+                current.cost_bytes >= self._settings.write_cache_bytes
+                or journal_files_count >= self._settings.journal_files_count
+            )
             and self._cache.sealed is None
             and not self._settings.is_volatile
             and not self._is_closed
@@ -169,10 +179,10 @@ class Housekeeper:
         self._gate.shut(error)
 
     async def remove_journals(self) -> None:
-        """Remove journal files that end before the mark."""
+        """Give journal files that end before the mark back, to be used again or removed."""
         marked_id = self._storage.manifest.mark[0]
         while self.oldest_journal_id < marked_id:
-            await self._disk.remove(journal_path(self.oldest_journal_id))
+            await self._journal_files.retire(self.oldest_journal_id)
             self.oldest_journal_id += 1
 
     async def _flush_sealed(self) -> None:
@@ -245,6 +255,12 @@ class Housekeeper:
         finally:
             self._schedule()
 
+    @property
+    def _spares_from_bytes(self) -> int:
+        """Free space from which journal files may be kept to be used again."""
+        minimum_bytes = self._settings.minimum_free_bytes
+        return minimum_bytes and minimum_bytes + self._settings.append_limit_bytes
+
     def _look(self) -> None:
         """Check the free space before the next tick: there may be more than the gate knows of."""
         if not (self._looking.locked() or self._gate.is_shut or self._is_closed):
@@ -262,6 +278,9 @@ class Housekeeper:
         journaled_bytes = self._cache.entries_cost_bytes
         try:
             free_bytes = await self._disk.free_bytes()
+            if self._gate.is_shut or free_bytes < self._spares_from_bytes:
+                await self._journal_files.give_up_spares()
+                free_bytes = await self._disk.free_bytes()
             free_bytes = await self._reserve.adapt(
                 free_bytes, enough_bytes=settings.minimum_free_bytes
             )

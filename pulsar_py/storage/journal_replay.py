@@ -15,8 +15,9 @@ from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
-from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal.journal import Mark, journal_path
+from pulsar_py.storage.journal.journal import Mark
+from pulsar_py.storage.journal.journal_files import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_files import JournalFiles, journal_path
 from pulsar_py.storage.journal.journal_format import Block, Section
 from pulsar_py.storage.journal.journal_reader import find_files, has_block_after, read_blocks
 from pulsar_py.storage.journal.recovery import ReplayFile, check_end, plan_replay
@@ -53,11 +54,16 @@ class JournalReplay:
         gate: AppendGate,
         housekeeper: Housekeeper,
         *,
+        files: JournalFiles,
         write_cache_bytes: int,
         target: ReplayTarget,
     ) -> None:
-        """Whenever more than `write_cache_bytes` were replayed they are flushed."""
+        """`files` gets the journal files that are left over.
+
+        Whenever more than `write_cache_bytes` were replayed they are flushed.
+        """
         self._disk = disk
+        self._files = files
         self._storage = storage
         self._cache = cache
         self._gate = gate
@@ -78,8 +84,12 @@ class JournalReplay:
             return None
         plan = plan_replay(found, mark)
         await self._storage.remove_leftovers()
-        for path in plan.leftovers:
-            await self._disk.remove(path)
+        await self._files.find_spares()
+        for each in found:
+            if each.header is not None and each.header.is_used_again:
+                self._files.on_written(each.file_id)
+        for file_id in plan.leftovers:
+            await self._files.retire(file_id)
         end = mark
         for file in plan.files:
             end = await self._replay_file(file)
@@ -114,7 +124,7 @@ class JournalReplay:
                 if self._cache.current.cost_bytes >= self._write_cache_bytes:
                     await self._flush_if_there_is_room()
             has_later_block = replay.end is None and await has_block_after(
-                file, replay.file_id, offset
+                file, replay.life, offset
             )
         finally:
             await file.close()

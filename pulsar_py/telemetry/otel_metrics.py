@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter
 
-from pulsar_py.blocking.client import Client as BlockingClient
+from pulsar_py import blocking
 from pulsar_py.client.client import Client
 from pulsar_py.telemetry.figures import METRICS, Metric
 from pulsar_py.telemetry.snapshots import Snapshots
@@ -14,7 +14,7 @@ from pulsar_py.telemetry.snapshots import Snapshots
 __all__ = ["observe"]
 
 
-def observe(client: Client | BlockingClient, meter_provider: MeterProvider | None = None) -> None:
+def observe(client: Client | blocking.Client, meter_provider: MeterProvider | None = None) -> None:
     """Register the client's metrics; readers of the provider ask for them from then on.
 
     Messages cost nothing more: the figures are those of `statistics`. OpenTelemetry can't take

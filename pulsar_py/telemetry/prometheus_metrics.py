@@ -8,7 +8,7 @@ from typing import Final
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from pulsar_py.blocking.client import Client as BlockingClient
+from pulsar_py import blocking
 from pulsar_py.client.client import Client
 from pulsar_py.telemetry.figures import METRICS, Metric
 from pulsar_py.telemetry.snapshots import Snapshots
@@ -27,11 +27,11 @@ class ClientCollector(Collector):
     Messages cost nothing more: the figures are those of `statistics`, read when they are scraped.
     """
 
-    def __init__(self, client: Client | BlockingClient) -> None:
+    def __init__(self, client: Client | blocking.Client) -> None:
         """`client`: of asyncio or blocking, before or after its first use."""
         self._snapshots = Snapshots(client)
 
-    def collect(self) -> Iterator[Family]:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """One family for each metric; without samples before the client was used."""
         statistics = self._snapshots.take()
         for metric in METRICS:
@@ -41,7 +41,7 @@ class ClientCollector(Collector):
                     family.add_metric([labels[name] for name in metric.labels], value)
             yield family
 
-    def describe(self) -> Iterator[Family]:
+    def describe(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """The families without samples, for the registry's look at names."""
         return map(_family, METRICS)
 

@@ -11,11 +11,24 @@ import threading
 from concurrent.futures import Future
 from itertools import count
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Final, NamedTuple, Self, Unpack
 
-from pulsar_py.testing.restartable_broker import BrokerOptions, RestartableBroker
+from pulsar_py.testing.restartable_broker import (
+    BrokerOptions,
+    RestartableBroker,
+    check_option_names,
+)
 
 _NUMBERS: Final = count(1)
+
+
+class _Urls(NamedTuple):
+    """Where a broker answers; as they were, after it has stopped."""
+
+    service_url: str
+    service_url_tls: str | None
+    web_service_url: str
+    web_service_url_tls: str | None
 
 
 class BrokerThread:
@@ -28,6 +41,7 @@ class BrokerThread:
             TypeError: One is unknown.
             ConfigurationError: A setting is unknown or out of bounds.
         """
+        check_option_names(options, type(self).__name__)
         self._broker = RestartableBroker(**options)
         self._started: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None  # the thread's, while it runs
@@ -35,10 +49,31 @@ class BrokerThread:
         # Tells the records of its log from those of others.
         self.thread_name = f"pulsar_py broker {next(_NUMBERS)}"
         self._thread = threading.Thread(target=self._run, name=self.thread_name, daemon=True)
-        self.service_url = ""
-        self.web_service_url = ""
-        self.service_url_tls: str | None = None  # None without a port with TLS
-        self.web_service_url_tls: str | None = None
+        self._urls: _Urls | None = None  # None before it answers for the first time
+
+    @property
+    def service_url(self) -> str:
+        """The URL for clients: `pulsar://host:port`, or `pulsar+ssl` without a port in clear.
+
+        Raises:
+            RuntimeError: It was not started yet; so do the other three.
+        """
+        return self._started_urls.service_url
+
+    @property
+    def service_url_tls(self) -> str | None:
+        """The URL for clients over TLS, `pulsar+ssl://host:port`; None without such a port."""
+        return self._started_urls.service_url_tls
+
+    @property
+    def web_service_url(self) -> str:
+        """The URL of administration and metrics: `http://host:port`, or `https` likewise."""
+        return self._started_urls.web_service_url
+
+    @property
+    def web_service_url_tls(self) -> str | None:
+        """The URL of administration over TLS, `https://host:port`; None without such a port."""
+        return self._started_urls.web_service_url_tls
 
     def start(self) -> None:
         """Start the broker, and return when it answers; raises the error if it can't start."""
@@ -69,7 +104,8 @@ class BrokerThread:
 
     def __repr__(self) -> str:
         state = "running" if self._thread.is_alive() else "not running"
-        return f"BrokerThread({self.service_url or 'no address yet'}, {state})"
+        url = self._urls.service_url if self._urls else "no address yet"
+        return f"{type(self).__name__}({url}, {state})"
 
     def __enter__(self) -> Self:
         self.start()
@@ -83,11 +119,20 @@ class BrokerThread:
     ) -> None:
         self.stop()
 
+    @property
+    def _started_urls(self) -> _Urls:
+        if self._urls is None:
+            raise RuntimeError("the broker is not started: call start(), or use `with`")
+        return self._urls
+
     def _take_urls(self) -> None:
-        self.service_url = self._broker.service_url
-        self.web_service_url = self._broker.web_service_url
-        self.service_url_tls = self._broker.service_url_tls
-        self.web_service_url_tls = self._broker.web_service_url_tls
+        broker = self._broker
+        self._urls = _Urls(
+            broker.service_url,
+            broker.service_url_tls,
+            broker.web_service_url,
+            broker.web_service_url_tls,
+        )
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:

@@ -78,8 +78,9 @@ class SimulatedDisk(Disk):
         self._durable_names: dict[str, _Inode] = {}
         self._directories = {""}
         self._durable_directories = {""}
-        # Changes of names that are not durable: directory, path, inode or None for a removal.
-        self._pending_names: list[tuple[str, str, _Inode | None]] = []
+        # Changes of names that are not durable: directory, and the paths that change at once, each
+        # with its inode, or None for a removal.
+        self._pending_names: list[_NameChange] = []
 
     def after_crash(self) -> SimulatedDisk:
         """The disk as the next process finds it; nothing on it is volatile."""
@@ -87,11 +88,8 @@ class SimulatedDisk(Disk):
         survivor._durable_directories = set(self._durable_directories)
         survivor._directories = set(self._durable_directories)
         names = dict(self._durable_names)
-        for _, path, inode in _prefix(self._chance, self._pending_names):
-            if inode is None:
-                names.pop(path, None)
-            else:
-                names[path] = inode
+        for _, changes in _prefix(self._chance, self._pending_names):
+            _change_names(names, changes)
         names = {
             path: inode
             for path, inode in names.items()
@@ -151,6 +149,26 @@ class SimulatedDisk(Disk):
         self._set_name(path, inode)
         return _SimulatedAppendFile(self, path, inode)
 
+    async def open_again(self, path: str) -> AppendFile:
+        """Open a file to be written again from its start."""
+        await self.alive()
+        inode = self._inode(path)
+        inode.end = 0
+        return _SimulatedAppendFile(self, path, inode)
+
+    async def rename(self, path: str, new_path: str) -> None:
+        """Give a file another name; durable after `sync_directory`, at once for both names."""
+        await self.write_point("rename", new_path)
+        inode = self._inode(path)
+        del self._names[path]
+        self._names[new_path] = inode
+        changes = {path: None, new_path: inode}
+        self._pending_names.append((posixpath.dirname(path), changes))
+
+    def random_number(self) -> int:
+        """64 bits from the seed."""
+        return self._chance.getrandbits(64)
+
     async def open_read(self, path: str) -> ReadFile:
         """Open a file for reading."""
         await self.alive()
@@ -185,7 +203,7 @@ class SimulatedDisk(Disk):
         """Remove a file's name; durable after `sync_directory`."""
         await self.write_point("remove", path)
         if self._names.pop(path, None) is not None:
-            self._pending_names.append((posixpath.dirname(path), path, None))
+            self._pending_names.append((posixpath.dirname(path), {path: None}))
 
     async def sync_directory(self, path: str) -> None:
         """Make creations and removals in a directory durable."""
@@ -270,14 +288,11 @@ class SimulatedDisk(Disk):
 
     def _set_name(self, path: str, inode: _Inode) -> None:
         self._names[path] = inode
-        self._pending_names.append((posixpath.dirname(path), path, inode))
+        self._pending_names.append((posixpath.dirname(path), {path: inode}))
 
     def _sync_names(self, directory: str) -> None:
-        for _, path, inode in (found for found in self._pending_names if found[0] == directory):
-            if inode is None:
-                self._durable_names.pop(path, None)
-            else:
-                self._durable_names[path] = inode
+        for _, changes in (found for found in self._pending_names if found[0] == directory):
+            _change_names(self._durable_names, changes)
         self._pending_names = [found for found in self._pending_names if found[0] != directory]
         self._durable_directories |= {
             name for name in self._directories if posixpath.dirname(name) == directory
@@ -452,9 +467,18 @@ def _place(content: bytearray, offset: int, data: bytes) -> None:
     content[offset : offset + len(data)] = data
 
 
-def _prefix(
-    chance: random.Random, pending: list[tuple[str, str, _Inode | None]]
-) -> list[tuple[str, str, _Inode | None]]:
+_NameChange = tuple[str, dict[str, _Inode | None]]
+
+
+def _change_names(names: dict[str, _Inode], changes: dict[str, _Inode | None]) -> None:
+    for path, inode in changes.items():
+        if inode is None:
+            names.pop(path, None)
+        else:
+            names[path] = inode
+
+
+def _prefix(chance: random.Random, pending: list[_NameChange]) -> list[_NameChange]:
     """The changes of names that survive a crash: a random beginning of them, often none."""
     kept = chance.choice((0, 0, len(pending), chance.randint(0, len(pending))))
     return pending[:kept]

@@ -13,13 +13,15 @@ their own, so that blocking clients work, and tests of any asyncio framework too
 the report of a test that fails.
 
 Options, those of `Broker`, come from the fixture `pulsar_broker_options`, over that the marker
-`pulsar_broker`, over that the fixture's parameter (`indirect=True`). This module is loaded by every
-pytest of the environment, so it imports nothing of ours before a fixture is used.
+`pulsar_broker`, over that the fixture's parameter (`indirect=True`); settings in `config` are put
+together one by one. A marker can't reach `session_pulsar_broker`, which runs before the test does:
+a test that has nothing else for it fails. This module is loaded by every pytest of the environment,
+so it imports nothing of ours before a fixture is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pulsar_py.testing.restartable_broker import BrokerOptions, RestartableBroker
 
 _MARKER: Final = "pulsar_broker"
+_OF_A_TEST: Final = frozenset({"pulsar_broker", "async_pulsar_broker"})
+"""The fixtures that the marker reaches."""
 _LOGS: Final[pytest.StashKey[dict[str, BrokerLog]]] = pytest.StashKey()
 """Of a test or the session: the logs of its brokers, by fixture."""
 
@@ -39,6 +43,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"{_MARKER}(**options): options of Broker for the test's broker fixture"
     )
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Refuse a marker that nothing of the test takes options from."""
+    names = getattr(item, "fixturenames", ())
+    if "session_pulsar_broker" not in names or not _OF_A_TEST.isdisjoint(names):
+        return
+    if item.get_closest_marker(_MARKER) is not None:
+        pytest.fail(
+            f"@pytest.mark.{_MARKER} has no effect on session_pulsar_broker, which is one for the"
+            " whole run: take pulsar_broker or async_pulsar_broker in this test, or give the"
+            " options by the fixture pulsar_broker_options",
+            pytrace=False,
+        )
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -78,7 +96,7 @@ def session_pulsar_broker(
     request: pytest.FixtureRequest, pulsar_broker_options: BrokerOptions
 ) -> Iterator[BrokerThread]:
     """One broker for the whole run; let each test have topics of its own."""
-    options = _checked(pulsar_broker_options, "the fixture pulsar_broker_options")
+    options = _options_of(request, pulsar_broker_options)
     yield from _in_thread(options, request.session, "session_pulsar_broker")
 
 
@@ -124,11 +142,21 @@ def _options_of(request: pytest.FixtureRequest, options: BrokerOptions) -> Broke
                 f"@pytest.mark.{_MARKER} takes options by name, such as config={{...}}",
                 pytrace=False,
             )
-        given |= _checked(marker.kwargs, f"@pytest.mark.{_MARKER}")
+        given = _over(given, _checked(marker.kwargs, f"@pytest.mark.{_MARKER}"))
     parameter = getattr(request, "param", None)
     if parameter is not None:
-        given |= _checked(parameter, f"the parameter of {request.fixturename}")
+        given = _over(given, _checked(parameter, f"the parameter of {request.fixturename}"))
     return given
+
+
+def _over(below: BrokerOptions, above: BrokerOptions) -> BrokerOptions:
+    """Options with others over them; of two `config` setting by setting."""
+    together: BrokerOptions = {**below, **above}
+    config, nearer = below.get("config"), above.get("config")
+    if isinstance(nearer, Mapping) and config is not None:
+        settings = config if isinstance(config, Mapping) else vars(config)
+        together["config"] = {**settings, **nearer}
+    return together
 
 
 def _checked(options: Any, taker: str) -> BrokerOptions:  # Any: whatever somebody gave

@@ -77,6 +77,40 @@ async def test_reserved_space_reads_as_zeros(disk: Disk) -> None:
     await file.close()
 
 
+async def test_a_file_that_is_written_again_keeps_what_is_not_overwritten(disk: Disk) -> None:
+    file = await disk.create("f")
+    assert await append_and_sync(file, [b"0123456789"]) is None
+    await file.close()
+
+    again = await disk.open_again("f")
+    assert again.size_bytes == 0
+    assert await append_and_sync(again, [b"ab"]) is None
+    await again.append([b"c"])
+
+    assert again.size_bytes == 3
+    assert await disk.read_whole("f") == b"abc3456789"
+    with pytest.raises(FileNotFoundError):
+        await disk.open_again("missing")
+    await again.close()
+
+
+async def test_a_renamed_file_has_one_name_and_replaces_another(disk: Disk) -> None:
+    await disk.replace("a", b"a")
+    await disk.replace("b", b"b")
+
+    await disk.rename("a", "b")
+
+    assert await disk.read_whole("b") == b"a"
+    with pytest.raises(FileNotFoundError):
+        await disk.read_whole("a")
+    with pytest.raises(FileNotFoundError):
+        await disk.rename("a", "b")
+
+
+async def test_no_random_number_comes_twice(disk: Disk) -> None:
+    assert len({disk.random_number() for _ in range(100)}) == 100
+
+
 async def test_the_next_data_is_never_behind_a_byte_that_was_written(disk: Disk) -> None:
     file = await disk.create("f", reserve_bytes=1_000_000)
     assert await append_and_sync(file, [b"a" * 10]) is None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.dispatch.dispatcher import PersistentDispatcher
-from pulsar_py.server.dispatch.filtering import EntryFilter, Verdict
+from pulsar_py.server.dispatch.filtering import DispatchFilter, Verdict
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
@@ -314,8 +315,8 @@ class Filtered(PersistentSubscription):
 
     aborted: Aborted
 
-    def entry_filters(self) -> Sequence[EntryFilter]:
-        return (*super().entry_filters(), self.aborted)
+    def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
+        return (*super().entry_filters(reschedule), self.aborted)
 
 
 async def test_the_subscription_says_what_judges_entries_also_those_read_again(

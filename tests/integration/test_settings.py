@@ -531,10 +531,17 @@ async def test_max_num_partitions_per_partitioned_topic() -> None:
         assert (await http(broker, "PUT", path, 2))[0] == 204
 
 
-@pytest.mark.setting("topicLevelPoliciesEnabled")
-@pytest.mark.parametrize("is_enabled", [True, False])
-async def test_topic_level_policies_enabled(is_enabled: bool) -> None:
-    settings = {"topicLevelPoliciesEnabled": is_enabled}
+@pytest.mark.setting("topicLevelPoliciesEnabled", "systemTopicEnabled")
+@pytest.mark.parametrize(
+    ("name", "is_enabled"),
+    [
+        ("topicLevelPoliciesEnabled", True),
+        ("topicLevelPoliciesEnabled", False),
+        ("systemTopicEnabled", False),
+    ],
+)
+async def test_topic_level_policies_enabled(name: str, is_enabled: bool) -> None:
+    settings = {name: is_enabled}
     async with broker_with(**settings) as broker, client_of(broker) as client:
         await broker.service.resources.topic_policies.create(
             TopicName.parse(TOPIC), TopicPolicies(max_producers=1)

@@ -240,6 +240,20 @@ async def agreed(
     return version, cipher[0]
 
 
+async def test_a_key_that_others_can_read_brings_one_warning(
+    authority: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = settings(authority)
+    key = Path(str(config["tlsKeyFilePath"]))
+    for mode, count in ((0o640, 1), (0o600, 1)):
+        key.chmod(mode)
+        async with Broker(config=config, port=None, web_port=None):
+            found = [each for each in caplog.records if "read by others" in each.message]
+            assert [(each.setting, each.path) for each in found] == [
+                ("tlsKeyFilePath", str(key))
+            ] * count
+
+
 def store(path: Path, pair: tuple[str, str], password: str) -> str:
     """A PKCS#12 file of a certificate and key."""
     certificate = load_pem_x509_certificate(Path(pair[0]).read_bytes())

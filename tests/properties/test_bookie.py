@@ -22,6 +22,7 @@ SETTINGS = BookieSettings(
     append_limit_bytes=100_000_000,
     journal_group_bytes=1_500,
     journal_file_bytes=4_000,
+    journal_block_bytes=512,
     entry_log_bytes=3_000,
     run_bytes=500,
     read_ahead_bytes=1_200,

@@ -32,6 +32,7 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     ledger_path,
 )
 from pulsar_py.metadata.documents import NamespacePolicies
+from pulsar_py.metadata.paths import POLICIES
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.simulation import brokers_model as model
@@ -88,7 +89,6 @@ class Run:
         self._failed: asyncio.Future[None]
         self._clients: dict[str, Client] = {}
         self._limit = 100  # newest that somebody wanted
-        self._stored_limit = 0  # newest that was written
         self._added: set[str] = set()  # topics made behind the brokers' backs
         self._told: dict[str, set[str]] = {name: set() for name in NAMES}  # ... they know of
         self._changes: list[asyncio.Task[Any]] = []
@@ -352,7 +352,6 @@ class Run:
         limit = self._limit
 
         def change(policies: NamespacePolicies) -> NamespacePolicies:
-            self._stored_limit = limit
             return policies.replace(max_producers_per_topic=limit)
 
         namespaces = node.broker.service.resources.namespaces
@@ -584,6 +583,14 @@ class Run:
     def _on_topics_changed(told: set[str], created: Sequence[str], deleted: Sequence[str]) -> None:
         told.update(created)
         told.difference_update(deleted)
+
+    @property
+    def _stored_limit(self) -> int:
+        """What the store has: changes without an answer may come later than those after them."""
+        path = f"{POLICIES}/{NAMESPACE}"
+        stored = self.world.metadata.service._tree.get(path)
+        assert stored is not None, path
+        return NamespacePolicies.from_bytes(stored.value).max_producers_per_topic or 0
 
     async def _check_policies_learnt(self) -> None:
         """Topics obey what was written last, also those that nobody opened since."""

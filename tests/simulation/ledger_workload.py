@@ -44,6 +44,7 @@ from tests.simulation.ledger_world import TOPICS, Listener, Process
 
 CURSORS = ("one", "two")
 READS_COUNT = 1000  # of one look at everything: more than there are entries
+DEATHS_AFTER_A_FLUSH = 0.3  # the share of flushes that the owner does not outlive by a write
 STUCK_AFTER_SECONDS = 300.0  # of virtual time
 MASKS = (0b110, 0b101, 0b011, 0b001, 0b100)
 FAILURES = (StorageError, MetadataError, ManagedLedgerError)
@@ -70,6 +71,7 @@ class LedgerWork:
             self.acknowledge: 12,
             self.acknowledge_cumulatively: 7,
             self.flush_cursor: 8,
+            self.acknowledge_while_flushing: 4,
             self.deliver: 4,
             self.delete_cursor: 2,
             self.roll: 3,
@@ -359,7 +361,11 @@ class LedgerWork:
     async def acknowledge(self, name: str) -> None:
         if (found := await self._with_cursor(name)) is None:
             return
-        ledger, cursor, promise = found
+        self._acknowledge(*found)
+
+    def _acknowledge(
+        self, ledger: ManagedLedger, cursor: ManagedCursor, promise: CursorPromise
+    ) -> None:
         there = self._there(ledger)
         for position in self._chance.sample(there, min(len(there), 4)):
             mask = self._chance.choice((None, None, *MASKS))
@@ -390,6 +396,23 @@ class LedgerWork:
         await cursor.flush()
         if promise.is_sure and not promise.is_going:
             promise.durable |= acks
+
+    async def acknowledge_while_flushing(self, name: str) -> None:
+        """The state grows while it is written; often the owner dies right afterwards."""
+        if (found := await self._with_cursor(name)) is None:
+            return
+        ledger, cursor, promise = found
+        acks = acknowledged(cursor, set(self._there(ledger)))
+        flushing = asyncio.get_running_loop().create_task(cursor.flush())
+        try:
+            await asyncio.sleep(self._chance.choice((0.0, 0.01)))
+            self._acknowledge(ledger, cursor, promise)
+        finally:
+            await flushing
+        if promise.is_sure and not promise.is_going:
+            promise.durable |= acks
+        if not self._process.is_dead and self._chance.random() < DEATHS_AFTER_A_FLUSH:
+            self._world.crash(self._process)
 
     async def deliver(self, name: str) -> None:
         """What waits comes, and nothing that is acknowledged."""

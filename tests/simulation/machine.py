@@ -28,6 +28,7 @@ ENGINE = replace(
     write_cache_bytes=3_000,
     journal_group_bytes=1_500,
     journal_file_bytes=4_096,
+    journal_block_bytes=512,
     entry_log_bytes=3_000,
     run_bytes=400,
     read_ahead_bytes=1_000,

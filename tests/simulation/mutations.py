@@ -30,7 +30,8 @@ from pulsar_py.storage.entry_logs.entry_log_format import decode_run
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.entry_logs.run_reader import RunReader
 from pulsar_py.storage.housekeeper import Housekeeper
-from pulsar_py.storage.journal.journal import Journal, journal_path
+from pulsar_py.storage.journal.journal import Journal
+from pulsar_py.storage.journal.journal_files import journal_path
 
 Mutation = Callable[[], Any]
 """A context manager."""

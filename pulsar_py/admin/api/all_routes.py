@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
+from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
+from pulsar_py.admin.messages.stored_messages import StoredMessages
+from pulsar_py.admin.operations.absent_services import AbsentServices
+from pulsar_py.admin.operations.backlogs import Backlogs
+from pulsar_py.admin.operations.broker_stats import BrokerStats
+from pulsar_py.admin.operations.bundles import BundleOperations
+from pulsar_py.admin.operations.cluster_relations import ClusterRelations
+from pulsar_py.admin.operations.internal_info import InternalInfo
+from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
+from pulsar_py.admin.operations.namespace_clusters import NamespaceClusters
+from pulsar_py.admin.operations.offloading import Offloading
+from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -23,6 +35,7 @@ from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
 from pulsar_py.admin.resources.topics import Topics
 from pulsar_py.admin.resources.trimming import TopicTrimming
+from pulsar_py.admin.resources.vip_status import VipStatus
 from pulsar_py.admin.router import Route
 from pulsar_py.server.broker import BrokerService
 
@@ -32,9 +45,13 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
     resources = (
         Brokers(broker),
         DynamicSettings(broker),
+        BrokerStats(broker),
         Clusters(broker),
+        ClusterRelations(broker),
+        IsolationPolicies(broker),
         Tenants(broker),
         Namespaces(broker),
+        BundleOperations(broker),
         NamespacePolicyResource(broker),
         Permissions(broker),
         Persistence(broker),
@@ -43,10 +60,19 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         TopicPolicyResource(broker),
         TopicTrimming(broker),
         Subscriptions(broker),
+        StoredMessages(broker),
+        BacklogAnalysis(broker),
         Schemas(broker),
         Lookup(broker),
         Metrics(broker),
+        VipStatus(broker),
         Properties(broker),
         ResourceGroups(broker),
+        ResourceQuotas(broker),
+        Backlogs(broker),
+        NamespaceClusters(broker),
+        Offloading(broker),
+        InternalInfo(broker),
+        AbsentServices(broker),
     )
     return chain.from_iterable(resource.routes() for resource in resources)

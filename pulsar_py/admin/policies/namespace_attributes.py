@@ -22,12 +22,13 @@ from pulsar_py.admin.http_messages import (
     optional_json_response,
     text_response,
 )
-from pulsar_py.admin.resources.namespaces import NAMESPACE, NAMESPACES, NOT_THERE
+from pulsar_py.admin.resources.namespaces import NAMESPACE, NAMESPACES
 from pulsar_py.admin.resources.requests import (
     namespace_of,
     read_properties,
     required_bool,
 )
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies
 from pulsar_py.server.broker import BrokerService
@@ -188,11 +189,7 @@ class NamespaceAttributes:
         return NO_CONTENT
 
     async def _policies(self, request: Request) -> NamespacePolicies:
-
-        policies = await self._namespaces.get(namespace_of(request))
-        if policies is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, NOT_THERE)
-        return policies
+        return await require_namespace(self._broker, namespace_of(request), NOT_THERE)
 
     async def _change_properties(
         self, request: Request, change: Callable[[Mapping[str, str]], Mapping[str, str]]

@@ -10,10 +10,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from pulsar_py.admin.http_messages import (
-    JSON,
     NO_CONTENT,
     HttpError,
-    PathValueError,
     Request,
     Response,
     UnreadableBodyError,
@@ -23,18 +21,16 @@ from pulsar_py.admin.http_messages import (
 from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies.namespace_policy_table import POLICIES, Policy
 from pulsar_py.admin.policies.policy_places import changed
-from pulsar_py.admin.policies.storage_values import retention_is_above_quota
+from pulsar_py.admin.policies.policy_routes import Handlers, Rights, policy_routes
+from pulsar_py.admin.policies.storage_values import SIZE_QUOTA, check_retention, quota_type
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
-from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.names import NamespaceName
-from pulsar_py.common.policies import BacklogQuotaType
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
+from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.json_document import Key
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
-
-DEFAULT_QUOTA_TYPE: Final = "destination_storage"
 
 _QUOTAS: Final = NamespacePolicies.backlog_quotas
 
@@ -50,13 +46,12 @@ class NamespacePolicyResource:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         for policy in POLICIES:
-            template = f"{NAMESPACE}/{policy.word}"
-            verb = put if policy.set_method == "PUT" else post
-            yield get(template, self._getter(policy), Action.READ_POLICY)
-            consumes = () if policy.read is values.true else (JSON,)
-            yield verb(template, self._setter(policy), policy.write_needs, consumes=consumes)
-            if policy.can_be_deleted:
-                yield delete(template, self._remover(policy), Action.WRITE_POLICY)
+            yield from policy_routes(
+                f"{NAMESPACE}/{policy.word}",
+                policy,
+                Handlers(self._getter(policy), self._setter(policy), self._remover(policy)),
+                Rights(Action.READ_POLICY, policy.write_needs, Action.WRITE_POLICY),
+            )
         yield get(
             NAMESPACE + "/isAllowAutoUpdateSchema", self.auto_update_schema, Action.READ_POLICY
         )
@@ -84,11 +79,12 @@ class NamespacePolicyResource:
             value = policy.read(request)
             if policy.key is NamespacePolicies.auto_topic_creation and value is not None:
                 self._check_partitions_limit(value)
+            if policy.key is NamespacePolicies.entry_filter_names:
+                values.check_installed(self._broker.hooks.filters, value)
             if policy.key is NamespacePolicies.retention:
                 known = (await self._policies(request)).json.get(_QUOTAS.json_name) or {}
-                _check_retention(
-                    value, known.get(DEFAULT_QUOTA_TYPE), "Retention Quota must exceed"
-                )
+                quota = known.get(SIZE_QUOTA)
+                check_retention(value, quota, changes="retention", of="namespace")
             await self._store_policy(request, policy, value)
             return NO_CONTENT
 
@@ -152,13 +148,11 @@ class NamespacePolicyResource:
         return NO_CONTENT
 
     async def _store_quota(self, request: Request, quota: Any) -> None:  # Any: JSON
-        kind = request.query.get("backlogQuotaType", DEFAULT_QUOTA_TYPE)
-        if kind not in {member.value for member in BacklogQuotaType}:
-            raise PathValueError
-        if kind == DEFAULT_QUOTA_TYPE:
+        kind = quota_type(request)
+        if kind == SIZE_QUOTA:
             known = (await self._policies(request)).json
             retention = known.get(NamespacePolicies.retention.json_name)
-            _check_retention(retention, quota, "Backlog Quota exceeds")
+            check_retention(retention, quota, changes="quota", of="namespace")
         await self._change(request, _QUOTAS, lambda known: changed(known or {}, {kind: quota}))
 
     async def replication(self, request: Request) -> Response:
@@ -166,11 +160,7 @@ class NamespacePolicyResource:
         return json_response(list((await self._policies(request)).replication_clusters or ()))
 
     async def _policies(self, request: Request) -> NamespacePolicies:
-        namespace = namespace_of(request)
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise _not_there(namespace)
-        return policies
+        return await require_namespace(self._broker, namespace_of(request), NOT_THERE)
 
     async def _store(self, request: Request, key: Key[Any], value: Any) -> None:  # Any: JSON
         """Change one key of the namespace's policies; None removes it."""
@@ -190,16 +180,3 @@ class NamespacePolicyResource:
             return NamespacePolicies(changed(policies.json, {key.json_name: value}))
 
         await self._namespaces.update(namespace, change_policies)
-
-
-def _check_retention(retention: Any, quota: Any, problem: str) -> None:  # Any: JSON
-    if not retention_is_above_quota(retention, quota):
-        other = "backlog" if problem.startswith("Retention") else "retention"
-        raise HttpError(
-            HTTPStatus.PRECONDITION_FAILED, f"{problem} configured {other} quota for namespace."
-        )
-
-
-def _not_there(namespace: NamespaceName) -> HttpError:
-    del namespace
-    return HttpError(HTTPStatus.NOT_FOUND, "Namespace does not exist")

@@ -34,6 +34,8 @@ from pulsar_py.common.policies import (
     InactiveTopicDeleteMode,
     SchemaCompatibilityStrategy,
 )
+from pulsar_py.server.hooks.installed_filters import InstalledFilters
+from pulsar_py.server.policies.effective_settings import split_names
 
 Reader = Callable[[Request], Any]  # Any: JSON of many shapes
 
@@ -138,10 +140,10 @@ def inactive_topics(request: Request) -> Any:  # Any: JSON
 
 
 def filter_names(request: Request) -> Any:  # Any: JSON
-    """The body as EntryFilters, of which there are none in this version: only `null` is taken.
+    """The body as EntryFilters; the caller checks that they are installed.
 
     Raises:
-        HttpError: 400 if it names none, or one that is not there.
+        HttpError: 400 if it names none.
     """
     fields = read_object(request.json())
     if fields is None:
@@ -152,9 +154,18 @@ def filter_names(request: Request) -> Any:  # Any: JSON
             HTTPStatus.BAD_REQUEST,
             "entryFilterNames can't be empty. To remove entry filters use the remove method.",
         )
-    # No filter can be installed yet, so the first name is none of them.
-    first = names.split(",")[0].strip()
-    raise HttpError(HTTPStatus.BAD_REQUEST, f"Entry filter '{first}' not found")
+    return {"entryFilterNames": names}
+
+
+def check_installed(filters: InstalledFilters, value: Any) -> None:  # Any: JSON
+    """Check that the filters of a policy are installed.
+
+    Raises:
+        HttpError: 400 with the name of the first that is not.
+    """
+    for name in split_names((value or {}).get("entryFilterNames")):
+        if not filters.is_installed(name):
+            raise HttpError(HTTPStatus.BAD_REQUEST, f"Entry filter '{name}' not found")
 
 
 def schema_auto_update(request: Request) -> str | None:

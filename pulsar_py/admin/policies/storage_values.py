@@ -10,18 +10,22 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from pulsar_py.admin.http_messages import HttpError, Request
+from pulsar_py.admin.http_messages import HttpError, PathValueError, Request
 from pulsar_py.admin.resources.requests import (
     LONG_BITS,
     number_field,
     read_float,
     read_object,
 )
+from pulsar_py.common.policies import BacklogQuotaType
 
 MAX_ENSEMBLE_SIZE: Final = 5
 """The largest ensemble that a persistence policy may ask for."""
 
 MEBIBYTE: Final = 1024 * 1024
+
+SIZE_QUOTA: Final = BacklogQuotaType.DESTINATION_STORAGE.value
+"""The type of a backlog quota of bytes, which calls without a type are about."""
 
 
 def retention(request: Request) -> Any:  # Any: JSON
@@ -62,6 +66,36 @@ def retention_is_above_quota(retention: Any, quota: Any) -> bool:  # Any: JSON
     size = int(retention["retentionSizeInMB"])
     limit = int(quota.get("limitSize", -1))
     return size <= 0 or limit < 0 or limit < size * MEBIBYTE
+
+
+def check_retention(retention: Any, quota: Any, *, changes: str, of: str) -> None:  # Any: JSON
+    """Check that a retention keeps more than a backlog of the size quota may have.
+
+    `changes` is the policy that is being set, `retention` or `quota`; `of` is whose it is.
+
+    Raises:
+        HttpError: 412 if it does not.
+    """
+    if retention_is_above_quota(retention, quota):
+        return
+    problem = (
+        "Retention Quota must exceed configured backlog quota"
+        if changes == "retention"
+        else "Backlog Quota exceeds configured retention quota"
+    )
+    raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{problem} for {of}.")
+
+
+def quota_type(request: Request) -> str:
+    """The type of backlog quota that a call is about; by default that of sizes.
+
+    Raises:
+        PathValueError: There is no such type.
+    """
+    kind = request.query.get("backlogQuotaType", SIZE_QUOTA)
+    if kind not in {member.value for member in BacklogQuotaType}:
+        raise PathValueError
+    return kind
 
 
 def persistence(request: Request) -> Any:  # Any: JSON

@@ -9,24 +9,24 @@ Source: PersistentTopics in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from pulsar_py.admin.http_messages import (
-    JSON,
     NO_CONTENT,
     HttpError,
-    PathValueError,
     Request,
     Response,
     json_response,
+    optional_json_response,
 )
 from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies.policy_places import Document, OfSubscription, changed
+from pulsar_py.admin.policies.policy_routes import Handler, Handlers, Rights, policy_routes
 from pulsar_py.admin.policies.rate_values import dispatch_rate
-from pulsar_py.admin.policies.storage_values import retention_is_above_quota
+from pulsar_py.admin.policies.storage_values import SIZE_QUOTA, check_retention, quota_type
 from pulsar_py.admin.policies.topic_policy_table import (
     POLICIES,
     QUOTAS,
@@ -39,17 +39,12 @@ from pulsar_py.admin.policies.topic_policy_table import (
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import require_namespace, topic_not_found
 from pulsar_py.admin.resources.topics import TOPIC
-from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import TopicPoliciesResources
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
-
-SIZE_QUOTA: Final = BacklogQuotaType.DESTINATION_STORAGE.value
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 class TopicPolicyResource:
@@ -61,13 +56,14 @@ class TopicPolicyResource:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         for policy in POLICIES:
-            template = f"{TOPIC}/{policy.word}"
-            verb = put if policy.set_method == "PUT" else post
-            yield get(template, self._getter(policy), Action.READ_TOPIC_POLICY)
-            consumes = () if policy.read is values.true else (JSON,)
-            yield verb(template, self._setter(policy), Action.WRITE_TOPIC_POLICY, consumes=consumes)
-            if policy.can_be_deleted:
-                yield delete(template, self._remover(policy), Action.WRITE_TOPIC_POLICY)
+            yield from policy_routes(
+                f"{TOPIC}/{policy.word}",
+                policy,
+                Handlers(self._getter(policy), self._setter(policy), self._remover(policy)),
+                Rights(
+                    Action.READ_TOPIC_POLICY, Action.WRITE_TOPIC_POLICY, Action.WRITE_TOPIC_POLICY
+                ),
+            )
         quota, rate = TOPIC + "/backlogQuota", TOPIC + "/{subName}/dispatchRate"
         yield get(TOPIC + "/backlogQuotaMap", self.backlog_quotas, Action.READ_TOPIC_POLICY)
         yield post(quota, self.set_backlog_quota, Action.WRITE_TOPIC_POLICY)
@@ -86,7 +82,8 @@ class TopicPolicyResource:
     async def _show(self, request: Request, name: TopicName, policy: Policy) -> Response:
         if request.flag("applied") and policy.default is not None:
             own, namespace = await self._documents(name)
-            return json_response(policy.pick(levels(policy, self._broker, own, namespace)))
+            applied = policy.pick(levels(policy, self._broker, own, namespace))
+            return optional_json_response(applied)
         value = policy.place.get(await self._stored(request, name))
         return policy.unset if value is None else json_response(value)
 
@@ -96,13 +93,28 @@ class TopicPolicyResource:
             value = policy.read(request)
             if policy.word == "maxMessageSize":
                 self._check_message_size(value)
+            if policy.word == "entryFilters":
+                values.check_installed(self._broker.hooks.filters, value)
+            if policy.word == "replication":
+                await self._check_clusters(value)
             if policy.word == "retention":
                 quotas = QUOTAS.get(await self._stored(request, name)) or {}
-                _check_retention(value, quotas.get(SIZE_QUOTA), "Retention Quota must exceed")
+                quota = quotas.get(SIZE_QUOTA)
+                check_retention(value, quota, changes="retention", of="topic")
             await self._change(request, name, lambda known: policy.place.put(known, value))
             return NO_CONTENT
 
         return store
+
+    async def _check_clusters(self, names: list[str]) -> None:
+        if self._broker.config.clusterName not in names:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"the clusters have to include this one, {self._broker.config.clusterName}",
+            )
+        for name in names:
+            if not await self._broker.resources.clusters.exists(name):
+                raise HttpError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name:.200}")
 
     def _check_message_size(self, value: int) -> None:
         limit = self._broker.config.maxMessageSize
@@ -136,19 +148,19 @@ class TopicPolicyResource:
     async def set_backlog_quota(self, request: Request) -> Response:
         """Set the quota of one type; `null` removes it."""
         name = await self._topic(request)
-        kind = _quota_type(request)
+        kind = quota_type(request)
         quota = values.backlog_quota(request)
         if kind == SIZE_QUOTA:
             own = await self._stored(request, name)
             retention = own.get(TopicPolicies.retention.json_name)
-            _check_retention(retention, quota, "Backlog Quota exceeds")
+            check_retention(retention, quota, changes="quota", of="topic")
         await self._change(request, name, lambda known: _with_quota(known, kind, quota))
         return NO_CONTENT
 
     async def remove_backlog_quota(self, request: Request) -> Response:
         """Remove the quota of one type."""
         name = await self._topic(request)
-        kind = _quota_type(request)
+        kind = quota_type(request)
         await self._change(request, name, lambda known: _with_quota(known, kind, None))
         return NO_CONTENT
 
@@ -202,7 +214,7 @@ class TopicPolicyResource:
         return name
 
     def _check_enabled(self) -> None:
-        if not self._broker.config.topicLevelPoliciesEnabled:
+        if not self._broker.topics.settings.has_topic_policies:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Topic level policies is disabled, to enable the topic level policy and retry.",
@@ -235,21 +247,6 @@ class TopicPolicyResource:
         await resource.update_or_create(name, changed_policies)
 
 
-def _quota_type(request: Request) -> str:
-    kind = request.query.get("backlogQuotaType", SIZE_QUOTA)
-    if kind not in {member.value for member in BacklogQuotaType}:
-        raise PathValueError
-    return kind
-
-
 def _with_quota(document: Document, kind: str, quota: Any) -> dict[str, Any]:  # Any: JSON
     quotas = changed(QUOTAS.get(document) or {}, {kind: quota})
     return QUOTAS.put(document, quotas or None)
-
-
-def _check_retention(retention: Any, quota: Any, problem: str) -> None:  # Any: JSON
-    if not retention_is_above_quota(retention, quota):
-        other = "backlog" if problem.startswith("Retention") else "retention"
-        raise HttpError(
-            HTTPStatus.PRECONDITION_FAILED, f"{problem} configured {other} quota for topic."
-        )

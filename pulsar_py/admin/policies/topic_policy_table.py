@@ -16,6 +16,8 @@ from typing import Any, Final
 from pulsar_py.admin.http_messages import EMPTY, NO_CONTENT, Response, json_response
 from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies import storage_values as storage
+from pulsar_py.admin.policies.cluster_values import clusters, shadow_topics
+from pulsar_py.admin.policies.offload_values import offload_policies
 from pulsar_py.admin.policies.policy_places import (
     DelayedDelivery,
     Document,
@@ -358,8 +360,28 @@ POLICIES: Final = (
         word="entryFilters",
         place=OneKey(TopicPolicies.entry_filter_names),
         read=values.filter_names,
-        default=lambda _: {"entryFilterNames": ""},
+        default=lambda broker: {"entryFilterNames": ",".join(broker.config.entryFilterNames)},
         inherits=OneKey(NamespacePolicies.entry_filter_names),
+    ),
+    Policy(
+        word="offloadPolicies",
+        place=OneKey(TopicPolicies.offload_policies),
+        read=offload_policies,
+        default=lambda _: None,
+        inherits=OneKey(NamespacePolicies.offload_policies),
+    ),
+    Policy(
+        word="shadowTopics",
+        place=OneKey(TopicPolicies.shadow_topics),
+        read=shadow_topics,
+        set_method="PUT",
+    ),
+    Policy(
+        word="replication",
+        place=OneKey(TopicPolicies.replication_clusters),
+        read=clusters,
+        default=lambda broker: [broker.config.clusterName],
+        inherits=OneKey(NamespacePolicies.replication_clusters),
     ),
     Policy(
         word="dispatcherPauseOnAckStatePersistent",

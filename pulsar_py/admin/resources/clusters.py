@@ -46,11 +46,14 @@ _SCHEMES: Final = (
         "Illegal broker service tls url, example: pulsar+ssl://pulsar.example.com:6651",
     ),
 )
-_FALSE_UNLESS_SET: Final = (
-    "brokerClientTlsEnabled",
-    "tlsAllowInsecureConnection",
-    "brokerClientTlsEnabledWithKeyStore",
-)
+_UNLESS_SET: Final = {
+    "brokerClientTlsEnabled": False,
+    "tlsAllowInsecureConnection": False,
+    "brokerClientTlsEnabledWithKeyStore": False,
+    "brokerClientTlsKeyStoreType": "JKS",
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+}
 
 
 class Clusters:
@@ -67,7 +70,6 @@ class Clusters:
             put(CLUSTER, self.create, Action.WRITE_CLUSTER),
             post(CLUSTER, self.update, Action.WRITE_CLUSTER),
             delete(CLUSTER, self.delete, Action.WRITE_CLUSTER),
-            get(CLUSTER + "/failureDomains", self.failure_domains, Action.READ_CLUSTER),
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002
@@ -79,7 +81,7 @@ class Clusters:
         found = await self._clusters.get(request.path["cluster"])
         if found is None:
             raise _not_found()
-        return json_response({**dict.fromkeys(_FALSE_UNLESS_SET, False), **found.json})
+        return json_response({**_UNLESS_SET, **found.json})
 
     async def create(self, request: Request) -> Response:
         """Create a cluster."""
@@ -115,10 +117,6 @@ class Clusters:
             raise _not_found()
         await self._clusters.delete(name)
         return NO_CONTENT
-
-    async def failure_domains(self, request: Request) -> Response:  # noqa: ARG002
-        """Return no failure domains: there is one broker."""
-        return json_response({})
 
 
 def _not_found() -> HttpError:

@@ -9,6 +9,7 @@ Source: BrokersBase in Pulsar's broker.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
@@ -27,6 +28,14 @@ HIDDEN: Final = "********"
 
 OLD_NAMES: Final[Mapping[str, str]] = {"backlogQuotaDefaultLimitGB": "-1"}
 """Old names that tools still read, with the value that means that the new name counts."""
+
+
+_DATA: Final = re.compile(r"data:[^,\s]*,[^\s,;\"']*")
+
+
+def without_data(text: str) -> str:
+    """A setting's text without what stands in a `data:` URL: keys and users are given so, too."""
+    return _DATA.sub(f"data:{HIDDEN}", text)
 
 
 class DynamicSettings:
@@ -63,7 +72,7 @@ class DynamicSettings:
         texts |= {**OLD_NAMES, **config.texts()}
         return json_response(
             {
-                name: HIDDEN if text and config.is_secret(name) else text
+                name: HIDDEN if text and config.is_secret(name) else without_data(text)
                 for name, text in sorted(texts.items())
             }
         )

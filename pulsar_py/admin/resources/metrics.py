@@ -98,6 +98,9 @@ SUBSCRIPTIONS_A_UNIT = 10
 REFUSED = "pulsar_py_refused_topics_total"
 """Topics that were not opened, or not read further, because they need what is not there."""
 
+HOOK_ERRORS = "pulsar_py_hook_errors_total"
+"""Errors of users' entry filters and interceptors, by class and method."""
+
 OPEN = "open to every caller: Prometheus asks it"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -141,6 +144,7 @@ class Metrics:
         lines += _labelled_lines(cluster, metadata, ZOOKEEPER_METRICS)
         lines += await self._cursor_lines(cluster, turns)
         lines += self._refused_lines(cluster)
+        lines += self._hook_lines(cluster)
         return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
 
     def _refused_lines(self, cluster: str) -> list[str]:
@@ -151,6 +155,14 @@ class Metrics:
         return [f"# TYPE {REFUSED} counter"] + [
             f'{REFUSED}{{cluster="{cluster}",reason="{reason}"}} {refused.counts[reason]}'
             for reason in REASONS
+        ]
+
+    def _hook_lines(self, cluster: str) -> list[str]:
+        """Errors of users' filters and interceptors; nothing while there is none."""
+        counts = self._broker.hooks.errors.counts
+        return [f"# TYPE {HOOK_ERRORS} counter"] * bool(counts) + [
+            f'{HOOK_ERRORS}{{cluster="{cluster}",hook="{name}"}} {count}'
+            for name, count in sorted(counts.items())
         ]
 
     async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:

@@ -24,7 +24,7 @@ from pulsar_py.admin.resources.requests import (
     read_texts,
     tenant_of,
 )
-from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.errors import MetadataError, MetadataExistsError
 from pulsar_py.common.names import NamespaceName, TopicName
@@ -37,7 +37,6 @@ from pulsar_py.server.topics.registry import TopicListMode
 NAMESPACES: Final = "/admin/v2/namespaces"
 NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
 MAX_BUNDLES: Final = 4096
-NOT_THERE: Final = "Namespace does not exist"
 
 _MODES: Final = {
     "PERSISTENT": TopicListMode.PERSISTENT,
@@ -109,9 +108,7 @@ class Namespaces:
     async def policies(self, request: Request) -> Response:
         """Return all policies of a namespace."""
         namespace = namespace_of(request)
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, NOT_THERE)
+        policies = await require_namespace(self._broker, namespace, NOT_THERE)
         answer = {
             **_DEFAULTS,
             "is_allow_auto_update_schema": self._broker.config.isAllowAutoUpdateSchemaEnabled,

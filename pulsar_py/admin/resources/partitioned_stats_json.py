@@ -96,6 +96,8 @@ def _add(total: Json, item: Mapping[str, Any], *, but: tuple[str, ...] = ()) -> 
 
 
 def _merged(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one key
+    if key == "standstill":
+        return list(dict.fromkeys([*left, *right]))
     if isinstance(left, bool) or isinstance(right, bool):
         return left or right
     if isinstance(left, int | float) and isinstance(right, int | float):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -21,15 +22,23 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import namespace_of, read_texts, topic_of
-from pulsar_py.admin.resources.topic_access import topic_not_found
+from pulsar_py.admin.resources.requests import (
+    namespace_of,
+    read_object,
+    read_text,
+    read_texts,
+    topic_of,
+)
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace, topic_not_found
 from pulsar_py.admin.router import Route, delete, get, post
+from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
-NAMESPACE: Final = "/admin/v2/namespaces/{tenant}/{namespace}"
+NAMESPACES: Final = "/admin/v2/namespaces"
+NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
 TOPIC: Final = "/admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}"
 
 ACTIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
@@ -68,6 +77,14 @@ class Permissions:
             get(of_topic, self.of_topic, Action.READ_PERMISSIONS),
             post(of_topic + "/{role}", self.grant_topic, Action.WRITE_PERMISSIONS),
             delete(of_topic + "/{role}", self.revoke_topic, Action.WRITE_PERMISSIONS),
+            post(
+                NAMESPACES + "/grantPermissionsOnTopics", self.grant_topics, Action.GRANT_ON_TOPICS
+            ),
+            post(
+                NAMESPACES + "/revokePermissionsOnTopics",
+                self.revoke_topics,
+                Action.GRANT_ON_TOPICS,
+            ),
             get(mode, self.subscription_mode, Action.READ_POLICY),
             post(mode, self.set_subscription_mode, Action.WRITE_POLICY),
         )
@@ -140,30 +157,57 @@ class Permissions:
         role, actions = request.path["role"], _actions_of(request)
         names = await self._with_partitions(name)
 
-        def change(grants: Grants) -> None:
-            topics = grants.setdefault(_TOPIC_AUTH, {})
-            for each in names:
-                topics.setdefault(str(each), {})[role] = actions
-
-        return await self._change(name.namespace_name, change)
+        return await self._change(
+            name.namespace_name, partial(_grant, names=names, role=role, actions=actions)
+        )
 
     async def revoke_topic(self, request: Request) -> Response:
         """Take all actions of a role on a topic and its partitions."""
         name, role = topic_of(request), request.path["role"]
         names = await self._with_partitions(name)
 
-        def change(grants: Grants) -> None:
-            topics = grants.get(_TOPIC_AUTH, {})
-            for each in map(str, names):
-                topics.get(each, {}).pop(role, None)
-                if not topics.get(each, True):
-                    del topics[each]
+        return await self._change(name.namespace_name, partial(_revoke, names=names, role=role))
 
-        return await self._change(name.namespace_name, change)
+    async def grant_topics(self, request: Request) -> Response:
+        """Set the actions of roles on some topics and their partitions.
+
+        All namespaces are looked up before anything is changed.
+        """
+        for name, role, actions in await self._grants_of(request):
+            names = await self._with_partitions(name)
+            change = partial(_grant, names=names, role=role, actions=actions)
+            await self._change(name.namespace_name, change)
+        return NO_CONTENT
+
+    async def revoke_topics(self, request: Request) -> Response:
+        """Take all actions of roles on some topics and their partitions."""
+        for name, role, _ in await self._grants_of(request):
+            names = await self._with_partitions(name)
+            await self._change(name.namespace_name, partial(_revoke, names=names, role=role))
+        return NO_CONTENT
+
+    async def _grants_of(self, request: Request) -> list[tuple[TopicName, str, list[str]]]:
+        """The body as GrantTopicPermissionOptions: topic, role and actions of each."""
+        value = request.json()
+        if not isinstance(value, list):
+            raise UnreadableBodyError("a list of topics with role and actions is required")
+        found = []
+        for item in value:
+            fields = read_object(item, "permission") or {}
+            role = read_text(fields.get("role"), "role")
+            try:
+                name = TopicName.parse(read_text(fields.get("topic"), "topic") or "")
+            except InvalidTopicNameError as error:
+                raise HttpError(HTTPStatus.PRECONDITION_FAILED, str(error)) from None
+            if not role:
+                raise HttpError(HTTPStatus.BAD_REQUEST, f"{name}: a role is required")
+            await require_namespace(self._broker, name.namespace_name, NOT_THERE)
+            found.append((name, role, _checked_actions(fields.get("actions") or [])))
+        return found
 
     async def subscription_mode(self, request: Request) -> Response:
         """Return whether names of subscriptions have to begin with the role: `Prefix`."""
-        policies = await self._policies(namespace_of(request))
+        policies = await require_namespace(self._broker, namespace_of(request), NOT_THERE)
         return json_response(policies.subscription_auth_mode or MODES[0])
 
     async def set_subscription_mode(self, request: Request) -> Response:
@@ -172,7 +216,7 @@ class Permissions:
         if mode not in MODES:
             raise UnreadableBodyError(f"expected one of {', '.join(MODES)}, got {mode!r:.100}")
         namespace = namespace_of(request)
-        await self._policies(namespace)
+        await require_namespace(self._broker, namespace, NOT_THERE)
         await self._namespaces.update(
             namespace, lambda policies: policies.replace(subscription_auth_mode=mode)
         )
@@ -182,20 +226,15 @@ class Permissions:
         count = await self._broker.topics.partitioned.count(name)
         return [name, *map(name.partition, range(count))]
 
-    async def _policies(self, namespace: NamespaceName) -> NamespacePolicies:
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, "Namespace does not exist")
-        return policies
-
     async def _grants(self, namespace: NamespaceName) -> Grants:
-        return dict((await self._policies(namespace)).auth_policies or {})
+        policies = await require_namespace(self._broker, namespace, NOT_THERE)
+        return dict(policies.auth_policies or {})
 
     async def _change(
         self, namespace: NamespaceName, change: Callable[[Grants], object]
     ) -> Response:
         """Change a namespace's grants; `change` may run again if another writer was faster."""
-        await self._policies(namespace)
+        await require_namespace(self._broker, namespace, NOT_THERE)
 
         def changed(policies: NamespacePolicies) -> NamespacePolicies:
             grants = copy.deepcopy(dict(policies.auth_policies or {}))
@@ -206,6 +245,20 @@ class Permissions:
         return NO_CONTENT
 
 
+def _grant(grants: Grants, *, names: list[TopicName], role: str, actions: list[str]) -> None:
+    topics = grants.setdefault(_TOPIC_AUTH, {})
+    for each in names:
+        topics.setdefault(str(each), {})[role] = actions
+
+
+def _revoke(grants: Grants, *, names: list[TopicName], role: str) -> None:
+    topics = grants.get(_TOPIC_AUTH, {})
+    for each in map(str, names):
+        topics.get(each, {}).pop(role, None)
+        if not topics.get(each, True):
+            del topics[each]
+
+
 def _actions_of(request: Request) -> list[str]:
     """The actions in the body.
 
@@ -213,9 +266,14 @@ def _actions_of(request: Request) -> list[str]:
         HttpError: 400, there are none.
         UnreadableBodyError: They are no list, or one is unknown.
     """
-    actions = read_texts(request.json(), "actions")
+    actions = request.json()
     if actions is None:
         raise HttpError(HTTPStatus.BAD_REQUEST, "Actions should not be null")
+    return _checked_actions(actions)
+
+
+def _checked_actions(value: Any) -> list[str]:  # Any: parsed JSON
+    actions = read_texts(value, "actions") or []
     for action in actions:
         if action not in ACTIONS:
             raise UnreadableBodyError(

@@ -27,6 +27,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of, read_int, read_object, read_text
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies
@@ -62,28 +63,28 @@ class Persistence:
 
     async def show(self, request: Request) -> Response:
         """Return the namespace's quorums, nothing if it has none."""
-        policies = await self._policies(namespace_of(request), "Namespace does not exist")
+        policies = await require_namespace(self._broker, namespace_of(request), NOT_THERE)
         return optional_json_response(policies.json.get(_PERSISTENCE))
 
     async def set(self, request: Request) -> Response:
         """Set the quorums of the namespace's next ledgers."""
         namespace = namespace_of(request)
         value = read_persistence(request, self._broker)
-        await self._policies(namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         await self._store(namespace, value)
         return NO_CONTENT
 
     async def remove(self, request: Request) -> Response:
         """Go back to the broker's settings."""
         namespace = namespace_of(request)
-        await self._policies(namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         await self._store(namespace, None)
         return NO_CONTENT
 
     async def show_affinity(self, request: Request) -> Response:
         """Return the groups of bookies that the namespace is bound to."""
         namespace = namespace_of(request)
-        await self._policies(namespace, "Namespace not found")
+        await require_namespace(self._broker, namespace)
         local = await self._broker.resources.local_policies.get(namespace)
         if local is None or _AFFINITY not in local.json:
             raise HttpError(HTTPStatus.NOT_FOUND, "Namespace local-policies does not exist")
@@ -104,12 +105,6 @@ class Persistence:
         await self._store_affinity(request, None)
         return NO_CONTENT
 
-    async def _policies(self, namespace: NamespaceName, reason: str) -> NamespacePolicies:
-        policies = await self._namespaces.get(namespace)
-        if policies is None:
-            raise HttpError(HTTPStatus.NOT_FOUND, reason)
-        return policies
-
     async def _store(self, namespace: NamespaceName, value: Any) -> None:  # Any: JSON
         def change(policies: NamespacePolicies) -> NamespacePolicies:
             document = {name: each for name, each in policies.json.items() if name != _PERSISTENCE}
@@ -121,7 +116,7 @@ class Persistence:
 
     async def _store_affinity(self, request: Request, value: Any) -> None:  # Any: JSON
         namespace = namespace_of(request)
-        await self._policies(namespace, "Namespace not found")
+        await require_namespace(self._broker, namespace)
         await self._namespaces.bundles_of(namespace)  # they are kept in the same document
         await self._broker.resources.local_policies.update_or_create(
             namespace,

@@ -20,16 +20,16 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.requests import (
-    namespace_of,
     read_object,
     read_properties,
     read_text,
+    topic_of,
     whole_number_in_path,
 )
 from pulsar_py.admin.resources.schema_json import TYPE_NAMES, definition_of, schema_json
-from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post
-from pulsar_py.common.errors import IncompatibleSchemaError, InvalidTopicNameError
+from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.policies.effective_settings import effective_settings
@@ -64,7 +64,7 @@ class Schemas:
 
     async def latest(self, request: Request) -> Response:
         """Return the newest version."""
-        return _found(await self._schemas.latest(_name_of(request).schema_id))
+        return _found(await self._schemas.latest(topic_of(request).schema_id))
 
     async def version(self, request: Request) -> Response:
         """Return one version.
@@ -75,12 +75,12 @@ class Schemas:
         number = whole_number_in_path(request, "version", bits=64)
         if not 0 <= number <= _MAX_VERSION:
             return _found(None)
-        schema_id = _name_of(request).schema_id
+        schema_id = topic_of(request).schema_id
         return _found(await self._schemas.get(schema_id, encode_version(number)))
 
     async def all(self, request: Request) -> Response:
         """Return all versions since the last deletion, oldest first."""
-        history = await self._schemas.history(_name_of(request).schema_id)
+        history = await self._schemas.history(topic_of(request).schema_id)
         return json_response({"getSchemaResponses": [schema_json(each) for each in history]})
 
     async def metadata(self, request: Request) -> Response:
@@ -91,7 +91,7 @@ class Schemas:
                 "ledgerId": each.position.ledger_id,
                 "entryId": each.position.entry_id,
             }
-            for each in await self._schemas.index(_name_of(request).schema_id)
+            for each in await self._schemas.index(topic_of(request).schema_id)
         ]
         if not index:
             return _found(None)
@@ -102,11 +102,9 @@ class Schemas:
 
         It counts as an administrator's, so that updates may be forbidden to producers.
         """
-        name = _name_of(request)
+        name = topic_of(request)
         definition = _read_definition(request)
-        await require_namespace(
-            self._broker, name.namespace_name, reason="Namespace does not exist"
-        )
+        await require_namespace(self._broker, name.namespace_name, NOT_THERE)
         try:
             check_definition(definition)
         except IncompatibleSchemaError as error:
@@ -122,7 +120,7 @@ class Schemas:
 
     async def delete(self, request: Request) -> Response:
         """Delete a schema: its versions stay behind a tombstone, or go with `force`."""
-        schema_id = _name_of(request).schema_id
+        schema_id = topic_of(request).schema_id
         if request.flag("force", default=False):
             await self._schemas.purge(schema_id)
             return json_response({"version": -1})
@@ -131,7 +129,7 @@ class Schemas:
 
     async def check(self, request: Request) -> Response:
         """Say whether a schema could be the next version; in Pulsar the answer is 500 if not."""
-        name = _name_of(request)
+        name = topic_of(request)
         definition = _read_definition(request)
         policies = await self._policies_of(name)
         is_compatible = True
@@ -154,7 +152,7 @@ class Schemas:
     async def find_version(self, request: Request) -> Response:
         """Return the version of an equal schema, -1 if there is none."""
         definition = _read_definition(request)
-        version = await self._schemas.find_version(_name_of(request).schema_id, definition)
+        version = await self._schemas.find_version(topic_of(request).schema_id, definition)
         return json_response({"version": -1 if version is None else decode_version(version)})
 
     async def _policies_of(self, name: TopicName) -> SchemaPolicies:
@@ -166,18 +164,6 @@ class Schemas:
         return effective_settings(
             self._broker.topics.settings.topic, namespace, topic or shared
         ).schema
-
-
-def _name_of(request: Request) -> TopicName:
-    """The topic in the path; its domain does not matter here.
-
-    Raises:
-        HttpError: 412 if it is not a valid name.
-    """
-    try:
-        return namespace_of(request).topic(request.path["topic"])
-    except InvalidTopicNameError:
-        raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Topic name is not valid") from None
 
 
 def _read_definition(request: Request) -> SchemaDefinition:

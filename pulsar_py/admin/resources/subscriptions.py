@@ -36,6 +36,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_owned,
     require_topic,
 )
+from pulsar_py.admin.resources.topic_stats_json import Json, standstill_json
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
@@ -105,6 +106,8 @@ class Subscriptions:
             # Not of Apache Pulsar: dispatch stops until it is resumed, also over restarts.
             put(SUBSCRIPTION + "/pause", self.pause, Action.SKIP, consumes=()),
             delete(SUBSCRIPTION + "/pause", self.resume, Action.SKIP),
+            # Not of Apache Pulsar: why nothing is sent or acknowledged.
+            get(SUBSCRIPTION + "/standstill", self.standstill, Action.GET_STATS),
             post(SUBSCRIPTION + "/skip/{count}", self.skip, Action.SKIP, consumes=()),
             post(
                 SUBSCRIPTION + "/expireMessages/{seconds}",
@@ -161,7 +164,9 @@ class Subscriptions:
         if not missing:
             raise HttpError(HTTPStatus.CONFLICT, "Subscription already exists for topic")
         for topic in missing:
-            await self._create_on(topic, subscription, start)
+            created = await self._create_on(topic, subscription, start)
+            if request.flag("replicated") and isinstance(created, PersistentSubscription):
+                created.set_replicated(is_replicated=True)
         return NO_CONTENT
 
     async def _load_or_create(self, name: TopicName) -> Topic:
@@ -173,7 +178,9 @@ class Subscriptions:
                 HTTPStatus.PRECONDITION_FAILED, "Topic does not exist and cannot be auto-created"
             ) from None
 
-    async def _create_on(self, topic: Topic, name: str, start: ResetCursorData | None) -> None:
+    async def _create_on(
+        self, topic: Topic, name: str, start: ResetCursorData | None
+    ) -> Subscription:
         starts_at_earliest = start is not None and start.position == EARLIEST
         subscription = await topic.create_subscription(
             name,
@@ -182,6 +189,7 @@ class Subscriptions:
         )
         if start is not None and start.position not in {EARLIEST, LATEST}:
             await subscription.reset_to_position(start.position, None)
+        return subscription
 
     async def delete(self, request: Request) -> Response:
         """Delete a subscription; connected consumers prevent it unless `force` is set."""
@@ -232,6 +240,18 @@ class Subscriptions:
 
         await self._for_each(request, "Resume dispatch", act)
         return NO_CONTENT
+
+    async def standstill(self, request: Request) -> Response:
+        """Return the reasons why a subscription does not move, of each partition."""
+        found: list[Json] = []
+        name = topic_of(request)
+
+        async def add(part: TopicName) -> None:
+            subscription = await self._persistent(part, request.path["subscription"], "Standstill")
+            found.append(standstill_json(part, subscription))
+
+        await for_each_partition(self._broker, name, add)
+        return json_response(found)
 
     async def skip(self, request: Request) -> Response:
         """Acknowledge a number of entries of a subscription's backlog."""

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import Final
 
 from pulsar_py.admin.http_messages import HttpError, RedirectError
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
+
+NOT_THERE: Final = "Namespace does not exist"
+"""The reason of calls about a namespace itself; those about its topics have another."""
 
 
 def broker_id_of(broker: BrokerService) -> str:
@@ -24,14 +29,16 @@ def broker_id_of(broker: BrokerService) -> str:
 
 async def require_namespace(
     broker: BrokerService, namespace: NamespaceName, reason: str = "Namespace not found"
-) -> None:
-    """Check that a namespace exists.
+) -> NamespacePolicies:
+    """The policies of a namespace, which has to exist.
 
     Raises:
         HttpError: 404 with `reason` if it does not.
     """
-    if await broker.resources.namespaces.get(namespace) is None:
+    policies = await broker.resources.namespaces.get(namespace)
+    if policies is None:
         raise HttpError(HTTPStatus.NOT_FOUND, reason)
+    return policies
 
 
 def topic_not_found(name: TopicName) -> HttpError:
@@ -90,14 +97,18 @@ def as_partition(name: TopicName) -> Iterator[None]:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{name} is {error}") from None
 
 
-async def refuse_partitioned(broker: BrokerService, name: TopicName, what: str) -> None:
-    """Check that a name is not that of a partitioned topic.
+async def refuse_partitioned(
+    broker: BrokerService, name: TopicName, what: str, *, hint: str = ""
+) -> None:
+    """Check that a name is not that of a partitioned topic; `hint` ends the reason.
 
     Raises:
         HttpError: 405 if it is.
     """
     if await broker.topics.partitioned.count(name):
-        raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed")
+        raise HttpError(
+            HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed{hint}"
+        )
 
 
 async def for_each_partition(

@@ -5,15 +5,19 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from pulsar_py.common.loops.work import Turns
+from pulsar_py.common.names import TopicName
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 from pulsar_py.server.compaction.compaction_status import CompactionStats
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
@@ -60,6 +64,7 @@ async def topic_stats_json(
         await turns.take(PUBLISHER_UNITS)
         publishers.append(publisher_json(producer, is_persistent=is_persistent))
     ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
+    index = stats.last_message_index
     return {
         "msgRateIn": float(stats.message_in_rate),
         "msgThroughputIn": float(stats.bytes_in_rate),
@@ -98,6 +103,7 @@ async def topic_stats_json(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "compaction": _compaction_json(stats.compaction),
+        **({} if index is None else {"lastMessageIndex": index}),
         "ownerBroker": owner_broker,
         "topicCreationTimeStamp": stats.created_millis,
         "lastPublishTimeStamp": stats.last_published_millis,
@@ -179,10 +185,10 @@ def subscription_json(
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
         "delayedMessageIndexSizeInBytes": 0,
         "subscriptionProperties": stats.properties,
-        "filterProcessedMsgCount": 0,
-        "filterAcceptedMsgCount": 0,
-        "filterRejectedMsgCount": 0,
-        "filterRescheduledMsgCount": 0,
+        "filterProcessedMsgCount": stats.filter_counts.processed,
+        "filterAcceptedMsgCount": stats.filter_counts.accepted,
+        "filterRejectedMsgCount": stats.filter_counts.rejected,
+        "filterRescheduledMsgCount": stats.filter_counts.rescheduled,
         "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
         "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
         "dispatchThrottledMsgEventsByTopicLimit": 0,
@@ -190,6 +196,20 @@ def subscription_json(
         "dispatchThrottledMsgEventsByBrokerLimit": 0,
         "dispatchThrottledBytesEventsByBrokerLimit": 0,
         "msgDropRate": float(stats.dropped_rate),
+        # Not of Apache Pulsar: codes of `Subscriptions.standstill`.
+        "standstill": list(stats.standstill),
+    }
+
+
+def standstill_json(name: TopicName, subscription: PersistentSubscription) -> Json:
+    """One topic's item of the answer to GET `{subscription}/standstill`."""
+    return {
+        "topic": str(name),
+        "subscription": subscription.name,
+        "reasons": [
+            {"code": each.cause, "message": each.message, "fields": each.fields}
+            for each in subscription.standstill()
+        ],
     }
 
 
@@ -212,6 +232,7 @@ def consumer_json(stats: ConsumerStats) -> Json:
         "drainingHashesCount": stats.draining_hashes_count,
         "drainingHashesClearedTotal": stats.draining_hashes_cleared_total,
         "drainingHashesUnackedMessages": stats.draining_unacked_messages,
+        "drainingHashes": _draining_json(stats.draining_hashes),
         "keyHashRanges": [f"[{low}, {high}]" for low, high in ranges] or None,
         "keyHashRangeArrays": [[low, high] for low, high in ranges] or None,
         "address": stats.address,
@@ -228,14 +249,29 @@ def consumer_json(stats: ConsumerStats) -> Json:
     }
 
 
+def _draining_json(hashes: Sequence[DrainingHash] | None) -> list[Json] | None:
+    if hashes is None:
+        return None
+    return [
+        {
+            "hash": each.sticky_hash,
+            "unackMsgs": each.unacked_entries_count,
+            "blockedAttempts": each.refused_count,
+        }
+        for each in hashes
+    ]
+
+
 async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
     compaction: CompactionStats,
     turns: Turns,
+    describe: Callable[[int], Awaitable[str]] | None = None,
 ) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
 
-    The open ledger has no entries and no size in it, as in Pulsar.
+    The open ledger has no entries and no size in it, as in Pulsar. With `describe` each ledger has
+    what the ledger store says about it, too.
     """
     stats = await ledger.internal_stats_in_turns(turns)
     failure = stats.last_ledger_creation_failure_millis
@@ -243,6 +279,9 @@ async def internal_stats_json(
     for each in stats.ledgers:
         await turns.take(LEDGER_UNITS)
         ledgers.append(_ledger_json(each))
+    if describe is not None:
+        for described in ledgers:
+            described["metadata"] = await describe(described["ledgerId"])
     cursors: dict[str, Json] = {}
     for name, cursor in stats.cursors.items():
         await turns.take(CURSOR_UNITS)

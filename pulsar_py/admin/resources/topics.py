@@ -6,7 +6,7 @@ Source: PersistentTopicsBase in Pulsar's broker.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 
@@ -29,6 +29,7 @@ from pulsar_py.admin.resources.requests import (
     topic_of,
 )
 from pulsar_py.admin.resources.topic_access import (
+    NOT_THERE,
     as_partition,
     broker_id_of,
     partitions_in_turns,
@@ -45,7 +46,12 @@ from pulsar_py.admin.resources.topic_stats_json import (
     topic_stats_json,
 )
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.common.errors import (
+    LedgerNotFoundError,
+    NotAllowedError,
+    TopicExistsError,
+    TopicNotFoundError,
+)
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import PARTITION_SUFFIX, PERSISTENT, TopicName
 from pulsar_py.common.position import Position
@@ -131,7 +137,7 @@ class Topics:
     async def list_topics(self, request: Request) -> Response:
         """Return full names; partitions one by one, non-persistent topics only while loaded."""
         namespace = namespace_of(request)
-        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         names = await self._topics.list_topics(
             namespace,
             TopicListMode(request.path["domain"]),
@@ -142,7 +148,7 @@ class Topics:
     async def list_partitioned(self, request: Request) -> Response:
         """Return the full names of partitioned topics, without `-partition-N`."""
         namespace = namespace_of(request)
-        await require_namespace(self._broker, namespace, "Namespace does not exist")
+        await require_namespace(self._broker, namespace, NOT_THERE)
         prefix = request.path["domain"] + "://"
         names = await self._topics.partitioned.names(namespace)
         return json_response([name for name in names if name.startswith(prefix)])
@@ -422,7 +428,23 @@ class Topics:
     async def internal_stats(self, request: Request) -> Response:
         """Return the ledgers and cursors of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
-        return json_response(await _internal_stats_json(topic, Turns()))
+        describe = self._describe_ledger if request.flag("metadata") else None
+        return json_response(await _internal_stats_json(topic, Turns(), describe))
+
+    async def _describe_ledger(self, ledger_id: int) -> str:
+        """What the ledger store knows about a ledger, in words."""
+        try:
+            info = await self._broker.ledger_store.info(ledger_id)
+        except LedgerNotFoundError:
+            return "deleted meanwhile"
+        labels = {
+            name: value.decode("utf-8", "backslashreplace")
+            for name, value in sorted(info.custom_metadata.items())
+        }
+        end = "" if info.last_entry_id is None else f", lastEntryId={info.last_entry_id}"
+        length = "" if info.length_bytes is None else f", length={info.length_bytes}"
+        state = "CLOSED" if info.is_closed else "OPEN"
+        return f"LedgerMetadata{{state={state}{end}{length}, customMetadata={labels}}}"
 
     async def partitioned_internal_stats(self, request: Request) -> Response:
         """Return the ledgers and cursors of each partition."""
@@ -471,11 +493,13 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     return partitions_count, properties
 
 
-async def _internal_stats_json(topic: Topic, turns: Turns) -> Json:
+async def _internal_stats_json(
+    topic: Topic, turns: Turns, describe: Callable[[int], Awaitable[str]] | None = None
+) -> Json:
     if isinstance(topic, PersistentTopic):
         compaction = topic.compaction
         stats = CompactionStats() if compaction is None else await compaction.stats_with_ledger()
-        return await internal_stats_json(topic.ledger, stats, turns)
+        return await internal_stats_json(topic.ledger, stats, turns, describe)
     assert topic.name.domain != PERSISTENT
     counts = await topic.stats_in_turns(turns)
     return non_persistent_internal_stats_json(counts.messages_in_count, list(topic.subscriptions))

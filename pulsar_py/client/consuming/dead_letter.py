@@ -25,7 +25,6 @@ from pulsar_py.common.names import TopicName
 __all__ = [
     "ConsumerDeadLetterPolicy",
     "CopyPlan",
-    "DeadLetterPolicy",
     "MoveOutcome",
     "MoveQueue",
     "dead_letter_properties",
@@ -64,14 +63,15 @@ def dead_letter_topic_of(topic: str, subscription_name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetterPolicy:
+class ConsumerDeadLetterPolicy:
     """After how many redeliveries a message goes to the dead-letter topic, and which that is.
 
-    `ConsumerDeadLetterPolicy`, its name in the official Python client, is an alias.
+    Source: DeadLetterPolicy in Pulsar's Java client.
     """
 
     max_redeliver_count: int
-    """Redeliveries after which a message becomes a dead letter; at least 1."""
+    """Redeliveries after which a message becomes a dead letter, and calls of `reconsume_later`,
+    each counted for itself; at least 1."""
     dead_letter_topic: str | None = None
     """None: `<topic>-<subscription>-DLQ`."""
     initial_subscription_name: str | None = None
@@ -92,7 +92,7 @@ class DeadLetterPolicy:
                 f"max_redeliver_count is {self.max_redeliver_count}, expected at least 1"
             )
 
-    def with_names(self, topic: str, subscription_name: str) -> DeadLetterPolicy:
+    def with_names(self, topic: str, subscription_name: str) -> ConsumerDeadLetterPolicy:
         """The policy with both topics named, by default after `topic`."""
         return replace(
             self,
@@ -107,9 +107,6 @@ class DeadLetterPolicy:
                 else retry_letter_topic_of(topic, subscription_name)
             ),
         )
-
-
-ConsumerDeadLetterPolicy = DeadLetterPolicy
 
 
 def dead_letter_properties(
@@ -144,7 +141,7 @@ class CopyPlan:
 
 
 def plan_reconsume(
-    policy: DeadLetterPolicy,
+    policy: ConsumerDeadLetterPolicy,
     properties: Mapping[str, str],
     *,
     delay_millis: int = 0,

@@ -20,8 +20,8 @@ from typing import Any, Final, Protocol
 
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.dead_letter import (
+    ConsumerDeadLetterPolicy,
     CopyPlan,
-    DeadLetterPolicy,
     MoveOutcome,
     MoveQueue,
     dead_letter_properties,
@@ -190,7 +190,7 @@ class DeadLetterSender:
     def __init__(
         self,
         source: DeadLetterSource,
-        policy: DeadLetterPolicy,
+        policy: ConsumerDeadLetterPolicy,
         *,
         names: DeadLetterNames,
         context: ClientContext,

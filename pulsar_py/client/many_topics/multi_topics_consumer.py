@@ -25,7 +25,7 @@ from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.consumer_interceptor import tell_partitions_change
-from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.consuming.message_listener import ListenerRunner, listener_concurrency
 from pulsar_py.client.many_topics.combined_statistics import combine
 from pulsar_py.client.many_topics.merged_receiver import MergedReceiver
@@ -83,7 +83,7 @@ class MultiTopicsConsumer(Generic[T_co]):
         subscription_name: str,
         config: ConsumerConfig,
         *,
-        policy: DeadLetterPolicy | None = None,
+        policy: ConsumerDeadLetterPolicy | None = None,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
         """Nothing happens before `start`.

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
-from pulsar_py.client.consuming.dead_letter import DEFAULT_MAX_RECONSUME_TIMES, DeadLetterPolicy
+from pulsar_py.client.consuming.dead_letter import (
+    DEFAULT_MAX_RECONSUME_TIMES,
+    ConsumerDeadLetterPolicy,
+)
 from pulsar_py.client.consuming.dead_letter_sender import (
     DeadLetterNames,
     DeadLetterProducers,
@@ -32,20 +35,27 @@ if TYPE_CHECKING:
 __all__ = ["PartOpener", "attach_dead_letter_sender", "policy_of"]
 
 
-def policy_of(config: ConsumerConfig, topic: str, subscription: str) -> DeadLetterPolicy | None:
+def policy_of(
+    config: ConsumerConfig, topic: str, subscription: str
+) -> ConsumerDeadLetterPolicy | None:
     """The dead-letter policy of a consumer, its topics named after `topic`; None without one.
 
     With `retry_enable` all topics of a consumer share the retry and dead-letter topics, which are
     named after the first one.
     """
-    policy: DeadLetterPolicy | None = config.dead_letter_policy
+    policy: ConsumerDeadLetterPolicy | None = config.dead_letter_policy
     if not config.retry_enable:
         return policy
-    return (policy or DeadLetterPolicy(DEFAULT_MAX_RECONSUME_TIMES)).with_names(topic, subscription)
+    return (policy or ConsumerDeadLetterPolicy(DEFAULT_MAX_RECONSUME_TIMES)).with_names(
+        topic, subscription
+    )
 
 
 def attach_dead_letter_sender(
-    consumer: Consumer, context: ClientContext, config: ConsumerConfig, policy: DeadLetterPolicy
+    consumer: Consumer,
+    context: ClientContext,
+    config: ConsumerConfig,
+    policy: ConsumerDeadLetterPolicy,
 ) -> None:
     """Make the sender of dead letters for a consumer that was just opened."""
     names = DeadLetterNames(
@@ -88,7 +98,7 @@ class PartOpener:
         subscription_name: str,
         config: ConsumerConfig,
         *,
-        policy: DeadLetterPolicy | None,
+        policy: ConsumerDeadLetterPolicy | None,
         start_message_id: MessageId | Mapping[str, MessageId] | None = None,
     ) -> None:
         """Keep what all parts share; `config` has a consumer name."""

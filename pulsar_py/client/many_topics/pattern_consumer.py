@@ -22,7 +22,7 @@ from dataclasses import replace
 
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
-from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.client.many_topics.topic_list_watcher import FATAL_ERRORS, TopicListWatcher
 from pulsar_py.client.many_topics.topic_lists import (
@@ -53,7 +53,7 @@ class PatternConsumer(MultiTopicsConsumer[T_co]):
         subscription_name: str,
         config: ConsumerConfig,
         *,
-        policy: DeadLetterPolicy | None = None,
+        policy: ConsumerDeadLetterPolicy | None = None,
     ) -> None:
         """Nothing happens before `start`.
 

@@ -279,7 +279,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         "client.consuming.key_shared_policy", "ConsumerKeySharedPolicy"
     ).or_none(),
     "ConsumerDeadLetterPolicy | None": _object(
-        "client.consuming.dead_letter", "DeadLetterPolicy"
+        "client.consuming.dead_letter", "ConsumerDeadLetterPolicy"
     ).or_none(),
     "RedeliveryBackoff | None": _BACKOFF.or_none(),
     "ConsumerEventListener | None": _EVENT_LISTENER.or_none(),

@@ -137,6 +137,28 @@ class Disk(ABC):
         """
 
     @abstractmethod
+    async def open_again(self, path: str) -> AppendFile:
+        """Open a file to be written again from its start; it keeps what is not overwritten.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
+    @abstractmethod
+    async def rename(self, path: str, new_path: str) -> None:
+        """Give a file another name in the same directory; a file of that name is replaced.
+
+        A crash before `sync_directory` leaves one of the two names.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+
+    @abstractmethod
+    def random_number(self) -> int:
+        """64 bits that nobody can foresee; from the seed where chance has one."""
+
+    @abstractmethod
     async def open_read(self, path: str) -> ReadFile:
         """Open a file for reading.
 

@@ -18,6 +18,7 @@ import asyncio
 import errno
 import fcntl
 import os
+import secrets
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -90,6 +91,19 @@ class LocalDisk(Disk):
         """Create an empty file for appending, with space reserved."""
         descriptor = await self.run(_create, self.full_path(path), reserve_bytes)
         return _LocalAppendFile(self, path, descriptor)
+
+    async def open_again(self, path: str) -> AppendFile:
+        """Open a file to be written again from its start."""
+        descriptor = await self.run(os.open, self.full_path(path), os.O_RDWR)
+        return _LocalAppendFile(self, path, descriptor)
+
+    async def rename(self, path: str, new_path: str) -> None:
+        """Give a file another name."""
+        await self.run(Path(self.full_path(path)).replace, self.full_path(new_path))
+
+    def random_number(self) -> int:
+        """64 bits that nobody can foresee."""
+        return secrets.randbits(64)
 
     async def open_read(self, path: str) -> ReadFile:
         """Open a file for reading."""

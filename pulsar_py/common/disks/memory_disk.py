@@ -28,6 +28,7 @@ class MemoryDisk(Disk):
         self._files: dict[str, _Content] = {}
         self._directories: set[str] = {""}
         self._is_locked = False
+        self._drawn_count = 0
 
     async def make_directory(self, path: str) -> None:
         """Create a directory and its parents."""
@@ -51,6 +52,23 @@ class MemoryDisk(Disk):
         content = _Content(reserve_bytes)
         self._files[path] = content
         return _MemoryAppendFile(self, path, content)
+
+    async def open_again(self, path: str) -> AppendFile:
+        """Open a file to be written again from its start."""
+        content = self._content(path)
+        content.end = 0
+        return _MemoryAppendFile(self, path, content)
+
+    async def rename(self, path: str, new_path: str) -> None:
+        """Give a file another name."""
+        content = self._content(path)
+        del self._files[path]
+        self._files[new_path] = content
+
+    def random_number(self) -> int:
+        """A count: nobody else writes to this memory."""
+        self._drawn_count += 1
+        return self._drawn_count
 
     async def open_read(self, path: str) -> ReadFile:
         """Open a file for reading."""

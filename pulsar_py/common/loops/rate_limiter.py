@@ -38,10 +38,13 @@ class RateLimiter:
         "_messages",
         "_timer",
         "_waiting",
+        "scope",
         "waits_count",
     )
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, scope: str = "") -> None:
+        """`scope` says whose limit it is, for people."""
+        self.scope = scope
         self._clock = clock
         self._limits = (0.0, 0.0)
         self._messages: TokenBucket | None = None
@@ -50,6 +53,11 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None  # set while somebody waits
         self._is_serving = False  # while the one in front, which no longer waits, is called
         self.waits_count = 0  # how often somebody had to wait
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Messages and bytes a second; 0 where there is no limit."""
+        return self._limits
 
     @property
     def is_limited(self) -> bool:
@@ -94,6 +102,16 @@ class RateLimiter:
             float("inf") if size is None else size.available(now) + ROUNDING,
         )
 
+    def seconds_until(self, messages_count: int, size_bytes: int) -> float:
+        """How long until so much may be spent; 0.0 if it may now."""
+        now = self._clock.monotonic_seconds()
+        delay = 0.0
+        if self._messages is not None:
+            delay = self._messages.delay_until(messages_count, now)
+        if self._bytes is not None:
+            delay = max(delay, self._bytes.delay_until(size_bytes, now))
+        return delay
+
     def charge(self, messages_count: int, size_bytes: int) -> None:
         """Count what was spent, even if it is more than there was."""
         now = self._clock.monotonic_seconds()
@@ -116,13 +134,8 @@ class RateLimiter:
         self._waiting.pop(on_ready, None)
 
     def _arm(self) -> None:
-        messages_count, size_bytes = next(iter(self._waiting.values()))
-        now = self._clock.monotonic_seconds()
-        delay = SHORTEST_WAIT_SECONDS
-        if self._messages is not None:
-            delay = max(delay, self._messages.delay_until(messages_count, now))
-        if self._bytes is not None:
-            delay = max(delay, self._bytes.delay_until(size_bytes, now))
+        delay = self.seconds_until(*next(iter(self._waiting.values())))
+        delay = max(delay, SHORTEST_WAIT_SECONDS)
         self._timer = self._clock.call_later(delay, self._on_timer)
 
     def _on_timer(self) -> None:

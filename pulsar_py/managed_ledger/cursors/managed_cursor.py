@@ -317,6 +317,29 @@ class ManagedCursor:
             return None
         return self._state.batch_ack_set(position)
 
+    async def unacknowledged_at(self, number: int) -> Position | None:
+        """The position of the `number`-th entry, from 1, that is not acknowledged; None beyond.
+
+        Raises:
+            StorageError: Acknowledgements are not in memory, and can't be read now.
+
+        Source: ManagedCursor.asyncGetNthEntry.
+        """
+        assert number >= 1, f"entry number {number}"
+        await self.load_acknowledgements()
+        if number > self._state.backlog_count():
+            return None
+        return self._state.position_after_skipping(number, counts_acknowledged=False)
+
+    async def load_acknowledgements(self) -> None:
+        """Read all acknowledgements into memory, so that `is_acknowledged` knows each of them.
+
+        Raises:
+            StorageError: They can't be read now.
+        """
+        if self._persister is not None:
+            await self._persister.load_all()
+
     # Moving
 
     def rewind(self) -> None:
@@ -370,8 +393,8 @@ class ManagedCursor:
         Raises:
             StorageError: Acknowledgements are not in memory, and can't be read now.
         """
-        if self._persister is not None and not counts_acknowledged:
-            await self._persister.load_all()
+        if not counts_acknowledged:
+            await self.load_acknowledgements()
         end = self._state.position_after_skipping(count, counts_acknowledged=counts_acknowledged)
         self._acknowledge_through(min(end, self._state.ledgers.last_entry_up_to(up_to)))
 

@@ -114,6 +114,11 @@ class EntryCacheManager:
         if self._timer is None:
             self._set_timer()
 
+    @property
+    def entries_count(self) -> int:
+        """Entries in the caches now (walks all groups)."""
+        return sum(each.stop - each.first for each in self._groups if each.cache is not None)
+
     def reserve(self, size_bytes: int) -> bool:
         """Take room in the budget for a cursor's read-ahead; False if there is none."""
         if self.used_bytes + size_bytes > self.budget_bytes * self.watermark:

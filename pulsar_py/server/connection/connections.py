@@ -20,6 +20,8 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.connection.watched_cnx import CALLS, WatchedCnx
+from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
@@ -50,7 +52,9 @@ class Connections:
         authenticators: Authenticators | None = None,
         authorization: Authorization | None = None,
         resources: Resources | None = None,
+        interceptors: Interceptors | None = None,
     ) -> None:
+        """`interceptors` are told of connections and commands."""
         self.topics = topics
         self.namespaces = namespaces
         self.schemas = schemas
@@ -59,6 +63,9 @@ class Connections:
         self.settings = settings
         self.authenticators = authenticators or Authenticators()
         self.authorization = authorization or Unrestricted()
+        self._interceptors: Interceptors | None = None  # None if none listens
+        if interceptors is not None and interceptors.hears(*CALLS):
+            self._interceptors = interceptors
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:
@@ -74,6 +81,8 @@ class Connections:
 
     def new_connection(self) -> ServerCnx:
         """A protocol object for one accepted socket; usable as `loop.create_server`'s factory."""
+        if self._interceptors is not None:
+            return WatchedCnx(self, self._interceptors)
         return ServerCnx(self)
 
     @property

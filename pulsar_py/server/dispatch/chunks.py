@@ -75,6 +75,10 @@ class ChunkAffinity(Generic[C]):
         """The consumer that a parked entry waits for; None if it is not parked."""
         return self._parked.get(position)
 
+    def parked_owners(self) -> dict[C, None]:
+        """The consumers that parked entries wait for."""
+        return dict.fromkeys(self._parked.values())
+
     def forget_position(self, position: PositionKey) -> None:
         """Forget an entry that was acknowledged or does not exist any more."""
         self._parked.pop(position, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pulsar_py.common.loops.rate_limiter import RateLimiter
+from pulsar_py.common.loops.rate_limiter import ROUNDING, RateLimiter
 
 
 class DispatchThrottle:
@@ -43,6 +43,12 @@ class DispatchThrottle:
                 limiter.wait(messages_count, size_bytes, on_ready)
                 return False
         return True
+
+    def refusals(self) -> list[tuple[RateLimiter, float]]:
+        """The limits within which no entry may be sent now, and for how many seconds."""
+        messages_count, size_bytes = self._largest or (1, 1)
+        found = [(each, each.seconds_until(messages_count, size_bytes)) for each in self._limiters]
+        return [(limiter, seconds) for limiter, seconds in found if seconds > ROUNDING]
 
     def entries_allowed(self, wanted: int) -> int:
         """How many entries may be read now, at most `wanted`; 1 where the limits are tight."""

@@ -30,19 +30,21 @@ from pulsar_py.common.errors import (
     StoreUnavailableError,
 )
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.rate_limiter import RateLimiter
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.dispatch.filtering import EntryFilter, FilteredEntries
+from pulsar_py.server.dispatch.filtering import DispatchFilter, EntryFilters, FilteredEntries
 from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
 from pulsar_py.server.dispatch.permits import ConsumerPermits
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
 from pulsar_py.server.dispatch.selectors import HashRange
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.dispatch.user_filters import RescheduledEntries
 
 logger = logging.getLogger(__name__)
 
@@ -146,11 +148,12 @@ class DispatchHost(Protocol):
     def compacted_source(self) -> EntrySource:
         """The source for consumers with `readCompacted`."""
 
-    def entry_filters(self) -> Sequence[EntryFilter]:
+    def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
         """The filters for entries, read for the first time or again, in order.
 
-        Called once by each dispatcher, which appends its own filter of delays for entries that are
-        read for the first time. A filter that holds back an entry read again must release it.
+        Called by each dispatcher, again when settings change. It appends its own filter of delays
+        for entries that are read for the first time. A filter that holds back an entry read again
+        must release it; `reschedule` has it read again after a while.
         """
 
     @property
@@ -274,6 +277,28 @@ class PersistentDispatcher(Dispatcher):
         self._next_turn: asyncio.TimerHandle | None = None  # Set until reading goes on.
         self._throttle = host.dispatch_throttle()  # None without limits
         self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
+        self._rescheduled: RescheduledEntries | None = None  # None until a filter puts one off.
+
+    @property
+    def retry_millis(self) -> int | None:
+        """Milliseconds until a failed read is tried again; None while none waits."""
+        return millis_until(self._retry)
+
+    @property
+    def source(self) -> EntrySource:
+        """The source that it reads from now."""
+        return self._cursor
+
+    def rate_refusals(self) -> list[tuple[RateLimiter, float]]:
+        """The limits within which nothing may be sent now, and for how many seconds."""
+        throttle = self._throttle
+        return [] if throttle is None or self._ignores_rates() else throttle.refusals()
+
+    def _ignores_rates(self) -> bool:
+        """Whether limits do not hold now, because it has caught up."""
+        if self._host.settings.rates_hold_without_backlog:
+            return False
+        return self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
 
     @abstractmethod
     def _read_batch(self) -> bool:
@@ -307,11 +332,7 @@ class PersistentDispatcher(Dispatcher):
 
     def _keeps_rates(self, throttle: DispatchThrottle) -> bool:
         """Whether something may be sent now; if not, `read_more` is called once it may."""
-        if not self._host.settings.rates_hold_without_backlog and (
-            self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
-        ):
-            return True
-        return throttle.is_ready(self.read_more)
+        return self._ignores_rates() or throttle.is_ready(self.read_more)
 
     def _charge(self, entries: Sequence[Entry], filtered: FilteredEntries) -> None:
         """Count entries that are sent for the limits, if there are any."""
@@ -348,8 +369,36 @@ class PersistentDispatcher(Dispatcher):
     def restart(self) -> None:
         """Read again from the first unacknowledged entry; a read under way is dropped."""
         self._epoch += 1
+        self._forget_rescheduled()
         self._cursor.cancel_wait()
         self._cursor.rewind()
+
+    def _reschedule(self, position: Position) -> None:
+        """Read an entry again after a while, because a user's filter asked for it."""
+        if self._rescheduled is None:
+            host = self._host
+            self._rescheduled = RescheduledEntries(
+                host.clock,
+                lambda: host.settings.rescheduled_delay_millis / 1000,
+                self._on_rescheduled_due,
+            )
+        self._rescheduled.add(position)
+
+    @abstractmethod
+    def _on_rescheduled_due(self, positions: list[Position]) -> None:
+        """Read these entries again: they were put off long enough."""
+
+    def _forget_rescheduled(self) -> None:
+        if self._rescheduled is not None:
+            self._rescheduled.clear()
+
+    def _chain(self, *more: DispatchFilter) -> EntryFilters:
+        """The host's filters as they are now, and more behind them."""
+        return EntryFilters(
+            [*self._host.entry_filters(self._reschedule), *more],
+            batch_ack_set=self._host.entry_source.batch_ack_set,
+            acknowledge=self._host.acknowledge_filtered,
+        )
 
     def on_settings_changed(self) -> None:
         """Called when the host's settings have changed."""
@@ -365,6 +414,7 @@ class PersistentDispatcher(Dispatcher):
             return  # The cursor may be in use by another dispatcher.
         self.is_closed = True
         self._epoch += 1
+        self._forget_rescheduled()
         self._cursor.cancel_wait()
         self._unwritable.clear()
         if self._throttle is not None:
@@ -493,3 +543,10 @@ class PersistentDispatcher(Dispatcher):
     def _on_retry(self) -> None:
         self._retry = None
         self.read_more()
+
+
+def millis_until(timer: asyncio.TimerHandle | None) -> int | None:
+    """Milliseconds until the timer fires; None without one."""
+    if timer is None:
+        return None
+    return max(round((timer.when() - asyncio.get_running_loop().time()) * 1000), 0)

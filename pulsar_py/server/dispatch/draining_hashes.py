@@ -13,6 +13,7 @@ Source: DrainingHashesTracker in Pulsar's broker, PIP-379.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 
@@ -27,12 +28,22 @@ class HashHolder(Protocol):
 C = TypeVar("C", bound=HashHolder)
 
 
+@dataclass(frozen=True, slots=True)
+class DrainingHash:
+    """One hash that drains from a consumer, for statistics."""
+
+    sticky_hash: int
+    unacked_entries_count: int
+    refused_count: int
+    """How often an entry of it was kept from another consumer."""
+
+
 class DrainingHashes(Generic[C]):
     """The draining hashes of an ordered AUTO_SPLIT subscription. Owned by its dispatcher."""
 
     def __init__(self) -> None:
         self._owners: dict[int, C] = {}
-        self._blocking: set[int] = set()
+        self._blocking: dict[int, int] = {}  # how often each was refused
         self._cleared_total: dict[C, int] = {}
 
     def __len__(self) -> int:
@@ -48,7 +59,7 @@ class DrainingHashes(Generic[C]):
         owner = self._owners.get(sticky_hash)
         if owner is None or owner is consumer:
             return False
-        self._blocking.add(sticky_hash)
+        self._blocking[sticky_hash] = self._blocking.get(sticky_hash, 0) + 1
         return True
 
     def reassign(self, consumers: Iterable[C], select: Callable[[int], C | None]) -> bool:
@@ -86,18 +97,14 @@ class DrainingHashes(Generic[C]):
         self._cleared_total.pop(consumer, None)
         return has_unblocked
 
-    def count_of(self, consumer: C) -> int:
-        """Hashes that drain from a consumer (walks all of them)."""
-        return sum(owner is consumer for owner in self._owners.values())
-
-    def pending_count_of(self, consumer: C) -> int:
-        """Pending entries of the hashes that drain from a consumer."""
+    def draining_from(self, consumer: C) -> list[DrainingHash]:
+        """The hashes that drain from a consumer (walks all of them)."""
         counts = consumer.pending_hash_counts
-        return sum(
-            counts.get(sticky_hash, 0)
-            for sticky_hash, owner in self._owners.items()
+        return [
+            DrainingHash(each, counts.get(each, 0), self._blocking.get(each, 0))
+            for each, owner in self._owners.items()
             if owner is consumer
-        )
+        ]
 
     def cleared_total(self, consumer: C) -> int:
         """Hashes that a consumer has drained since it connected."""
@@ -111,6 +118,4 @@ class DrainingHashes(Generic[C]):
 
     def _clear(self, sticky_hash: int) -> bool:
         del self._owners[sticky_hash]
-        was_blocking = sticky_hash in self._blocking
-        self._blocking.discard(sticky_hash)
-        return was_blocking
+        return self._blocking.pop(sticky_hash, None) is not None

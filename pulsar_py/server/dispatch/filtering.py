@@ -48,7 +48,7 @@ class Verdict(Enum):
     STOP = auto()  # neither it nor any entry after it, however often they are read
 
 
-class EntryFilter(Protocol):
+class DispatchFilter(Protocol):
     """One filter of the chain."""
 
     @property
@@ -137,7 +137,7 @@ class EntryFilters:
 
     def __init__(
         self,
-        filters: Sequence[EntryFilter],
+        filters: Sequence[DispatchFilter],
         *,
         batch_ack_set: Callable[[Position], Sequence[int] | None],
         acknowledge: Callable[[list[Position]], None],

@@ -33,7 +33,6 @@ from pulsar_py.server.dispatch.dispatcher import (
 )
 from pulsar_py.server.dispatch.filtering import (
     DelayFilter,
-    EntryFilters,
     FilteredEntries,
     summary_of,
 )
@@ -74,22 +73,15 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self._delay_timer: asyncio.TimerHandle | None = None
         self.unacked_messages = 0
         self.is_blocked_by_subscription = False
-        self._is_blocked_by_broker = False
+        self.is_blocked_by_broker = False
         self._chunks: ChunkAffinity[DispatchConsumer] = ChunkAffinity()
         # False when no entry of the redelivery set can be sent, until that may change.
         self._may_replay = True
-        batch_ack_set = self._cursor.batch_ack_set
-        acknowledge = host.acknowledge_filtered
-        filters = host.entry_filters()
-        self._filters = EntryFilters(
-            [*filters, DelayFilter(self._keep_back)],
-            batch_ack_set=batch_ack_set,
-            acknowledge=acknowledge,
-        )
-        # Entries sent again were due before.
-        self._replay_filters = EntryFilters(
-            filters, batch_ack_set=batch_ack_set, acknowledge=acknowledge
-        )
+        self._make_chains()
+
+    def _make_chains(self) -> None:
+        self._filters = self._chain(DelayFilter(self._keep_back))
+        self._replay_filters = self._chain()  # entries sent again were due before
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
@@ -99,7 +91,15 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     @property
     def is_blocked(self) -> bool:
         """Whether no new entries are read, because too many messages are unacknowledged."""
-        return self.is_blocked_by_subscription or self._is_blocked_by_broker
+        return self.is_blocked_by_subscription or self.is_blocked_by_broker
+
+    def awaited_consumers(self) -> list[DispatchConsumer]:
+        """The consumers that can't be sent entries that wait for them."""
+        away = [each for each in self.consumers if not is_available(each)]
+        if len(away) < len(self.consumers):
+            awaited = self._chunks.parked_owners()
+            return [each for each in away if each in awaited]
+        return away
 
     # Consumers.
 
@@ -138,6 +138,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.redelivery.clear()
         self.delayed.clear()
         self._chunks.clear()
+        self._forget_rescheduled()
         if self._delay_timer is not None:
             self._delay_timer.cancel()
             self._delay_timer = None
@@ -193,7 +194,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             holder = consumer
             # A client may acknowledge on one consumer what another one received.
             if holder is None or position not in holder.pending_acks:
-                holder = self._holder_of(position)
+                holder = self.holder_of(position)
                 if holder is None:
                     continue
             if ack_sets is not None and ack_sets[index] is not None:
@@ -224,7 +225,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             return holder.pending_acks.shrink(key, to_bits(words).bit_count())
         return self._settle(holder, key) if self._cursor.is_acknowledged(position) else 0
 
-    def _holder_of(self, position: PositionKey) -> DispatchConsumer | None:
+    def holder_of(self, position: PositionKey) -> DispatchConsumer | None:
+        """The consumer that was sent an entry and has not acknowledged it."""
         return next((each for each in self.consumers if position in each.pending_acks), None)
 
     def _on_hash_released(self, consumer: DispatchConsumer, sticky_hash: int) -> None:
@@ -267,6 +269,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def on_settings_changed(self) -> None:
         """Use the host's changed settings; new delays are grouped by the new tick."""
         super().on_settings_changed()
+        self._make_chains()
         self.delayed.set_tick_millis(self._host.settings.delayed_delivery_tick_millis)
 
     def on_limits_changed(self) -> None:
@@ -277,11 +280,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def block_for_broker(self) -> None:
         """Read no new entries: the broker's limit is reached."""
-        self._is_blocked_by_broker = True
+        self.is_blocked_by_broker = True
 
     def unblock_for_broker(self) -> None:
         """Read on in the loop's next turn: the broker's limit allows it."""
-        self._is_blocked_by_broker = False
+        self.is_blocked_by_broker = False
         self._schedule_read(0)
 
     # Delayed messages.
@@ -373,6 +376,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         """Whether no new entries may be read."""
         if self.is_blocked or self._chunks.is_full:
             return True
+        if self._rescheduled is not None and self._rescheduled.is_full:
+            return True
         return bool(self.delayed) and self.delayed.is_pausing(self._host.clock.wall_time_millis())
 
     def _replay(self, limit: int) -> bool | None:
@@ -427,6 +432,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self.redelivery.discard(key)
             self._on_gone(key)
         self._distribute(filtered, is_replay=True)
+
+    def _on_rescheduled_due(self, positions: list[Position]) -> None:
+        for ledger_id, entry_id in positions:
+            self.redelivery.add((ledger_id, entry_id))
+        self._may_replay = True
+        self.read_more()
 
     def _on_gone(self, position: PositionKey) -> None:
         """Forget an entry that waited and is acknowledged or deleted."""

@@ -8,7 +8,7 @@ restart. Limits of 0 mean "no limit".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulsar_py.common.policies import DispatchRate
@@ -51,6 +51,10 @@ class DispatchSettings:
     is_limited_by_broker: bool = False  # dispatchThrottlingRateIn…
     rates_count_entries: bool = False  # dispatchThrottlingOnBatchMessageEnabled
     rates_count_filtered: bool = False  # dispatchThrottlingForFilteredEntriesEnabled
+    entry_filter_names: Sequence[str] = ()  # entryFilterNames
+    entry_filters_of_policy: Sequence[str] = ()  # policies
+    allows_filter_override: bool = False  # allowOverrideEntryFilters
+    rescheduled_delay_millis: int = 1000  # dispatcherEntryFilterRescheduledMessageDelay
     rates_hold_without_backlog: bool = True  # dispatchThrottlingOnNonBacklogConsumerEnabled
 
     is_delayed_delivery_enabled: bool = True  # delayedDeliveryEnabled

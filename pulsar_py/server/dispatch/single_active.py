@@ -25,10 +25,10 @@ from pulsar_py.server.dispatch.dispatcher import (
     DispatchConsumer,
     DispatchHost,
     PersistentDispatcher,
+    millis_until,
 )
 from pulsar_py.server.dispatch.exclusive_place import place_taken
 from pulsar_py.server.dispatch.filtering import (
-    EntryFilters,
     FilteredEntries,
     summary_of,
 )
@@ -51,11 +51,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         self._switch: asyncio.TimerHandle | None = None  # Set while a change of consumer waits.
         self._is_held = False  # From `hold` to `on_cursor_reset` no consumer is or becomes active.
         self._hash_ranges: Sequence[HashRange] = ()  # Of the exclusive consumer, sorted.
-        self._filters = EntryFilters(
-            host.entry_filters(),
-            batch_ack_set=self._cursor.batch_ack_set,
-            acknowledge=host.acknowledge_filtered,
-        )
+        self._filters = self._chain()
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
@@ -66,6 +62,11 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
     def active_consumer(self) -> DispatchConsumer | None:
         """The consumer that gets messages, or will after the delay."""
         return self._active
+
+    @property
+    def switch_millis(self) -> int | None:
+        """Milliseconds until a new active consumer is sent messages; None while none waits."""
+        return millis_until(self._switch)
 
     @property
     def _is_failover(self) -> bool:
@@ -150,6 +151,18 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
     ) -> None:
         """Send all unacknowledged entries again, if the consumer is active; ids are ignored."""
         if consumer is self._active and self._switch is None:
+            self.restart()
+            self.read_more()
+
+    def on_settings_changed(self) -> None:
+        """Use the host's changed settings, and its filters of now."""
+        super().on_settings_changed()
+        self._filters = self._chain()
+
+    def _on_rescheduled_due(self, positions: list[Position]) -> None:
+        """Rewind: entries are not sent out of their order, so all that wait are sent again."""
+        del positions
+        if self._active is not None and self._switch is None:
             self.restart()
             self.read_more()
 

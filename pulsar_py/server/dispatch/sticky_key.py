@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import islice
 
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
@@ -39,6 +40,9 @@ from pulsar_py.wire.entry_summary import sticky_key
 
 AUTO_SPLIT = KeySharedMeta()
 """The mode of a SUBSCRIBE without `keySharedMeta`: AUTO_SPLIT, in order."""
+
+MAX_WAITING_HASHES = 2_000
+"""Hashes with entries that wait that are looked at to say why they do."""
 
 
 def new_selector(
@@ -200,14 +204,45 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
         return consumer if allowances.of(consumer) > 0 else None
 
     def _is_reading_ahead_forbidden(self) -> bool:
+        limit = self.look_ahead_limit
+        if limit and len(self.redelivery) >= limit:
+            return True
+        return super()._is_reading_ahead_forbidden()
+
+    @property
+    def look_ahead_limit(self) -> int:
+        """Waiting entries from which on no new ones are read; 0: no limit."""
         settings = self._host.settings
         limit = settings.look_ahead_per_subscription
         if settings.look_ahead_per_consumer:
             per_consumers = settings.look_ahead_per_consumer * len(self.consumers)
             limit = min(limit or per_consumers, per_consumers)
-        if limit and len(self.redelivery) >= limit:
-            return True
-        return super()._is_reading_ahead_forbidden()
+        return limit
+
+    # Hashes that wait.
+
+    def waiting_hashes(self) -> list[int]:
+        """Hashes of entries that wait, the first `MAX_WAITING_HASHES`."""
+        return list(islice(self.redelivery.hashes, MAX_WAITING_HASHES))
+
+    def awaited_consumers(self) -> list[DispatchConsumer]:
+        """The consumers that can't be sent entries that wait for them."""
+        if not any(map(is_available, self.consumers)):
+            return list(self.consumers)
+        owners = {
+            owner: None
+            for sticky_hash in self.waiting_hashes()
+            if (owner := self.selector.select(sticky_hash)) is not None
+            and not self.draining_elsewhere(sticky_hash, owner)
+        }
+        return [each for each in self.consumers if each in owners and not is_available(each)]
+
+    def draining_elsewhere(
+        self, sticky_hash: int, owner: DispatchConsumer
+    ) -> DispatchConsumer | None:
+        """The consumer, not its owner, that a hash has to drain from before its owner gets it."""
+        former = self.draining.owner(sticky_hash) if self._drains else None
+        return None if former is owner else former
 
     # Sending.
 

@@ -38,6 +38,11 @@ class BrokerUnackedLimit:
         self._total = 0
 
     @property
+    def max_unacked_messages(self) -> int:
+        """The limit; 0 without one."""
+        return self._max_unacked_messages
+
+    @property
     def unacked_messages(self) -> int:
         """Unacknowledged messages of all dispatchers."""
         return self._total

@@ -16,9 +16,10 @@ from pulsar_py.metadata.documents import ResourceGroup
 class GroupLimits:
     """The limits that the topics of one resource group share."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.publish = RateLimiter(clock)
-        self.dispatch = RateLimiter(clock)
+    def __init__(self, clock: Clock, name: str) -> None:
+        scope = f"resource group {name}"
+        self.publish = RateLimiter(clock, scope)
+        self.dispatch = RateLimiter(clock, scope)
 
     def apply(self, group: ResourceGroup | None) -> None:
         """Use the rates of the stored group; None removes the limits."""
@@ -36,13 +37,13 @@ class BrokerLimits:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.publish = RateLimiter(clock)
-        self.dispatch = RateLimiter(clock)
+        self.publish = RateLimiter(clock, "broker")
+        self.dispatch = RateLimiter(clock, "broker")
         self._groups: dict[str, GroupLimits] = {}  # those that topics of this broker are in
 
     def group(self, name: str) -> GroupLimits:
         """The limits of a resource group; the caller sees to it that `apply` is called."""
-        return self._groups.setdefault(name, GroupLimits(self._clock))
+        return self._groups.setdefault(name, GroupLimits(self._clock, name))
 
     def on_group_changed(self, name: str, group: ResourceGroup | None) -> None:
         """Use the changed rates of a group that topics are in."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -45,6 +46,19 @@ class Bundles:
         """All bundles, `0x00000000_0x40000000` first."""
         numbers = self.boundaries
         return [_name(lower, upper) for lower, upper in pairwise(numbers)]
+
+    def split(self, name: str, places: Sequence[int]) -> Bundles:
+        """The bundles with one of them cut at hashes inside it.
+
+        Raises:
+            ValueError: There is no such bundle, or a place is not inside it.
+        """
+        if name not in self.names:
+            raise ValueError(f"there is no bundle {name}, only {', '.join(self.names)}")
+        lower, upper = bundle_range(name)
+        if not places or not all(lower < place < min(upper, FULL_UPPER) for place in places):
+            raise ValueError(f"{list(places)} are not places inside the bundle {name}")
+        return Bundles(tuple(sorted({*self.boundaries, *places})))
 
     def bundle_of(self, full_name: str) -> str:
         """The bundle of a topic."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
@@ -120,18 +121,101 @@ class NamespaceService:
         if await self._resources.namespaces.get(namespace) is None:
             raise TopicNotFoundError("Namespace not found")
         bundles = self._bundles.setdefault(namespace, await self.bundles_of(namespace))
-        owner = await self._ownership.acquire(
-            namespace, bundles.bundle_of(str(name)), self._addresses
-        )
-        self.check_session()
-        if owner.is_disabled:
-            raise ServiceNotReadyError(f"Namespace bundle of {name} is being unloaded")
+        owner = await self.acquire_bundle(namespace, bundles.bundle_of(str(name)))
         return LookupResult(
             type=LookupType.CONNECT,
-            addresses=select_listener(owner.addresses, listener_name),
+            addresses=select_listener(owner, listener_name),
             is_authoritative=True,
-            proxy_through_service_url=owner.addresses.is_loopback,  # another's never are
+            proxy_through_service_url=owner.is_loopback,  # another's never are
         )
+
+    async def acquire_bundle(self, namespace: NamespaceName, bundle: str) -> LocalAddresses:
+        """Become the owner of a bundle if it has none; returns the addresses of its owner.
+
+        Raises:
+            ServiceNotReadyError: The bundle is unloading, or was split a moment ago.
+            MetadataError: Ownership can't be read or written.
+        """
+        was_owned = self._ownership.holds(namespace, bundle)
+        owner = await self._ownership.acquire(namespace, bundle, self._addresses)
+        self.check_session()
+        if owner.is_disabled:
+            raise ServiceNotReadyError(f"Namespace bundle {namespace}/{bundle} is being unloaded")
+        if not was_owned and self._ownership.holds(namespace, bundle):
+            await self._check_current(namespace, bundle)
+        return owner.addresses
+
+    async def _check_current(self, namespace: NamespaceName, bundle: str) -> None:
+        """Give a bundle back that was taken after its former owner had split it.
+
+        Who splits a bundle stores the new boundaries before its ownership ends. So what is stored
+        after it was taken tells, even if the news of the split is still on its way.
+        """
+        path = paths.local_policies(namespace)
+        await self._resources.local.sync(path)
+        stored = await self._resources.local.get(path)
+        boundaries = None if stored is None else LocalPolicies.from_bytes(stored.value).boundaries
+        if boundaries is None or bundle in Bundles(boundaries).names:
+            return
+        self._bundles[namespace] = Bundles(boundaries)
+        await self._ownership.release(namespace, bundle)
+        raise ServiceNotReadyError(f"Namespace bundle {namespace}/{bundle} was split; try again")
+
+    def owns_bundle(self, namespace: NamespaceName, bundle: str) -> bool:
+        """Whether this broker certainly owns the bundle now, and is not unloading it."""
+        return self._ownership.owns(namespace, bundle)
+
+    async def split_bundle(
+        self, namespace: NamespaceName, bundle: str, places: Sequence[int]
+    ) -> list[str]:
+        """Cut a bundle of this broker at hashes inside it; returns the new bundles' names.
+
+        They are this broker's, too, and their topics stay loaded with all their clients. First the
+        new bundles are taken, then the boundaries stored, then the old bundle is given up: at each
+        moment one of them covers each topic.
+
+        Raises:
+            ValueError: There is no such bundle, or a place is not inside it.
+            ServiceNotReadyError: This broker does not own it, or others changed the boundaries or
+                took a part at the same time.
+            MetadataError: It can't be stored now; the parts stay owned, which changes nothing.
+        """
+        known = await self.bundles_of(namespace)
+        wanted = known.split(bundle, places)
+        if not self._ownership.owns(namespace, bundle):
+            raise ServiceNotReadyError(f"{namespace}/{bundle} is not owned by this broker")
+        parts = [each for each in wanted.names if each not in known.names]
+        try:
+            for part in parts:
+                await self._take_part(namespace, part)
+            await self._store_bundles(namespace, known, wanted)
+        except ServiceNotReadyError:
+            for part in parts:
+                await self._ownership.release(namespace, part)
+            raise
+        self._bundles[namespace] = wanted
+        try:
+            await self._ownership.release(namespace, bundle)
+        except MetadataError as error:  # it is tried again; lookups do not ask for it any more
+            self._log_unclean("split bundle not released", namespace, bundle, error)
+        logger.info("bundle split", extra={"namespace": str(namespace), "bundle": bundle})
+        return parts
+
+    async def _take_part(self, namespace: NamespaceName, bundle: str) -> None:
+        await self._ownership.acquire(namespace, bundle, self._addresses)
+        if not self._ownership.owns(namespace, bundle):
+            raise ServiceNotReadyError(f"{namespace}/{bundle} has an owner already")
+
+    async def _store_bundles(
+        self, namespace: NamespaceName, known: Bundles, wanted: Bundles
+    ) -> None:
+        def change(policies: LocalPolicies | None) -> LocalPolicies:
+            policies = policies or LocalPolicies()
+            if (policies.boundaries or known.boundaries) != known.boundaries:
+                raise ServiceNotReadyError(f"the bundles of {namespace} have changed; try again")
+            return policies.replace(boundaries=wanted.boundaries)
+
+        await self._resources.local_policies.update_or_create(namespace, change)
 
     async def check_tenant(self, name: TopicName) -> None:
         """Return if a topic's tenant exists.

@@ -208,7 +208,21 @@ def _dispatch(
         enabled_subscription_types=enabled,
         is_delayed_delivery_enabled=_first(own.is_delayed_delivery_enabled, delayed.is_active),
         delayed_delivery_tick_millis=_first(own.delayed_delivery_tick_millis, delayed.tick_millis),
+        entry_filters_of_policy=_filter_names(ns, own),
     )
+
+
+def _filter_names(ns: NamespacePolicies, own: TopicPolicies) -> tuple[str, ...]:
+    for policy in (own.entry_filter_names, ns.entry_filter_names):
+        names = split_names((policy or {}).get("entryFilterNames"))
+        if names:
+            return names
+    return ()
+
+
+def split_names(text: str | None) -> tuple[str, ...]:
+    """The names in a policy's text, which are separated by commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _with_rates(

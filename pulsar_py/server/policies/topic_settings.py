@@ -33,6 +33,7 @@ class TopicSettings:
     max_delay_millis: int = 0  # delayedDeliveryMaxDelayInMillis
     allows_subscription_creation: bool = True  # allowAutoSubscriptionCreation
     is_encryption_required: bool = False  # encryptionRequireOnProducer
+    system_cursor_names: frozenset[str] = frozenset()  # additionalSystemCursorNames
     message_ttl_seconds: int = 0  # ttlDurationDefaultInSeconds
     subscription_expiration_minutes: int = 0  # subscriptionExpirationTimeMinutes
     backlog_quotas: Mapping[BacklogQuotaType, BacklogQuota] = field(default_factory=dict)

@@ -53,6 +53,7 @@ class Action(Enum):
     CONSUME = "consume", Scope.SUBSCRIPTION, Right.CONSUME
     LOOKUP = "lookup", Scope.TOPIC, Right.PRODUCE_OR_CONSUME
     PEEK_MESSAGES = "peek messages", Scope.TOPIC, Right.CONSUME
+    PEEK_SUBSCRIPTION = "peek subscription", Scope.SUBSCRIPTION, Right.CONSUME
     # On a subscription.
     GET_SUBSCRIPTIONS = "get subscriptions", Scope.TOPIC, Right.CONSUME
     SUBSCRIBE = "subscribe", Scope.SUBSCRIPTION, Right.CONSUME
@@ -80,6 +81,7 @@ class Action(Enum):
     GET_BUNDLE = "get bundle", Scope.NAMESPACE, Right.PRODUCE_OR_CONSUME
     DELETE_BUNDLE = "delete bundle", Scope.NAMESPACE, Right.TENANT_ADMIN
     UNLOAD_NAMESPACE = "unload namespace", Scope.NAMESPACE, Right.SUPER_USER
+    CLEAR_BACKLOG = "clear backlog", Scope.NAMESPACE, Right.CONSUME
     READ_POLICY = "read policy", Scope.NAMESPACE, Right.TENANT_ADMIN
     WRITE_POLICY = "write policy", Scope.NAMESPACE, Right.TENANT_ADMIN
     WRITE_POLICY_OF_BROKERS = "write policy of brokers", Scope.NAMESPACE, Right.SUPER_USER
@@ -93,6 +95,7 @@ class Action(Enum):
     # On the cluster.
     LIST_TENANTS = "list tenants", Scope.CLUSTER, Right.SUPER_USER
     CREATE_TENANT = "create tenant", Scope.CLUSTER, Right.SUPER_USER
+    GRANT_ON_TOPICS = "grant on topics", Scope.CLUSTER, Right.SUPER_USER
     READ_CLUSTER = "read cluster", Scope.CLUSTER, Right.SUPER_USER
     WRITE_CLUSTER = "write cluster", Scope.CLUSTER, Right.SUPER_USER
     READ_BROKERS = "read brokers", Scope.CLUSTER, Right.SUPER_USER

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import logging
 import re
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from pulsar_py.common.errors import ConfigurationError
 
-__all__ = ["KeySource", "key_bytes"]
+__all__ = ["KeySource", "key_bytes", "warn_if_others_can_read"]
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,16 @@ def key_bytes(data: bytes) -> bytes:
 
 
 _URL_SAFE: Final = bytes.maketrans(b"-_", b"+/")
+
+
+def warn_if_others_can_read(name: str, path: Path) -> None:
+    """A line in the log if a file with a secret, which setting `name` gives, is open to others."""
+    with contextlib.suppress(OSError):  # whoever reads it says that it can't be read
+        if path.stat().st_mode & _OTHERS_MAY_READ:
+            logger.warning(
+                "a file with a secret can be read by others: chmod 600",
+                extra={"setting": name, "path": str(path)},
+            )
 
 
 class KeySource(Generic[T]):
@@ -71,11 +82,8 @@ class KeySource(Generic[T]):
             status = self._path.stat()
         except OSError as error:
             raise ConfigurationError(f"{name}: {self._path}: {error.strerror}") from error
-        if is_secret and status.st_mode & _OTHERS_MAY_READ:
-            logger.warning(
-                "a file with a secret can be read by others: chmod 600",
-                extra={"setting": name, "path": str(self._path)},
-            )
+        if is_secret:
+            warn_if_others_can_read(name, self._path)
         self._mark = (status.st_mtime_ns, status.st_size, status.st_ino)
         self._value = self._parsed(data)
 

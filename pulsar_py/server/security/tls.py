@@ -61,6 +61,13 @@ class TlsSettings:
             found = (self.certificate_path, self.key_path, self.trust_path)
         return tuple(filter(None, found))
 
+    @property
+    def secret(self) -> tuple[str, str]:
+        """The setting that names the file with the key, and its path."""
+        if self.key_store_path:
+            return "tlsKeyStore", self.key_store_path
+        return "tlsKeyFilePath", self.key_path
+
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """A context for a listening port, from the files as they are now.

@@ -233,19 +233,23 @@ class Consumer:
             positions = [_position_of(message_id) for message_id in command.message_ids]
         self.subscription.redeliver(self, positions or None)
 
+    def leave(self) -> None:
+        """Become closed; the caller removes it from its subscription."""
+        self.is_closed = True
+
     def close(self) -> None:
         """Leave the subscription, after the client's CLOSE_CONSUMER or the connection's end.
 
         Its unacknowledged entries are redelivered to others. May be called again.
         """
         if not self.is_closed:
-            self.is_closed = True
+            self.leave()
             self.subscription.remove_consumer(self)
 
     def disconnect(self) -> None:
         """Leave the subscription on the broker's side; the client gets CLOSE_CONSUMER."""
         if not self.is_closed:
-            self.is_closed = True
+            self.leave()
             self.connection.consumer_closed_by_broker(self.consumer_id)
             self.subscription.remove_consumer(self)
 
@@ -410,6 +414,11 @@ class Consumer:
             self._chunks_count,
         )
 
+    @property
+    def last_flow_millis(self) -> int:
+        """When it last sent FLOW; 0 for never."""
+        return self._last_flow_millis
+
     def stats(self) -> ConsumerStats:
         """A snapshot for CONSUMER_STATS and REST."""
         hashes = self.subscription.hash_stats_of(self)
@@ -436,8 +445,7 @@ class Consumer:
             last_consumed_millis=self._last_consumed_millis,
             last_flow_millis=self._last_flow_millis,
             key_hash_ranges=tuple(hashes.ranges),
-            draining_hashes_count=hashes.draining_count,
-            draining_unacked_messages=hashes.draining_pending_count,
+            draining_hashes=hashes.draining,
             draining_hashes_cleared_total=hashes.cleared_total,
         )
 

@@ -9,12 +9,14 @@ Source: NonPersistentSubscription in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
+from pulsar_py.server.dispatch.filtering import summary_of
 from pulsar_py.server.dispatch.non_persistent import (
     NonPersistentDispatcher,
     NonPersistentMultipleDispatcher,
@@ -23,6 +25,8 @@ from pulsar_py.server.dispatch.non_persistent import (
 )
 from pulsar_py.server.dispatch.sticky_key import mode_name
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.dispatch.user_filters import UserFilters
+from pulsar_py.server.hooks.entry_filter import FilterResult
 from pulsar_py.server.subscriptions.subscription import (
     HashStats,
     Subscription,
@@ -54,13 +58,29 @@ class NonPersistentSubscription(Subscription):
         self._dropped_count = 0  # Messages that former dispatchers dropped.
         self._dropped_rolled_count = 0
         self._dropped_rate = 0.0
+        self._filters: UserFilters | None = None  # None without filters of users
+        self.on_settings_changed()
 
     def send_messages(self, entries: Sequence[Entry]) -> None:
         """Deliver published entries (position 0:0) now, or drop and count them."""
         # Hot path: non-persistent publish.
         dispatcher = self._dispatcher
         if isinstance(dispatcher, NonPersistentDispatcher):
+            if self._filters is not None:
+                entries = self._accepted(self._filters, entries)
             dispatcher.send_messages(entries)
+
+    def _accepted(self, filters: UserFilters, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """What users' filters accept; there is no later for what they put off."""
+        return [
+            entry
+            for entry in entries
+            if filters.result_of(entry, summary_of(entry)) is FilterResult.ACCEPT
+        ]
+
+    def on_settings_changed(self) -> None:
+        """Use the filters of now."""
+        self._filters = self._user_filters(lambda _: None)
 
     def _new_dispatcher(self, wanted: SubscriptionType, meta: KeySharedMeta | None) -> Dispatcher:
         self._dropped_count = self._dropped_messages_count()
@@ -158,6 +178,7 @@ class NonPersistentSubscription(Subscription):
             messages_out_count=self._messages_out_gone
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
+            last_flow_gone_millis=self._last_flow_gone_millis,
             dropped_messages_count=self._dropped_messages_count(),
             dropped_rate=self._dropped_rate,
             key_shared_mode=None if sticky is None else mode_name(sticky.meta),
@@ -165,5 +186,6 @@ class NonPersistentSubscription(Subscription):
                 sticky is not None and sticky.meta.allow_out_of_order_delivery
             ),
             properties=self._properties,
+            filter_counts=replace(self.filter_counts),
             consumers=consumers,
         )

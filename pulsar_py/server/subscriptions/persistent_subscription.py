@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_py.common.errors import (
@@ -40,7 +41,7 @@ from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import (
-    EntryFilter,
+    DispatchFilter,
     MarkerFilter,
     TransactionStop,
     summary_of,
@@ -50,6 +51,8 @@ from pulsar_py.server.dispatch.single_active import SingleActiveConsumerDispatch
 from pulsar_py.server.dispatch.sticky_key import StickyKeyDispatcher, mode_name
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.subscriptions.dispatch_state import dispatch_state
+from pulsar_py.server.subscriptions.standstill import DispatchState, Reason, reasons
 from pulsar_py.server.subscriptions.subscription import (
     HashStats,
     Subscription,
@@ -151,11 +154,13 @@ class PersistentSubscription(Subscription):
                 self.cursor, lambda: compaction.compacted, compaction.on_missing, start=start
             )
 
-    def entry_filters(self) -> Sequence[EntryFilter]:
-        """The filters of its entries: markers are never delivered."""
+    def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
+        """The filters of its entries: markers are never delivered; users' filters come last."""
+        filters: list[DispatchFilter] = [MarkerFilter()]
         if self._on_transaction is not None:
-            return (TransactionStop(self._on_transaction), MarkerFilter())
-        return (MarkerFilter(),)
+            filters.insert(0, TransactionStop(self._on_transaction))
+        own = self._user_filters(reschedule)
+        return filters if own is None else [*filters, own]
 
     def dispatch_throttle(self) -> DispatchThrottle | None:
         """The limits on its dispatch now."""
@@ -233,13 +238,19 @@ class PersistentSubscription(Subscription):
         self._cancel_grace()
         self.cursor.set_active()
         is_replicated = consumer.request.is_replicated
-        if is_replicated is not None and is_replicated != self.is_replicated:
-            self.is_replicated = is_replicated
-            properties = dict(self.cursor.properties)
-            properties.pop(REPLICATED_PROPERTY, None)
-            if is_replicated:
-                properties[REPLICATED_PROPERTY] = 1
-            self.cursor.set_properties(properties)
+        if is_replicated is not None:
+            self.set_replicated(is_replicated=is_replicated)
+
+    def set_replicated(self, *, is_replicated: bool) -> None:
+        """Set whether other clusters shall know what is acknowledged; stored with the position."""
+        if is_replicated == self.is_replicated:
+            return
+        self.is_replicated = is_replicated
+        properties = dict(self.cursor.properties)
+        properties.pop(REPLICATED_PROPERTY, None)
+        if is_replicated:
+            properties[REPLICATED_PROPERTY] = 1
+        self.cursor.set_properties(properties)
 
     def _on_last_consumer_left(self) -> None:
         self.cursor.set_inactive()
@@ -566,6 +577,22 @@ class PersistentSubscription(Subscription):
 
     # Statistics.
 
+    def standstill(self) -> tuple[Reason, ...]:
+        """The reasons why it does not move now; none where entries are being sent."""
+        if self.state is not SubscriptionState.OPEN:
+            return reasons(DispatchState(is_open=False, state=self.state.name))
+        limit = self._broker_unacked_limit
+        return reasons(
+            dispatch_state(
+                self,
+                self._dispatcher,
+                self.ledger,
+                self.cursor,
+                state=self.state.name,
+                broker_unacked_limit=0 if limit is None else limit.max_unacked_messages,
+            )
+        )
+
     def hash_stats_of(self, consumer: Consumer) -> HashStats:
         """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
         dispatcher = self._dispatcher
@@ -574,8 +601,7 @@ class PersistentSubscription(Subscription):
         draining = dispatcher.draining
         return HashStats(
             ranges=dispatcher.ranges_of(consumer),
-            draining_count=draining.count_of(consumer),
-            draining_pending_count=draining.pending_count_of(consumer),
+            draining=draining.draining_from(consumer),
             cleared_total=draining.cleared_total(consumer),
         )
 
@@ -626,6 +652,7 @@ class PersistentSubscription(Subscription):
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),
             last_expired_millis=self._last_expired_millis,
+            last_flow_gone_millis=self._last_flow_gone_millis,
             last_mark_delete_advanced_millis=self._last_mark_delete_advanced_millis,
             key_shared_mode=None if sticky is None else mode_name(sticky.meta),
             allow_out_of_order_delivery=(
@@ -633,6 +660,8 @@ class PersistentSubscription(Subscription):
             ),
             non_contiguous_deleted_ranges_count=self.cursor.individual_ranges_count(),
             properties=self.properties(),
+            filter_counts=replace(self.filter_counts),
+            standstill=tuple(each.cause for each in self.standstill()),
             consumers=consumers,
         )
 

@@ -35,9 +35,13 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.dispatch.selectors import SLOTS_COUNT, HashRange, HashRangeConflictError
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
+from pulsar_py.server.dispatch.user_filters import FilterCounts, UserFilters
+from pulsar_py.server.hooks.entry_filter import FilterContext
+from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 
 if TYPE_CHECKING:
@@ -82,6 +86,9 @@ class SubscriptionOwner(Protocol):
     def dispatch_throttle(self, subscription: str) -> DispatchThrottle | None:
         """The limits that a subscription's dispatcher has to keep to now; None without any."""
 
+    def user_filters(self) -> Sequence[InstalledFilter]:
+        """The users' entry filters now; empty without."""
+
     def forget_subscription(self, subscription: Subscription) -> None:
         """Drop a subscription that ended: it was deleted, or a reader's last consumer left."""
 
@@ -103,8 +110,8 @@ class HashStats:
     """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
 
     ranges: Sequence[HashRange] = ()
-    draining_count: int = 0
-    draining_pending_count: int = 0
+    draining: Sequence[DrainingHash] | None = None
+    """None where hashes never drain."""
     cleared_total: int = 0
 
 
@@ -128,6 +135,8 @@ class Subscription(ABC):
         self._reset_ended: asyncio.Event | None = None  # Set when a reset ends, if that is awaited.
         self._messages_out_gone = 0  # Counters of consumers that have left.
         self._bytes_out_gone = 0
+        self.filter_counts = FilterCounts()  # what users' filters did
+        self._last_flow_gone_millis = 0  # Newest FLOW of a consumer that has left; 0 for none.
 
     def __str__(self) -> str:
         kind = "Persistent" if self.is_persistent else "NonPersistent"
@@ -155,6 +164,20 @@ class Subscription(ABC):
             return ()
         # The cast is right: only `add_consumer` adds consumers, which are of this class.
         return cast("Sequence[Consumer]", self._dispatcher.consumers)
+
+    def _user_filters(self, reschedule: Callable[[Position], None]) -> UserFilters | None:
+        """The users' entry filters for one dispatcher; None without."""
+        installed = self.owner.user_filters()
+        if not installed:
+            return None
+        return UserFilters(installed, self._filter_context, self.filter_counts, reschedule)
+
+    def _filter_context(self) -> FilterContext:
+        return FilterContext(
+            topic=self.topic_name,
+            subscription=self.name,
+            subscription_properties=self.properties(),
+        )
 
     # Joining and leaving.
 
@@ -271,6 +294,7 @@ class Subscription(ABC):
     def _count_gone(self, consumer: Consumer) -> None:
         self._messages_out_gone += consumer.messages_out_count
         self._bytes_out_gone += consumer.bytes_out_count
+        self._last_flow_gone_millis = max(self._last_flow_gone_millis, consumer.last_flow_millis)
 
     def _on_last_consumer_left(self) -> None:  # noqa: B027 - not all care
         """Called when the last consumer has left."""
@@ -391,7 +415,7 @@ class Subscription(ABC):
         if not force and list(self.consumers) != [consumer]:
             raise ServiceMetadataError("Unconnected or shared consumer attempting to unsubscribe")
         self._check_may_delete()
-        consumer.is_closed = True  # so that it gets the answer to its command, no CLOSE_CONSUMER
+        consumer.leave()  # so that it gets the answer to its command, no CLOSE_CONSUMER
         self.state = SubscriptionState.DELETING
         self.disconnect()
         await self.delete()

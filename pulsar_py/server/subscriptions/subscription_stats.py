@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash
+from pulsar_py.server.dispatch.user_filters import FilterCounts
+from pulsar_py.server.subscriptions.standstill import Cause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +35,18 @@ class ConsumerStats:
     last_consumed_millis: int
     last_flow_millis: int
     key_hash_ranges: tuple[tuple[int, int], ...] = ()
-    draining_hashes_count: int = 0
-    draining_unacked_messages: int = 0
+    draining_hashes: Sequence[DrainingHash] | None = None
     draining_hashes_cleared_total: int = 0
+
+    @property
+    def draining_hashes_count(self) -> int:
+        """Hashes that drain from the consumer."""
+        return len(self.draining_hashes or ())
+
+    @property
+    def draining_unacked_messages(self) -> int:
+        """Unacknowledged entries of those hashes."""
+        return sum(each.unacked_entries_count for each in self.draining_hashes or ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +71,14 @@ class SubscriptionStats:
     dropped_rate: float = 0.0
     last_expired_millis: int = 0
     last_mark_delete_advanced_millis: int = 0
+    last_flow_gone_millis: int = 0
+    """Of consumers that have left."""
     key_shared_mode: str | None = None
     allow_out_of_order_delivery: bool = False
     non_contiguous_deleted_ranges_count: int = 0
+    standstill: tuple[Cause, ...] = ()  # why it does not move
     properties: Mapping[str, str] = field(default_factory=dict)
+    filter_counts: FilterCounts = field(default_factory=FilterCounts)
     consumers: tuple[ConsumerStats, ...] = ()
 
     @property
@@ -96,5 +113,7 @@ class SubscriptionStats:
 
     @property
     def last_flow_millis(self) -> int:
-        """When a connected consumer last sent FLOW; 0 for never."""
-        return max((each.last_flow_millis for each in self.consumers), default=0)
+        """When a consumer last sent FLOW, connected or not; 0 for never."""
+        return max(
+            self.last_flow_gone_millis, *(each.last_flow_millis for each in self.consumers), 0
+        )

@@ -135,6 +135,8 @@ class NonPersistentTopic(Topic):
         """Use changed settings."""
         self._settings = settings
         self._producers.set_append(self.append_function())
+        for subscription in self._subscriptions.values():
+            subscription.on_settings_changed()
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
         """Unload the topic, which drops everything in it."""

@@ -66,6 +66,7 @@ from pulsar_py.server.publishing.producer import (
 )
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID
+from pulsar_py.server.publishing.watched_publishing import WatchedAppends
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
@@ -102,6 +103,8 @@ class PersistentTopic(Topic):
             None if context.compaction is None else TopicCompaction(self, context.compaction)
         )
         ledger.listener = self
+        if self._interceptors is not None and self._interceptors.hears("message_produced"):
+            ledger.listener = WatchedAppends(self, self._interceptors)
 
     @classmethod
     async def open(
@@ -260,6 +263,7 @@ class PersistentTopic(Topic):
 
     def on_producer_added(self, producer: Producer) -> None:
         """Tell deduplication that a producer was admitted."""
+        super().on_producer_added(producer)
         if self.deduplication is not None:
             self.deduplication.state.on_producer_added(producer.name)
 
@@ -504,7 +508,7 @@ class PersistentTopic(Topic):
         if not self._lost:
             if self.deduplication is not None:
                 self.deduplication.take_snapshot()
-            await self._save_index()
+            await self.save_index()
         if failures:
             raise failures[0]
 
@@ -513,7 +517,8 @@ class PersistentTopic(Topic):
         for subscription in list(self._subscriptions.values()):
             subscription.disconnect()
 
-    async def _save_index(self) -> None:
+    async def save_index(self) -> None:
+        """Store the index of the newest message, before the entry that has it may be deleted."""
         if self._stamper.adds_index and self._stamper.last_index >= 0:
             index = str(self._stamper.last_index)
             if self.ledger.properties.get(_INDEX_PROPERTY) != index:
@@ -571,6 +576,7 @@ class PersistentTopic(Topic):
                 await subscription.clear_backlog()
         if self.deduplication is not None:
             self.deduplication.take_snapshot()
+        await self.save_index()
         await self.ledger.truncate()
 
     def last_message_position(self) -> Position:
@@ -616,6 +622,7 @@ class PersistentTopic(Topic):
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,
             backlog_quota_limit_seconds=age.limit_seconds if age else -1,
             deduplication_status="Enabled" if self.deduplication else "Disabled",
+            last_message_index=self._stamper.last_index if self._stamper.adds_index else None,
             compaction=CompactionStats() if self.compaction is None else self.compaction.stats(),
         )
 
@@ -631,12 +638,16 @@ def _reader_start(request: SubscribeRequest) -> Position | None:
     return request.start_position
 
 
-_INDEX_PROPERTY = "pulsar_py.last-message-index"
+_INDEX_PROPERTY = "index"
+"""The property of the managed ledger that Apache Pulsar's ManagedLedgerInterceptorImpl writes."""
+
+_FORMER_INDEX_PROPERTY = "pulsar_py.last-message-index"
 
 
 async def _last_index(ledger: ManagedLedger[PublishContext]) -> int:
     """The index of the newest message, from the newest stamped entry or as saved at the close."""
-    saved = int(ledger.properties.get(_INDEX_PROPERTY, "-1"))
+    names = (_INDEX_PROPERTY, _FORMER_INDEX_PROPERTY)
+    saved = max(int(ledger.properties.get(name, "-1")) for name in names)
     position = ledger.last_confirmed_entry
     if position.entry_id < 0 or not ledger.contains(position):
         return saved

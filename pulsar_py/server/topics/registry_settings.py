@@ -29,4 +29,4 @@ class RegistrySettings:
     max_concurrent_loads: int = 5000  # maxConcurrentTopicLoadRequest
     serves_persistent: bool = True  # enablePersistentTopics
     serves_non_persistent: bool = True  # enableNonPersistentTopics
-    has_topic_policies: bool = True  # topicLevelPoliciesEnabled
+    has_topic_policies: bool = True  # topicLevel…, systemTopicEnabled

@@ -40,6 +40,7 @@ class TopicStats:
     created_millis: int = 0
     last_published_millis: int = 0
     dropped_rate: float = 0.0
+    last_message_index: int | None = None  # -1 before the first; None where none is kept
     producers: tuple[ProducerStats, ...] = ()
     compaction: CompactionStats = field(default_factory=CompactionStats)
     subscriptions: Mapping[str, SubscriptionStats] = field(default_factory=dict)

@@ -14,7 +14,7 @@ Source: AbstractTopic in Pulsar's broker.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -38,6 +38,8 @@ from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.broker_hooks import BrokerHooks
+from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
@@ -46,9 +48,12 @@ from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.publishing.publish_throttle import PublishThrottle
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
+from pulsar_py.server.publishing.watched_publishing import producer_info, watched_append
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+from pulsar_py.server.subscriptions.watched_consumer import CALLS as CONSUMER_CALLS
+from pulsar_py.server.subscriptions.watched_consumer import WatchedConsumer
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic_limits import TopicLimits
@@ -67,6 +72,7 @@ class TopicContext(ProducerContext):
         refused: Says which topics are not served; None where there was never another broker.
         limits: The rates that topics share; None for no limit.
         compaction: What compactions of topics share; None: topics are not compacted.
+        hooks: The users' filters and interceptors; None for none.
     """
 
     on_topic_lost: Callable[[Topic], None]
@@ -74,6 +80,7 @@ class TopicContext(ProducerContext):
     refused: RefusedTopics | None = None
     limits: BrokerLimits | None = None
     compaction: CompactionParts | None = None
+    hooks: BrokerHooks | None = None
 
 
 class TopicState(Enum):
@@ -112,6 +119,8 @@ class Topic(ABC):
         self._messages_out_gone = 0  # messages that deleted subscriptions have sent
         self._bytes_out_gone = 0
         self._limits = TopicLimits(context.clock, None if name.is_system else context.limits)
+        hooks = None if name.is_system else context.hooks
+        self._interceptors = None if hooks is None else hooks.interceptors
         self._throttle: PublishThrottle | None = None  # None while publishing has no limit
 
     # --- properties ------------------------------------------------------------------------
@@ -244,14 +253,21 @@ class Topic(ABC):
         elif subscription.is_durable != request.is_durable:
             kind = "Durable" if subscription.is_durable else "NonDurable"
             raise NotAllowedError(f"{kind} subscription with the same name already exists.")
-        consumer = Consumer(request, subscription)
+        consumer = self._new_consumer(request, subscription)
         async with OnFailureAwait(partial(self._on_refused, subscription, is_new=is_new)):
             await subscription.add_consumer(consumer)
         if self.state in (TopicState.CLOSING, TopicState.CLOSED):
             consumer.close()
             raise TopicFencedError(f"Topic {self.name} is closing")
         self.last_active_seconds = self.context.clock.monotonic_seconds()
+        if isinstance(consumer, WatchedConsumer):
+            consumer.on_joined()
         return consumer
+
+    def _new_consumer(self, request: SubscribeRequest, subscription: Subscription) -> Consumer:
+        if self._interceptors is None or not self._interceptors.hears(*CONSUMER_CALLS):
+            return Consumer(request, subscription)
+        return WatchedConsumer(request, subscription, self._interceptors)
 
     async def _on_refused(self, subscription: Subscription, *, is_new: bool) -> None:
         if is_new:
@@ -319,7 +335,9 @@ class Topic(ABC):
         raise NotImplementedError
 
     def _throttled(self, append: Append) -> Append:
-        """`append` behind the limits on publishing, if there are any."""
+        """`append` behind interceptors and the limits on publishing, if there are any."""
+        if self._interceptors is not None and self._interceptors.hears("on_message_publish"):
+            append = watched_append(append, self._interceptors)
         limiters = [] if self.is_system else self._limits.publish_limiters(self._settings)
         if self._throttle is None:
             if not limiters:
@@ -334,19 +352,35 @@ class Topic(ABC):
             return None
         return self._limits.dispatch_throttle(self._settings, subscription)
 
+    def user_filters(self) -> Sequence[InstalledFilter]:
+        """The users' entry filters of its subscriptions now."""
+        dispatch, hooks = self._settings.dispatch, self.context.hooks
+        names = dispatch.entry_filter_names
+        if dispatch.entry_filters_of_policy and dispatch.allows_filter_override:
+            names = dispatch.entry_filters_of_policy
+        if not names or hooks is None or self.is_system:
+            return ()
+        return hooks.filters.find(names)
+
     def last_sequence_id(self, producer_name: str) -> int:
         """The highest known sequence id of a producer; -1 if none is known."""
         del producer_name
         return NO_SEQUENCE_ID
 
-    def on_producer_added(self, producer: Producer) -> None:  # noqa: B027 - nothing to do
+    def on_producer_added(self, producer: Producer) -> None:
         """Called when a producer is admitted."""
+        self._tell_of_producer("producer_created", producer)
+
+    def _tell_of_producer(self, call: str, producer: Producer) -> None:
+        if self._interceptors is not None and self._interceptors.hears(call):
+            self._interceptors.tell(call, producer_info(producer))
 
     def on_producer_removed(self, producer: Producer) -> None:
         """Called when an admitted producer has left."""
         if self._throttle is not None:
             self._throttle.forget(producer)
         self.last_active_seconds = self.context.clock.monotonic_seconds()
+        self._tell_of_producer("producer_closed", producer)
 
     async def _check_backlog_quota(self) -> None:  # noqa: B027 - nothing to do
         """Raise if an exceeded backlog quota refuses producers."""

@@ -85,7 +85,10 @@ class TopicLimits:
             if limiter is not None:
                 limiter.set_limits(0, 0)  # whoever waits for it goes on
             return None
-        limiter = self._dispatch.setdefault(name, RateLimiter(self._clock))
+        limiter = self._dispatch.get(name)
+        if limiter is None:
+            scope = f"subscription {name}" if name else "topic"
+            limiter = self._dispatch[name] = RateLimiter(self._clock, scope)
         if rate.is_relative_to_publish_rate:
             self._relative[name] = rate
         self._set(limiter, rate)

@@ -51,8 +51,9 @@ async def expire_messages(topic: PersistentTopic) -> None:
     ttl_seconds = topic.settings.message_ttl_seconds
     if ttl_seconds <= 0 or topic.is_system:
         return
+    excepted = {COMPACTION_CURSOR, *topic.settings.system_cursor_names}
     for subscription in persistent_subscriptions(topic):
-        if subscription.name == COMPACTION_CURSOR or not subscription.is_durable:
+        if subscription.name in excepted or not subscription.is_durable:
             continue
         await expire_subscription(topic, subscription, ttl_seconds)
 

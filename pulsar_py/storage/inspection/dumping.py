@@ -18,15 +18,17 @@ from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.inspection.walking import (
     FoundBlock,
     Gap,
+    may_be_torn,
     walk_blocks,
     walk_pages,
     walk_runs,
 )
-from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal.journal_format import (
+from pulsar_py.storage.journal.file_header import (
     FILE_HEADER_BYTES,
     decode_file_header,
+    lost_headers,
 )
+from pulsar_py.storage.journal.journal_files import DIRECTORY as JOURNAL_DIRECTORY
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import Manifest
@@ -70,12 +72,17 @@ async def dump_journal(disk: Disk, *, shown_bytes: int = 0) -> AsyncIterator[Rec
                     "offset": 0,
                     "kind": "header",
                     "id": header.file_id,
+                    "version": header.version,
+                    "generation": header.generation,
+                    "begun": header.is_begun,
+                    "used_again": header.is_used_again,
                     "previous": [header.previous_id, header.previous_end],
                 }
-            file_id = int(path.rpartition("/")[2])
-            async for found in walk_blocks(file, file_id, FILE_HEADER_BYTES, None):
+            life = header or lost_headers(int(path.rpartition("/")[2]))[0]
+            start = life.first_offset if life.is_begun else file.size_bytes
+            async for found in walk_blocks(file, life, start, None):
                 if isinstance(found, Gap):
-                    if any(await file.read_at(found.offset, 1 << 16)):
+                    if found.end is not None or await may_be_torn(file, life, found.offset):
                         yield _damaged(path, found)
                     continue
                 for record in _block(found, shown_bytes):

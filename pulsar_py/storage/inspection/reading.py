@@ -148,7 +148,7 @@ class _Reader(LedgerReader):
         replay, offset = self._ledger.blocks[first_entry_id]
         file = await self._disk.open_read(replay.path)
         try:
-            async for found in walk_blocks(file, replay.file_id, offset, None):
+            async for found in walk_blocks(file, replay.life, offset, None):
                 assert isinstance(found, FoundBlock), "was whole a moment ago"
                 for section in found.block.sections:
                     if (section.ledger_id, section.first_entry_id) == (

@@ -36,8 +36,10 @@ from pulsar_py.storage.inspection.survey import (
     reconstructed,
 )
 from pulsar_py.storage.inspection.walking import FoundBlock, walk_blocks
-from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES, Section
+from pulsar_py.storage.journal.journal_files import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_files import SPARE
+from pulsar_py.storage.journal.journal_format import Section
+from pulsar_py.storage.journal.recovery import ReplayFile
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import LogState, Manifest
@@ -197,12 +199,13 @@ class _Rebuilder:
         for replay in self._survey.journal:
             file = await self._disk.open_read(replay.path)
             try:
-                await self._copy_blocks(file, replay.file_id, FILE_HEADER_BYTES, replay.end)
+                await self._copy_blocks(file, replay)
             finally:
                 await file.close()
 
-    async def _copy_blocks(self, file: ReadFile, file_id: int, start: int, end: int | None) -> None:
-        async for found in walk_blocks(file, file_id, start, end):
+    async def _copy_blocks(self, file: ReadFile, replay: ReplayFile) -> None:
+        life = replay.life
+        async for found in walk_blocks(file, life, life.first_offset, replay.end):
             if isinstance(found, FoundBlock):
                 for section in found.block.sections:
                     await self._copy_section(section)
@@ -290,7 +293,11 @@ class _Rebuilder:
     async def _publish(self, table_id: int, keep_aside: KeepAside) -> None:
         disk, survey = self._disk, self._survey
         first_free = await self._next_id(JOURNAL_DIRECTORY, survey.manifest.mark[0] + 1)
-        old = [f"{JOURNAL_DIRECTORY}/{n}" for n in await disk.list_directory(JOURNAL_DIRECTORY)]
+        old = [
+            f"{JOURNAL_DIRECTORY}/{name}"
+            for name in await disk.list_directory(JOURNAL_DIRECTORY)
+            if not name.startswith(SPARE)  # nothing but space
+        ]
         old += [
             f"{TABLE_DIRECTORY}/{name}"
             for name in await disk.list_directory(TABLE_DIRECTORY)

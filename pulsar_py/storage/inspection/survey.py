@@ -28,9 +28,16 @@ from pulsar_py.storage.inspection.coverage import (
     ranges_of,
     ranges_text,
 )
-from pulsar_py.storage.inspection.walking import Gap, walk_blocks, walk_pages, walk_runs
-from pulsar_py.storage.journal.journal import DIRECTORY as JOURNAL_DIRECTORY
-from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES, Block, Section
+from pulsar_py.storage.inspection.walking import (
+    Gap,
+    may_be_torn,
+    walk_blocks,
+    walk_pages,
+    walk_runs,
+)
+from pulsar_py.storage.journal.journal_files import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_files import SPARE, journal_path
+from pulsar_py.storage.journal.journal_format import Block, Section
 from pulsar_py.storage.journal.journal_reader import find_files
 from pulsar_py.storage.journal.recovery import FoundFile, ReplayFile, plan_replay
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
@@ -156,7 +163,8 @@ class _Surveyor:
     async def _judge_missing_manifest(self) -> None:
         """Report the missing manifest, unless the journal has everything that it would name."""
         files = [each for name in DIRECTORIES[1:] for each in await self._disk.list_directory(name)]
-        if not files and not await self._disk.list_directory(JOURNAL_DIRECTORY):
+        names = await self._disk.list_directory(JOURNAL_DIRECTORY)
+        if not files and all(name.startswith(SPARE) for name in names):
             return
         found = await find_files(self._disk, (1, 0))
         try:
@@ -250,22 +258,22 @@ class _Surveyor:
             survey.journal = _salvage_plan(found, mark)
             return
         survey.journal = list(plan.files)
-        for path in plan.leftovers:
-            text = "holds nothing confirmed; the next start removes it"
-            survey.report(path, None, text, Severity.NOTE)
+        for file_id in plan.leftovers:
+            text = "holds nothing confirmed; the next start removes it or uses it again"
+            survey.report(journal_path(file_id), None, text, Severity.NOTE)
 
     async def _read_journal(self, replay: ReplayFile) -> None:
         file = await self._disk.open_read(replay.path)
         stopped_at = replay.start
         try:
-            async for found in walk_blocks(file, replay.file_id, replay.start, replay.end):
+            async for found in walk_blocks(file, replay.life, replay.start, replay.end):
                 if not isinstance(found, Gap):
                     self._take_block(found.block, replay, found.offset)
                     stopped_at = found.offset + found.length
                 elif found.end is not None:
                     text = f"damaged, with a whole block behind it at {found.end}"
                     self._survey.report(replay.path, found.offset, text)
-                elif replay.end is None and any(await file.read_at(found.offset, 1 << 16)):
+                elif replay.end is None and await may_be_torn(file, replay.life, found.offset):
                     text = "a torn write behind the last block; it was never confirmed"
                     self._survey.report(replay.path, found.offset, text, Severity.NOTE)
             if file.size_bytes < replay.start:
@@ -418,12 +426,13 @@ def _salvage_plan(found: Sequence[FoundFile], mark: tuple[int, int]) -> list[Rep
     ends = {
         each.header.previous_id: each.header.previous_end
         for each in found
-        if each.header is not None and each.header.previous_end  # 0: nothing came before
+        if each.header is not None and each.header.previous_end  # 0: none came before, or not begun
     }
     plan = []
     for each in sorted(found, key=lambda file: file.file_id):
-        if each.file_id < mark[0] or (each.header is None and not each.has_blocks):
+        life = each.header if each.is_begun else each.lost_header
+        if each.file_id < mark[0] or life is None:
             continue
-        start = max(mark[1] if each.file_id == mark[0] else 0, FILE_HEADER_BYTES)
-        plan.append(ReplayFile(each.file_id, each.path, start, ends.get(each.file_id)))
+        start = max(mark[1] if each.file_id == mark[0] else 0, life.first_offset)
+        plan.append(ReplayFile(each.file_id, each.path, start, ends.get(each.file_id), life))
     return plan

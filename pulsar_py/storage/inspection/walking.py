@@ -32,11 +32,12 @@ from pulsar_py.storage.index.index_format import (
     decode_ledger_set,
     ledger_of,
 )
+from pulsar_py.storage.journal.file_header import FileHeader
 from pulsar_py.storage.journal.journal_format import (
     BLOCK_HEADER_BYTES,
-    BLOCK_MAGIC,
     Block,
     block_length,
+    block_magic,
     decode_block,
     from_big_endian,
 )
@@ -122,16 +123,19 @@ async def walk_runs(file: ReadFile) -> AsyncIterator[FoundRun | Gap]:
 
 
 async def walk_blocks(
-    file: ReadFile, file_id: int, start: int, end: int | None
+    file: ReadFile, life: FileHeader, start: int, end: int | None
 ) -> AsyncIterator[FoundBlock | Gap]:
-    """All blocks of a journal file between two offsets, and the gaps between them."""
+    """All blocks of a journal file's life between two offsets, and the gaps between them.
+
+    A block's length is that with the zeros behind it.
+    """
     window = Window(file)
 
     async def at(offset: int) -> FoundBlock | None:
-        return await _block_at(window, file_id, offset)
+        return await _block_at(window, life, offset)
 
     end = window.size_bytes if end is None else min(end, window.size_bytes)
-    async for found in _walk(window, BLOCK_MAGIC, start, end, at):
+    async for found in _walk(window, block_magic(life), start, end, at):
         yield found
 
 
@@ -188,16 +192,29 @@ async def _run_at(window: Window, offset: int) -> FoundRun | None:
     return FoundRun(offset, length, run)
 
 
-async def _block_at(window: Window, file_id: int, offset: int) -> FoundBlock | None:
+async def _block_at(window: Window, life: FileHeader, offset: int) -> FoundBlock | None:
     head = await window.read(offset, BLOCK_HEADER_BYTES)
-    length = block_length(head, 0, file_id, offset)
+    length = block_length(head, 0, life, offset)
     if length is None or length > window.size_bytes - offset:
         return None
     try:
         block = decode_block(await window.read(offset, length))
     except CorruptDataError:
         return None
-    return None if block is None else FoundBlock(offset, length, block)
+    return (
+        None if block is None else FoundBlock(offset, life.after(offset + length) - offset, block)
+    )
+
+
+async def may_be_torn(file: ReadFile, life: FileHeader, offset: int) -> bool:
+    """Whether a write that was never confirmed has left anything behind the last block.
+
+    In a file that is used again an earlier life's bytes stand there: only a block's header tells.
+    """
+    data = await file.read_at(offset, 1 << 16)
+    if life.is_used_again:
+        return block_length(data, 0, life, offset) is not None
+    return any(data)
 
 
 async def walk_pages(

@@ -11,7 +11,7 @@ receipts are late, and publishers are slowed down by their own limits of unanswe
 When a group ends, the next one is started first, then `on_group` is called with the one that ended.
 After a failed write it is unknown which of the group's bytes are stored: the file is not written
 any more, and the next file's header says that nothing after its last confirmed block counts. Files
-are created one ahead, and their space is reserved if that leaves room enough.
+are created one ahead; `journal_files` says how.
 
 The entries of a group come before its records, and a record waits until its ledger has nothing
 pending; so a ledger's records always follow its entries.
@@ -28,12 +28,15 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disks.disk import AppendFile, Disk
+from pulsar_py.common.disks.disk import AppendFile
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.storage.journal.file_header import FileHeader
+from pulsar_py.storage.journal.journal_files import JournalFiles, NewFile
 from pulsar_py.storage.journal.journal_format import (
-    FILE_HEADER_BYTES,
-    FileHeader,
+    BLOCK_HEADER_BYTES,
+    LENGTH_BYTES,
+    SECTION_BYTES,
     Section,
     encode_block,
 )
@@ -44,11 +47,13 @@ from pulsar_py.storage.shared.settings import BookieSettings
 
 logger = logging.getLogger(__name__)
 
-DIRECTORY = "journal"
-
 GROUP_LEDGERS_COUNT = 2000
 """The most ledgers, and the most changes of ledgers, of one group: the loop applies them without a
 pause, which takes about 5 ms."""
+
+GROUP_ENTRIES_COUNT = 1 << 18
+"""The most entries that a group takes of one ledger, and about the most that it has: their lengths
+have a bound then, and so has the part of a file in which recovery looks for blocks."""
 
 PIECE_ENTRIES_COUNT = 1024
 """Entries that are measured together when a section is cut from the pending entries."""
@@ -57,19 +62,15 @@ Mark = tuple[int, int]
 """A place in the journal: file id and offset."""
 
 
-def journal_path(file_id: int) -> str:
-    """Path of a journal file."""
-    return f"{DIRECTORY}/{file_id:010}"
-
-
 class RecordChange:
     """A ledger's new record on its way to the journal, and the future of its writer."""
 
-    __slots__ = ("done", "ledger", "record")
+    __slots__ = ("done", "ledger", "record", "stored")
 
     def __init__(self, ledger: Ledger, record: LedgerRecord) -> None:
         self.ledger = ledger
         self.record = record
+        self.stored = record.encode()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
 
@@ -100,7 +101,7 @@ class Journal:
 
     def __init__(
         self,
-        disk: Disk,
+        files: JournalFiles,
         settings: BookieSettings,
         *,
         end: Mark,
@@ -110,15 +111,16 @@ class Journal:
         """A journal that begins a new file.
 
         Args:
-            disk: Where the files are.
+            files: Gives the files to begin.
             settings: Sizes.
             end: Where recovery found the journal's end.
             on_group: Called when a group has ended.
             may_take: While it returns False, groups wait, and with them their receipts. Code that
                 makes it return True again calls `resume`.
         """
-        self._disk = disk
+        self._files = files
         self._settings = settings
+        self._largest_block_bytes = largest_block_bytes(settings)
         self._on_group = on_group
         self._may_take = may_take
         self._loop = asyncio.get_running_loop()
@@ -134,9 +136,11 @@ class Journal:
         # End of the last confirmed block.
         self._end = end
         self._file: AppendFile | None = None
+        # The header of that file.
+        self._life = FileHeader(0)
         self._next_file_id = next_file_id(end)
         # The file reserved ahead, or the task that does it.
-        self._prepared: asyncio.Task[AppendFile] | None = None
+        self._prepared: asyncio.Task[NewFile] | None = None
         self._idle: asyncio.Future[None] | None = None
         self.groups_count = 0
         self.written_bytes = 0
@@ -202,10 +206,10 @@ class Journal:
             self._idle = self._loop.create_future()
             await self._idle
         if self._prepared is not None:
-            file = (await asyncio.gather(self._prepared, return_exceptions=True))[0]
-            if isinstance(file, AppendFile):
-                await file.close()
-                await self._disk.remove(file.path)
+            new = (await asyncio.gather(self._prepared, return_exceptions=True))[0]
+            if isinstance(new, NewFile):
+                await new.file.close()
+                await self._files.retire(new.header.file_id)
         await self._tasks.drain()
         if self._file is not None:
             await self._file.close()
@@ -225,6 +229,8 @@ class Journal:
         if self._settings.is_volatile:
             self._loop.call_soon(self._on_synced, None)
         elif self._file is None or self._file.size_bytes >= self._settings.journal_file_bytes:
+            if self._file is not None:
+                self._files.on_written(self._life.file_id)
             self._tasks.spawn(self._begin_file_and_write(group), "begin file")
         else:
             self._write(self._file, group)
@@ -237,41 +243,49 @@ class Journal:
         sections: list[Section] = []
         unfinished: list[Ledger] = []
         dirty = self._dirty
-        while dirty and room > 0 and len(ledgers) < GROUP_LEDGERS_COUNT:
+        entries_room = GROUP_ENTRIES_COUNT
+        while dirty and room > 0 and entries_room > 0 and len(ledgers) < GROUP_LEDGERS_COUNT:
             ledger = dirty.popleft()
             if not ledger.pending:
                 continue
             section = take_section(ledger, room)
             room -= section.size_bytes
+            entries_room -= len(section.entries)
             ledgers.append(ledger)
             sections.append(section)
             if ledger.pending:
                 unfinished.append(ledger)
         dirty += unfinished
         changes = []
+        room = self._settings.journal_group_bytes
         for _ in range(min(len(self._changes), GROUP_LEDGERS_COUNT)):
+            if room <= 0:
+                break
             change = self._changes.popleft()
             if change.ledger.pending:
                 self._changes.append(change)
             else:
+                room -= len(change.stored)
                 changes.append(change)
         return Group(ledgers, sections, changes) if sections or changes else None
 
     def _write(self, file: AppendFile, group: Group) -> None:
-        file_id = self._next_file_id - 1
+        file_id = self._life.file_id
         buffers: list[Buffer] = []
         offset = file.size_bytes
         # Replay reads block after block, so each has to begin where the one before it ended.
         assert not offset or (file_id, offset) == self._end, (file_id, offset, self._end)
         if not offset:
-            offset = FILE_HEADER_BYTES
-            buffers.append(FileHeader(file_id, *self._end).encode())
+            self._life = self._life.begun(self._end)
+            offset = self._life.first_offset
+            buffers.append(self._life.encode())
         block, length = encode_block(
-            file_id,
+            self._life,
             offset,
             group.sections,
-            [(change.ledger.ledger_id, change.record) for change in group.changes],
+            [(change.ledger.ledger_id, change.stored) for change in group.changes],
         )
+        assert length <= self._largest_block_bytes, (length, self._largest_block_bytes)
         buffers += block
         group.end = (file_id, offset + length)
         file.append_and_sync(buffers, self._on_synced)
@@ -292,6 +306,7 @@ class Journal:
                 self._end = group.end
         else:
             # It is unknown what the file has after its last confirmed block: write no more to it.
+            self._files.on_failed(self._life.file_id)
             self._give_up_file()
             # Called before the next group is taken, so that the ledgers drop their pending entries:
             # otherwise that group would have entries that follow the lost ones.
@@ -308,7 +323,8 @@ class Journal:
     async def _begin_file_and_write(self, group: Group) -> None:
         self._give_up_file()
         try:
-            self._file = await self._take_prepared()
+            new = await self._take_prepared()
+            self._file, self._life = new.file, new.header
             self._next_file_id += 1
         except Exception as error:  # noqa: BLE001 - any error fails the group
             logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
@@ -316,7 +332,7 @@ class Journal:
             return
         self._write(self._file, group)
 
-    async def _take_prepared(self) -> AppendFile:
+    async def _take_prepared(self) -> NewFile:
         prepared, self._prepared = self._prepared, None
         if prepared is not None:
             try:
@@ -324,38 +340,30 @@ class Journal:
             except Exception:  # noqa: BLE001 - an error of the second attempt is reported
                 # The file was prepared ahead, maybe long ago: the reason may be gone.
                 logger.info("journal file created at the second attempt")
-        return await self._create_file(self._next_file_id)
+        return await self._create_file()
 
     def _prepare(self) -> None:
-        self._prepared = self._tasks.spawn(self._create_file(self._next_file_id), "create file")
+        self._prepared = self._tasks.spawn(self._create_file(), "create file")
 
-    async def _create_file(self, file_id: int) -> AppendFile:
-        path = journal_path(file_id)
-        # A crash or a failed attempt may have left the file; it has no header then.
-        await self._disk.remove(path)
-        file = await self._create_reserved(path)
-        if file is None:
-            file = await self._disk.create(path)
-        await self._disk.sync_directory(DIRECTORY)
-        return file
+    async def _create_file(self) -> NewFile:
+        return await self._files.create(
+            self._next_file_id, largest_block_bytes=self._largest_block_bytes
+        )
 
-    async def _create_reserved(self, path: str) -> AppendFile | None:
-        """A file of the full size; None if reserving it would take space that appends may need.
 
-        Without it a full disk still has room for the records of deletions.
-        """
-        settings = self._settings
-        size_bytes = settings.journal_file_bytes
-        needed_bytes = settings.minimum_free_bytes
-        if needed_bytes:
-            needed_bytes += settings.append_limit_bytes
-        try:
-            if await self._disk.free_bytes() - size_bytes < needed_bytes:
-                return None
-            return await self._disk.create(path, reserve_bytes=size_bytes)
-        except StorageError as error:
-            logger.info("journal file not reserved", extra={"error": str(error)})
-            return None
+def largest_block_bytes(settings: BookieSettings) -> int:
+    """The most bytes that a block can have with the zeros behind it.
+
+    Its entries and its records are up to a group each, and the last of each may stand out by its
+    own size.
+    """
+    return (
+        2 * (settings.journal_group_bytes + settings.max_entry_bytes)
+        + 2 * LENGTH_BYTES * GROUP_ENTRIES_COUNT
+        + GROUP_LEDGERS_COUNT * 2 * SECTION_BYTES
+        + BLOCK_HEADER_BYTES
+        + settings.journal_block_bytes
+    )
 
 
 def next_file_id(end: Mark) -> int:
@@ -371,7 +379,7 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
     assert pending, f"ledger {ledger.ledger_id}: nothing waits"
     lengths = array("I")
     size_bytes = 0
-    while len(lengths) < len(pending):
+    while len(lengths) < min(len(pending), GROUP_ENTRIES_COUNT):
         # Measured piece by piece: the pending entries may be far more than fit.
         start = len(lengths)
         piece = array("I", map(len, pending[start : start + PIECE_ENTRIES_COUNT]))

@@ -1,19 +1,29 @@
-"""Reads journal files in large pieces (edge); `recovery` decides which of their blocks count."""
+"""Reads journal files in large pieces (edge); `recovery` decides which of their blocks count.
+
+A file that is used again is full of what earlier lives wrote. Of it recovery reads the blocks of
+this life and, behind their end, as far as one block can reach: if a block was lost that had been
+confirmed, the next one begins there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
 from pulsar_py.common.disks.disk import Disk, ReadFile, read_fully
-from pulsar_py.storage.journal.journal import DIRECTORY, Mark, journal_path
+from pulsar_py.storage.journal.file_header import (
+    FILE_HEADER_BYTES,
+    FileHeader,
+    decode_file_header,
+    lost_headers,
+)
+from pulsar_py.storage.journal.journal import Mark
+from pulsar_py.storage.journal.journal_files import DIRECTORY, journal_path
 from pulsar_py.storage.journal.journal_format import (
     BLOCK_HEADER_BYTES,
-    BLOCK_MAGIC,
-    FILE_HEADER_BYTES,
     Block,
     block_length,
+    block_magic,
     decode_block,
-    decode_file_header,
 )
 from pulsar_py.storage.journal.recovery import FoundFile, ReplayFile
 
@@ -27,17 +37,25 @@ async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
         if not name.isdigit():
             continue
         file_id, path = int(name), journal_path(int(name))
-        header, has_blocks = None, False
+        header, lost = None, None
         if file_id >= mark[0]:
             file = await disk.open_read(path)
             try:
                 header = decode_file_header(await read_fully(file, 0, FILE_HEADER_BYTES), path)
                 if header is None:
-                    has_blocks = await has_block_after(file, file_id, 0)
+                    lost = await _lost_header(file, file_id)
             finally:
                 await file.close()
-        found.append(FoundFile(file_id, path, header, has_blocks))
+        found.append(FoundFile(file_id, path, header, lost))
     return found
+
+
+async def _lost_header(file: ReadFile, file_id: int) -> FileHeader | None:
+    """What the whole blocks of a file without a header can be read with, if it has any."""
+    for header in lost_headers(file_id):
+        if await has_block_after(file, header, 0):
+            return header
+    return None
 
 
 async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple[Block, int]]:
@@ -45,7 +63,7 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
     size = file.size_bytes if replay.end is None else replay.end
     offset, data, at = replay.start, b"", 0
     while offset < size:
-        length = block_length(data, at, replay.file_id, offset)
+        length = block_length(data, at, replay.life, offset)
         needed = BLOCK_HEADER_BYTES if length is None else length
         if len(data) - at < needed:
             if offset + needed > size:
@@ -59,34 +77,45 @@ async def read_blocks(file: ReadFile, replay: ReplayFile) -> AsyncIterator[tuple
         block = decode_block(data[at : at + length])
         if block is None:
             return
-        at += length
-        offset += length
+        end = replay.life.after(offset + length)
+        at += end - offset
+        offset = end
         yield block, offset
 
 
-async def has_block_after(file: ReadFile, file_id: int, start: int) -> bool:
-    """Whether a whole block of this file begins anywhere after `start`.
+async def has_block_after(file: ReadFile, life: FileHeader, start: int) -> bool:
+    """Whether a whole block of this life begins anywhere after `start`, the end of the blocks.
 
-    The rest of the file is searched, but for space that was reserved and never written.
+    Where a lost block there could reach no farther, it is not looked for, nor in space that was
+    reserved and never written.
     """
-    offset = start
+    limit = file.size_bytes
+    if life.largest_block_bytes:
+        limit = min(limit, start + life.largest_block_bytes + BLOCK_HEADER_BYTES)
+    offset, magic = start, block_magic(life)
     while (extent := await file.next_data(offset)) is not None:
-        offset, end = extent
+        offset, end = extent[0], min(extent[1], limit)
+        if offset >= limit:
+            break
         while offset < end:
             data = await read_fully(file, offset, min(PIECE_BYTES, end - offset))
-            at = data.find(BLOCK_MAGIC)
+            at = data.find(magic)
             while at >= 0:
-                if offset + at > start and await _is_block(file, file_id, offset + at):
-                    return True
-                at = data.find(BLOCK_MAGIC, at + 1)
+                place = offset + at
+                if place > start and place == life.after(place):
+                    head = data[at : at + BLOCK_HEADER_BYTES]
+                    if await _is_block(file, life, place, head):
+                        return True
+                at = data.find(magic, at + 1)
             is_last = offset + len(data) >= end
-            offset += len(data) if is_last else len(data) - len(BLOCK_MAGIC) + 1
+            offset += len(data) if is_last else len(data) - len(magic) + 1
     return False
 
 
-async def _is_block(file: ReadFile, file_id: int, offset: int) -> bool:
-    head = await read_fully(file, offset, BLOCK_HEADER_BYTES)
-    length = block_length(head, 0, file_id, offset)
+async def _is_block(file: ReadFile, life: FileHeader, offset: int, head: bytes) -> bool:
+    if len(head) < BLOCK_HEADER_BYTES:  # the piece ends here
+        head = await read_fully(file, offset, BLOCK_HEADER_BYTES)
+    length = block_length(head, 0, life, offset)
     if length is None or offset + length > file.size_bytes:
         return False
     return decode_block(await read_fully(file, offset, length)) is not None

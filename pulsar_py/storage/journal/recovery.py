@@ -1,6 +1,7 @@
 """Decides which journal files a start replays, and up to where, or refuses the start (pure).
 
-A file without a header was reserved, and no block in it was ever confirmed. Each header names the
+A file without a header, or with one that is not begun, was created ahead, and no block in it was
+ever confirmed; spares have names of their own and are not looked at. Each header names the
 file before it and that file's end. So the files that count are a chain from the newest header back
 to the checkpoint's mark, and only the newest file's end is unknown. There the first block that
 isn't whole is a torn write and is cut off, unless a whole block follows: then it was confirmed once
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pulsar_py.common.errors import CorruptDataError
-from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES, FileHeader
+from pulsar_py.storage.journal.file_header import FileHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,13 @@ class FoundFile:
     file_id: int
     path: str
     header: FileHeader | None
-    has_blocks: bool
-    """Whether the file has a whole block; only looked up if the header is missing."""
+    lost_header: FileHeader | None = None
+    """With what the file's blocks are read; only where it has whole ones and no header."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the file may have a confirmed block."""
+        return self.header is not None and self.header.is_begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +42,36 @@ class ReplayFile:
     path: str
     start: int
     end: int | None
+    life: FileHeader
+    """Whose blocks count."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPlan:
-    """The files to replay, in order, and the paths of those to remove."""
+    """The files to replay, in order, and the ids of those that nothing needs."""
 
     files: tuple[ReplayFile, ...]
-    leftovers: tuple[str, ...]
+    leftovers: tuple[int, ...]
 
 
 def plan_replay(found: Sequence[FoundFile], mark: tuple[int, int]) -> ReplayPlan:
-    """The journal files to replay and those to remove, given the checkpoint's mark.
+    """The journal files to replay and those that are left over, given the checkpoint's mark.
 
     Raises:
         CorruptDataError: A file is missing or has lost its header.
     """
     by_id = {file.file_id: file for file in found if file.file_id >= mark[0]}
     for file in by_id.values():
-        if file.header is None and file.has_blocks:
+        if file.lost_header is not None:
             raise CorruptDataError(f"{file.path}: offset 0: the file header is damaged")
-    with_header = [file_id for file_id, file in by_id.items() if file.header is not None]
-    if not with_header:
+    begun = [file_id for file_id, file in by_id.items() if file.is_begun]
+    if not begun:
         if mark[1]:
             raise CorruptDataError(f"journal file {mark[0]} of the checkpoint is missing")
-        return ReplayPlan((), tuple(file.path for file in found))
-    files = _chain(by_id, max(with_header), mark)
+        return ReplayPlan((), tuple(file.file_id for file in found))
+    files = _chain(by_id, max(begun), mark)
     chained = {file.file_id for file in files}
-    leftovers = tuple(file.path for file in found if file.file_id not in chained)
+    leftovers = tuple(file.file_id for file in found if file.file_id not in chained)
     return ReplayPlan(tuple(files), leftovers)
 
 
@@ -75,7 +83,7 @@ def _chain(
     file_id, end = newest_id, None
     while True:
         file = by_id.get(file_id)
-        if file is None or file.header is None:
+        if file is None or file.header is None or not file.is_begun:
             raise CorruptDataError(
                 f"journal file {file_id} is missing or has lost its header; "
                 f"{files[0].path} says that it goes on to {end}"
@@ -85,8 +93,8 @@ def _chain(
                 f"{file.path}: has the header of journal file {file.header.file_id}"
             )
         is_marked = file_id == mark[0] and mark[1] > 0
-        start = max(mark[1], FILE_HEADER_BYTES) if is_marked else FILE_HEADER_BYTES
-        files.insert(0, ReplayFile(file_id, file.path, start, end))
+        start = max(mark[1] if is_marked else 0, file.header.first_offset)
+        files.insert(0, ReplayFile(file_id, file.path, start, end, file.header))
         previous = (file.header.previous_id, file.header.previous_end)
         if is_marked or previous == mark:
             return files

@@ -12,6 +12,8 @@ from pulsar_py.common.errors import ConfigurationError
 
 KIB = 1024
 MIB = 1024 * KIB
+SECTOR_BYTES = 512
+"""What disks write as a whole or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,18 @@ class BookieSettings:
 
     journal_file_bytes: int = 64 * MIB
     """Space reserved for a journal file; when it is used up the next file begins."""
+
+    journal_block_bytes: int = 4096
+    """Blocks of the journal begin at multiples of this, a power of two from 512 to 64 KiB: the
+    device's block, so that a write never touches what was confirmed before."""
+
+    journal_spare_files_count: int = 2
+    """The most journal files that are kept to be used again when their entries are in entry logs;
+    0 removes them at once."""
+
+    journal_files_count: int = 4
+    """A generation is flushed when the journal since the checkpoint has this many files, even if it
+    is small: many small groups take more space in the journal than in memory."""
 
     entry_log_bytes: int = 256 * MIB
     """Size at which the next entry log begins."""
@@ -115,6 +129,11 @@ class BookieSettings:
             raise ConfigurationError(
                 f"append limit of {self.append_limit_bytes} bytes: expected at least two "
                 f"write cache generations of {self.write_cache_bytes} bytes"
+            )
+        block_bytes = self.journal_block_bytes
+        if not SECTOR_BYTES <= block_bytes <= 64 * KIB or block_bytes & (block_bytes - 1):
+            raise ConfigurationError(
+                f"journal blocks of {block_bytes} bytes: expected a power of two from 512 to 65536"
             )
         if self.run_bytes > self.entry_log_bytes:
             raise ConfigurationError(

@@ -28,6 +28,7 @@ SETTINGS = BookieSettings(
     write_cache_bytes=20_000,
     append_limit_bytes=1_000_000,
     journal_file_bytes=16_384,
+    journal_block_bytes=512,
     entry_log_bytes=16_000,
     run_bytes=600,
     read_cache_bytes=4_000,

@@ -25,6 +25,7 @@ SETTINGS = BookieSettings(
     append_limit_bytes=1_000_000,
     journal_group_bytes=2_000,
     journal_file_bytes=4_096,
+    journal_block_bytes=512,
     entry_log_bytes=4_000,
     run_bytes=600,
     read_ahead_bytes=1_500,

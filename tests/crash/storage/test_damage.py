@@ -10,11 +10,11 @@ import pytest
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.ledgers.store import LedgerOptions
-from pulsar_py.storage.journal.journal_format import FILE_HEADER_BYTES
+from pulsar_py.storage.journal.file_header import FILE_HEADER_BYTES
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.crash.storage.harness import SETTINGS, Model, check, content, end_tasks, start
 
-LAZY = replace(SETTINGS, write_cache_bytes=400_000)
+LAZY = replace(SETTINGS, write_cache_bytes=400_000, journal_files_count=1_000)
 """Flushes only when asked."""
 
 
@@ -42,7 +42,7 @@ async def test_a_damaged_block_with_a_whole_one_behind_it_stops_the_start() -> N
     disk, model = await written(5, flushed=False)
     disk.flip_bit("journal/0000000001", FILE_HEADER_BYTES + 60)
 
-    with pytest.raises(CorruptDataError, match=r"journal/0000000001: offset 40: .*behind it"):
+    with pytest.raises(CorruptDataError, match=r"journal/0000000001: offset 64: .*behind it"):
         await start(disk, model)
 
 
@@ -59,7 +59,7 @@ async def test_a_damaged_block_before_the_next_file_stops_the_start() -> None:
     first, second, *_ = disk.paths()
     assert second.startswith("journal/")
     data = await disk.read_whole(first)
-    disk.flip_bit(first, data.rindex(b"JBLK") + 70)
+    disk.flip_bit(first, data.rindex(b"JBL2") + 70)
 
     with pytest.raises(CorruptDataError, match=f"{first}: offset .* next file says"):
         await start(disk, model)
@@ -76,7 +76,7 @@ async def test_a_missing_journal_file_stops_the_start() -> None:
 async def test_a_torn_end_is_cut_off() -> None:
     disk, model = await written(5, flushed=False)
     data = await disk.read_whole("journal/0000000001")
-    disk.flip_bit("journal/0000000001", data.rindex(b"JBLK") + 60)
+    disk.flip_bit("journal/0000000001", data.rindex(b"JBL2") + 60)
     ledger = next(iter(model.ledgers.values()))
     ledger.confirmed -= 1  # The last group now counts as never confirmed.
 

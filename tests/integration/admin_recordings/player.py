@@ -165,7 +165,7 @@ class Player:
         first = step.get("start", 0)
         ids: list[Any] = []
         for number in range(first, first + step["count"]):
-            content = (step.get("text") or f"message {number}").encode()
+            content = (step.get("text") or f"message-{number}").encode()
             options: dict[str, Any] = {}
             if "key" in step:
                 options["partition_key"] = step["key"].replace("#", str(number))

@@ -32,7 +32,7 @@ SAYS = {
     "one_writer": "refused: ProducerFencedError\nhas its turn: False\nhas its turn: True",
     "produce_fast": "100000 messages, the last one is",
     "reader": "line 0\nline 1\nline 2\nline 3\nline 4\nafter a seek: line 3",
-    "retry_later": "pay the rent again, attempt 1",
+    "retry_later": "pay the rent again, retry 1",
     "schemas": r"Coffee\(kind='espresso', cents=190\)",
     "standby": r"(?s)a works.*b works.*entry 2 went to b",
     "synchronous": "stored up to entry .*\n1001 letters\nno more",

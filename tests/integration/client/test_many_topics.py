@@ -201,3 +201,33 @@ async def test_all_go_on_after_the_broker_was_away(tmp_path: Path) -> None:
             assert view["k"] == b"after"
             await view.close()
             await consumer.close()
+
+
+async def test_redeliveries_and_retries_are_counted_each_for_itself(
+    client: Client, broker: Broker
+) -> None:
+    """What the guide says of `max_redeliver_count`; who leaves is no redelivery."""
+    options: dict[str, Any] = {
+        "consumer_type": ConsumerType.Shared,
+        "negative_ack_redelivery_delay_ms": 1,
+        "retry_enable": True,
+        "dead_letter_policy": ConsumerDeadLetterPolicy(1),
+    }
+    dead = await client.subscribe("t-sub-DLQ", "watch")
+    leaving = await client.subscribe("t", "sub", **options)
+    await send(client, "t", "job")
+    await leaving.receive(TIMEOUT_MILLIS)
+    consumer = await client.subscribe("t", "sub", **options)
+    await leaving.close()
+    counts = []
+    for is_retry in (False, True, False, True):
+        message = await consumer.receive(TIMEOUT_MILLIS)
+        retries = message.properties().get("RECONSUMETIMES")
+        counts.append((message.redelivery_count(), retries))
+        if is_retry:
+            await consumer.reconsume_later(message, delay_millis=0)
+        else:
+            consumer.negative_acknowledge(message)
+
+    assert counts == [(0, None), (1, None), (0, "1"), (1, "1")]
+    assert (await dead.receive(TIMEOUT_MILLIS)).properties()["RECONSUMETIMES"] == "2"

@@ -124,3 +124,20 @@ def test_a_route_without_an_action_and_without_a_reason_does_not_build() -> None
         get("/a", first)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="PUT /a"):
         put("/a", first, "")
+
+
+async def _nothing(request: Request) -> Response:
+    return Response()
+
+
+def test_a_rest_takes_what_no_other_route_takes() -> None:
+    router = Router([get("/a/{rest...}", _nothing, "free"), get("/a/b/{c}", _nothing, "free")])
+    for path, template in (
+        ("/a/x/y/z", "/a/{rest...}"),
+        ("/a/b/x", "/a/b/{c}"),
+        ("/a/b/x/y", "/a/{rest...}"),
+    ):
+        found = router.find("GET", path)
+        assert isinstance(found, Match)
+        assert found.route.template == template
+    assert router.find("GET", "/b") is None

@@ -24,6 +24,7 @@ from pulsar_py.standalone import Broker
 from tests.package_source import ROOT, modules
 
 SHOWN = {
+    "ClusterData.peerClusterNames": "kept and shown, nothing is replicated",
     "NamespacePolicies.replication_clusters": "checked against the tenant, and shown",
     "NamespacePolicies.allowed_clusters": "the tenant's list is read under the same name",
     "TopicPolicies.replicationClusters": "the namespace's list is read under the same name",

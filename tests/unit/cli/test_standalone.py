@@ -62,6 +62,26 @@ def test_settings_come_from_file_then_environment_then_command_line(
     assert config.webServicePort == 5
 
 
+@pytest.mark.parametrize(
+    ("line", "mode", "is_warned"),
+    [
+        ("tokenSecretKey=AAAA", 0o644, True),
+        ("tokenSecretKey=AAAA", 0o600, False),
+        ("tokenSecretKey=file:///secret.key", 0o644, False),
+        ("tlsKeyStorePassword=p", 0o640, True),
+        ("clusterName=c", 0o644, False),
+    ],
+)
+def test_a_file_with_a_secret_that_others_can_read_brings_a_warning(
+    *, line: str, mode: int, is_warned: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(line)
+    file.chmod(mode)
+    load_config(StandaloneOptions(config_file=file))
+    assert ("can be read by others" in caplog.text) is is_warned
+
+
 def test_an_unknown_setting_names_the_nearest() -> None:
     with pytest.raises(ConfigurationError, match="maxMessageSize"):
         load_config(StandaloneOptions(overrides=("maxMesageSize=1",)))

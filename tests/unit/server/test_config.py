@@ -291,7 +291,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
         PACKAGE / "standalone.py",
         PACKAGE / "cli" / "standalone.py",
         PACKAGE / "cli" / "broker.py",
-        *(PACKAGE / "admin" / "resources").glob("*.py"),
+        *(PACKAGE / "admin").rglob("*.py"),
     ]
     source = "".join(reader.read_text(encoding="utf-8") for reader in readers)
     read = set(re.findall(r"config\.(\w+)", source))

@@ -43,14 +43,25 @@ def names_in(*categories: str) -> set[str]:
 def test_the_sample_file_holds_the_defaults() -> None:
     assert BrokerConfig.load(properties_text=render_conf()) == BrokerConfig()
     left_out = names_in(*CLUSTER_CATEGORIES)
-    assert parse_properties(render_conf()).keys() == BrokerConfig.declared().keys() - left_out
+    written = BrokerConfig.declared().keys() - left_out - {"bindAddress"}
+    assert parse_properties(render_conf()).keys() == written
+
+
+@pytest.mark.parametrize("text", [render_conf(), render_cluster_conf()])
+def test_where_to_listen_is_left_to_the_command_but_has_its_place(text: str) -> None:
+    assert "\n#bindAddress=\n" in text
+    config = BrokerConfig.load(
+        properties_text=text, environment={"bindAddress": "h"}, is_of_cluster=True
+    )
+    assert config.bindAddress == "h"
 
 
 def test_the_file_of_a_cluster_holds_the_defaults_but_for_its_name() -> None:
     text = render_cluster_conf()
     config = BrokerConfig.load(properties_text=text, is_of_cluster=True)
     assert config == BrokerConfig(clusterName="")
-    assert parse_properties(text).keys() == BrokerConfig.declared().keys() - names_in(BOOKIE)
+    written = BrokerConfig.declared().keys() - names_in(BOOKIE) - {"bindAddress"}
+    assert parse_properties(text).keys() == written
 
 
 def test_what_is_refused_in_a_cluster_stands_under_a_heading_of_its_own() -> None:

@@ -40,6 +40,8 @@ READ_WHEN_NEEDED = {
 }
 """Those that no component holds: each has a test of its own below, those of compaction in theirs."""
 
+NOTHING_PASSES = "tests.hook_classes.NothingPasses"
+
 DYNAMIC = sorted(
     name for name, declaration in BrokerConfig.declared().items() if declaration.is_dynamic
 )
@@ -62,6 +64,8 @@ def other_value(declaration: Setting) -> Value:
         return next(member for member in type(default) if member is not default)
     if isinstance(default, frozenset):
         return frozenset({"Shared"})
+    if isinstance(default, tuple | str):
+        return (NOTHING_PASSES,) if isinstance(default, tuple) else "other"
     if isinstance(default, float):
         return default / 2
     return default + 8 if isinstance(default, int) else 7
@@ -78,6 +82,7 @@ def in_force(rig: Rig) -> list[Any]:
         running.connections.settings,
         (cache.budget_bytes, cache.watermark, cache.max_age_seconds),
         running.maintenance.intervals,
+        running.hooks.filters.settings,
         topic.settings,
     ]
 

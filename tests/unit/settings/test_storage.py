@@ -69,6 +69,23 @@ async def test_how_long_a_journal_file_gets(virtual_clock: VirtualClock) -> None
         assert len(await disk.list_directory("journal")) > 1
 
 
+@pytest.mark.setting("journalReuseFiles", "journalMaxBackups")
+@pytest.mark.parametrize(
+    ("reused", "backups", "kept"), [(True, 1, 1), (True, 2, 2), (True, 0, 0), (False, 2, 0)]
+)
+async def test_how_many_journal_files_are_kept_to_be_used_again(
+    virtual_clock: VirtualClock, *, reused: bool, backups: int, kept: int
+) -> None:
+    disk = MemoryDisk()
+    settings = {"journalReuseFiles": reused, "journalMaxBackups": backups, "journalMaxSizeMB": 1}
+    async with bookie(virtual_clock, disk, **settings) as store:
+        for _ in range(3):
+            await ledger(store, 2000)
+        await store.flush()
+        names = await disk.list_directory("journal")
+        assert sum(name.startswith("spare-") for name in names) == kept
+
+
 @pytest.mark.setting("flushInterval")
 async def test_when_entries_are_in_an_entry_log(virtual_clock: VirtualClock) -> None:
     async with bookie(virtual_clock, flushInterval=5000) as store:

@@ -46,6 +46,21 @@ async def test_messages_expire(virtual_clock: VirtualClock) -> None:
         assert backlog(topic) == 0
 
 
+@pytest.mark.setting("additionalSystemCursorNames")
+async def test_subscriptions_whose_messages_stay(virtual_clock: VirtualClock) -> None:
+    settings = {
+        "ttlDurationDefaultInSeconds": 60,
+        "messageExpiryCheckIntervalInMinutes": 1,
+        "additionalSystemCursorNames": frozenset({"sub"}),
+    }
+    async with broker(virtual_clock, **settings) as rig:
+        topic = await with_backlog(rig)
+        await topic.create_subscription("other", starts_at_earliest=True)
+        await rig.clock.sleep(180)
+        assert backlog(topic) == 1
+        assert topic.subscriptions["other"].stats().backlog_entries == 0
+
+
 @pytest.mark.setting("backlogQuotaCheckIntervalInSeconds", "backlogQuotaDefaultLimitBytes")
 async def test_a_quota_in_bytes(virtual_clock: VirtualClock) -> None:
     settings = {"backlogQuotaCheckIntervalInSeconds": 10, "backlogQuotaDefaultLimitBytes": 1}

@@ -18,6 +18,7 @@ SMALL = BookieSettings(
     write_cache_bytes=100_000,
     append_limit_bytes=1_000_000,
     journal_file_bytes=20_000,
+    journal_block_bytes=512,
     journal_group_bytes=5_000,
     entry_log_bytes=10_000,
     run_bytes=1_000,

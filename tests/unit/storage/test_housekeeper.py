@@ -51,7 +51,12 @@ async def test_an_old_generation_is_flushed() -> None:
 async def test_what_is_sealed_while_a_flush_goes_on_is_flushed_with_it() -> None:
     disk = MemoryDisk()
     bookie = await start(
-        disk, write_cache_bytes=20_000, journal_file_bytes=2_000, disk_check_interval_seconds=3600.0
+        disk,
+        write_cache_bytes=20_000,
+        journal_file_bytes=2_000,
+        journal_spare_files_count=0,
+        journal_files_count=1_000,
+        disk_check_interval_seconds=3600.0,
     )
     for _ in range(3):
         writer, listener = await write(bookie, 20)

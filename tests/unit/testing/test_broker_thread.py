@@ -25,7 +25,7 @@ def test_start_raises_what_kept_the_broker_from_starting() -> None:
 
 
 def test_wrong_options_are_refused_where_they_are_given() -> None:
-    with pytest.raises(TypeError, match="no option prt, did you mean port"):
+    with pytest.raises(TypeError, match=r"^BrokerThread has no option prt, did you mean port"):
         BrokerThread(prt=1)  # type: ignore[call-arg] # that is the point
     with pytest.raises(ConfigurationError, match="noSuchSetting"):
         BrokerThread(config={"noSuchSetting": 1})
@@ -45,3 +45,11 @@ def test_a_restart_keeps_ports_and_data() -> None:
 def test_a_broker_that_does_not_run_can_not_be_restarted() -> None:
     with pytest.raises(RuntimeError, match="is not running"):
         BrokerThread().restart()
+
+
+@pytest.mark.parametrize("name", ["service_url", "service_url_tls", "web_service_url"])
+def test_a_broker_that_was_not_started_has_no_address(name: str) -> None:
+    broker = BrokerThread()
+    assert repr(broker) == "BrokerThread(no address yet, not running)"
+    with pytest.raises(RuntimeError, match=r"not started: call start\(\), or use `with`"):
+        getattr(broker, name)

@@ -55,6 +55,19 @@ async def test_unsynced_names_are_lost_in_order() -> None:
     assert set(survived) == {("old",), (), ("new",)}
 
 
+async def test_a_crash_leaves_one_of_the_two_names_of_a_renamed_file() -> None:
+    survived = Counter()
+    for seed in range(60):
+        disk = SimulatedDisk(random.Random(seed))
+        await (await disk.create("old")).sync()
+        await disk.sync_directory("")
+        await disk.rename("old", "new")
+        disk.crash()
+        survived[tuple(disk.after_crash().paths())] += 1
+
+    assert set(survived) == {("old",), ("new",)}
+
+
 async def test_files_go_with_their_directory() -> None:
     disk = SimulatedDisk(random.Random(1))
     await disk.make_directory("d")

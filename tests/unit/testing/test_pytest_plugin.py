@@ -81,10 +81,14 @@ def test_options_come_from_the_run_the_marker_and_the_parameter(tmp_path: Path) 
         tmp_path,
         conftest=(
             "@pytest.fixture(scope='session')\n"
-            "def pulsar_broker_options(): return {'config': {'clusterName': 'run'}}\n"
+            "def pulsar_broker_options():\n"
+            "    return {'config': {'clusterName': 'run', 'maxMessageSize': 4711}}\n"
         ),
         test="""
 import asyncio, urllib.request
+from pulsar_py.server.config import BrokerConfig
+def message_size(broker):
+    return broker._broker._config.maxMessageSize
 def cluster(broker):
     with urllib.request.urlopen(broker.web_service_url + "/admin/v2/clusters") as answer:
         return answer.read()
@@ -93,15 +97,26 @@ def test_run(pulsar_broker, session_pulsar_broker):
 @pytest.mark.pulsar_broker(config={"clusterName": "marked"})
 def test_marker(pulsar_broker):
     assert cluster(pulsar_broker) == b'["marked"]'
+    assert message_size(pulsar_broker) == 4711, "a setting of the run that the marker leaves alone"
+@pytest.mark.pulsar_broker(config=BrokerConfig(maxMessageSize=1024))
 @pytest.mark.parametrize("pulsar_broker", [{"config": {"clusterName": "given"}}], indirect=True)
 def test_parameter(pulsar_broker):
     assert cluster(pulsar_broker) == b'["given"]'
+    assert message_size(pulsar_broker) == 1024
+@pytest.mark.pulsar_broker(config=BrokerConfig())
+def test_whole(pulsar_broker):
+    assert cluster(pulsar_broker) == b'["standalone"]', "a whole configuration replaces"
+@pytest.mark.parametrize(
+    "session_pulsar_broker", [{"config": {"clusterName": "s"}}], indirect=True
+)
+def test_parameter_of_the_session(session_pulsar_broker):
+    assert cluster(session_pulsar_broker) == b'["s"]'
 @pytest.mark.pulsar_broker(config={"clusterName": "marked"})
 async def test_async(async_pulsar_broker):
     assert await asyncio.to_thread(cluster, async_pulsar_broker) == b'["marked"]'
 """,
     )
-    assert "4 passed" in output, output
+    assert "6 passed" in output, output
 
 
 def test_wrong_options_are_told_where_they_are_given(tmp_path: Path) -> None:
@@ -116,9 +131,15 @@ async def test_setting(async_pulsar_broker): ...
 def test_position(pulsar_broker): ...
 @pytest.mark.parametrize("pulsar_broker", [7], indirect=True)
 def test_parameter(pulsar_broker): ...
+@pytest.mark.pulsar_broker(config={"clusterName": "c"})
+def test_of_the_session(session_pulsar_broker): ...
+@pytest.mark.pulsar_broker(config={"clusterName": "c"})
+def test_of_both(session_pulsar_broker, pulsar_broker): ...
 """,
     )
-    assert "4 errors" in output, output
+    assert "1 passed" in output, output
+    assert "5 errors" in output, output
+    assert "no effect on session_pulsar_broker, which is one for the whole run" in output
     assert "@pytest.mark.pulsar_broker has no option prt, did you mean port?" in output
     assert "@pytest.mark.pulsar_broker: config: unknown setting maxMesageSize" in output
     assert "takes options by name" in output

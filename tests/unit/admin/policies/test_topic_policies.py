@@ -106,8 +106,9 @@ async def test_a_time_to_live_is_a_parameter(admin: Admin) -> None:
     assert await admin.status("POST", P + "/a/messageTTL?messageTTL=soon") == 404
 
 
-async def test_a_broker_may_have_no_policies_of_topics() -> None:
-    async with Broker(config={"topicLevelPoliciesEnabled": False}) as broker:
+@pytest.mark.parametrize("setting", ["topicLevelPoliciesEnabled", "systemTopicEnabled"])
+async def test_a_broker_may_have_no_policies_of_topics(setting: str) -> None:
+    async with Broker(config={setting: False}) as broker:
         admin = Admin(broker.service)
         await admin.call("PUT", P + "/a")
         assert await admin.status("GET", P + "/a/retention") == 405

@@ -46,5 +46,9 @@ async def test_what_makes_no_sense_is_refused(
     assert await admin.status("PUT", f"{CLUSTERS}/{name}", body) == status
 
 
-async def test_there_are_no_failure_domains(admin: Admin) -> None:
-    assert await admin.get(CLUSTERS + "/standalone/failureDomains") == {}
+async def test_a_cluster_is_deleted_with_what_is_kept_for_it(admin: Admin) -> None:
+    await admin.call("PUT", CLUSTERS + "/other", {})
+    await admin.call("POST", CLUSTERS + "/other/failureDomains/d", {"brokers": ["b"]})
+    assert await admin.status("DELETE", CLUSTERS + "/other") == 204
+    await admin.call("PUT", CLUSTERS + "/other", {})
+    assert await admin.get(CLUSTERS + "/other/failureDomains") == {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
+from pulsar_py.admin.resources.dynamic_configuration import HIDDEN, without_data
 from pulsar_py.standalone import Broker
 from tests.unit.admin.resources.conftest import Admin
 
@@ -37,6 +40,21 @@ async def test_a_text_that_is_no_value_is_kept_and_ignored(admin: Admin) -> None
 async def test_secrets_are_not_shown() -> None:
     async with Broker(config={"tlsKeyStorePassword": "s3cr3t"}) as broker:
         assert "s3cr3t" not in str(await Admin(broker.service).get(C + "/runtime"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data:;base64,s3cr3t",
+        'a=b;{"key": "data:text/plain;charset=x,s3cr3t"}',
+        "file:///a data:,s3cr3t",
+    ],
+)
+def test_what_is_given_as_data_is_not_shown(text: str) -> None:
+    shown = without_data(text)
+    assert "s3cr3t" not in shown
+    assert f"data:{HIDDEN}" in shown
+    assert without_data("file:///a/data,b") == "file:///a/data,b"
 
 
 async def test_changed_settings_are_there_after_a_start(tmp_path: Path) -> None:

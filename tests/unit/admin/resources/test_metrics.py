@@ -30,6 +30,15 @@ async def test_the_storage_engine_has_its_figures(admin: Admin) -> None:
     assert 'pulsar_py_storage_writable{cluster="standalone"} 1' in lines
 
 
+async def test_errors_of_hooks_are_counted(admin: Admin) -> None:
+    page = await admin.call("GET", "/metrics", accept="text/plain")
+    assert b"pulsar_py_hook_errors_total" not in page.body
+    admin.service.hooks.errors.counts["a.Hook.close"] = 3
+    page = await admin.call("GET", "/metrics", accept="text/plain")
+    line = 'pulsar_py_hook_errors_total{cluster="standalone",hook="a.Hook.close"} 3'
+    assert line in page.body.decode().splitlines()
+
+
 async def test_figures_of_the_stores_parts_bear_their_labels(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,3 +60,25 @@ async def test_how_names_of_subscriptions_have_to_begin(admin: Admin) -> None:
     assert await admin.status("POST", path, "Prefix") == 204
     assert await admin.get(path) == "Prefix"
     assert await admin.status("POST", path, "Suffix") == 400
+
+
+async def test_roles_are_granted_and_revoked_on_several_topics(admin: Admin) -> None:
+    base = "/admin/v2/persistent/public/default"
+    await admin.call("PUT", base + "/a")
+    await admin.call("PUT", base + "/p/partitions", 1)
+    body = [
+        {"topic": f"persistent://public/default/{name}", "role": "r", "actions": ["produce"]}
+        for name in ("a", "p")
+    ]
+    namespaces = "/admin/v2/namespaces"
+    missing = {"topic": "persistent://public/none/a", "role": "r", "actions": []}
+    path = namespaces + "/grantPermissionsOnTopics"
+    assert await admin.status("POST", path, [*body, missing]) == 404
+    assert await admin.get(base + "/a/permissions") == {}
+    assert await admin.status("POST", path, body) == 204
+    for name in ("a", "p", "p-partition-0"):
+        assert await admin.get(f"{base}/{name}/permissions") == {"r": ["produce"]}
+    assert await admin.status("POST", namespaces + "/revokePermissionsOnTopics", body) == 204
+    assert await admin.get(base + "/p-partition-0/permissions") == {}
+    for wrong in ({}, None, [{"topic": "a", "actions": []}], [1]):
+        assert (await admin.status("POST", path, wrong)) in {400, 412}

@@ -136,6 +136,40 @@ async def test_dispatch_is_paused_and_resumed_also_over_an_unload(admin: Admin) 
     assert await admin.status("PUT", A + "/subscription/nobody/pause") == 404
 
 
+async def test_a_standstill_is_explained_for_each_partition(admin: Admin) -> None:
+    await with_entries(admin, 2)
+    await admin.call("PUT", A + "/subscription/s", "earliest")
+    assert await admin.status("PUT", A + "/subscription/s/pause") == 204
+    (answer,) = await admin.get(A + "/subscription/s/standstill")
+    assert answer["topic"] == "persistent://public/default/a"
+    assert answer["subscription"] == "s"
+    assert answer["reasons"][0] == {
+        "code": "PAUSED",
+        "message": "Dispatch is paused while 2 entries wait; resume it with DELETE of "
+        "…/subscription/<name>/pause.",
+        "fields": {"backlogEntries": 2},
+    }
+    stats = await admin.get(A + "/stats")
+    assert stats["subscriptions"]["s"]["standstill"] == ["PAUSED", "NO_CONSUMERS"]
+
+    await admin.call("PUT", P + "/p/partitions", 2)
+    await admin.call("PUT", P + "/p/subscription/s", "earliest")
+    assert await admin.status("PUT", P + "/p-partition-1/subscription/s/pause") == 204
+    answers = await admin.get(P + "/p/subscription/s/standstill")
+    assert [[each["code"] for each in one["reasons"]] for one in answers] == [
+        ["NO_CONSUMERS", "NOTHING_THERE"],
+        ["PAUSED", "NO_CONSUMERS", "NOTHING_THERE"],
+    ]
+    stats = await admin.get(P + "/p/partitioned-stats")
+    expected = ["NO_CONSUMERS", "NOTHING_THERE", "PAUSED"]
+    assert stats["subscriptions"]["s"]["standstill"] == expected
+
+    assert await admin.status("GET", A + "/subscription/nobody/standstill") == 404
+    unkept = "/admin/v2/non-persistent/public/default/n"
+    await admin.call("PUT", unkept)
+    assert await admin.status("GET", unkept + "/subscription/s/standstill") == 404
+
+
 async def test_expiring_by_age(admin: Admin) -> None:
     await with_entries(admin, 3)
     for name in ("s", "r"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
 from pulsar_py.admin.http_messages import json_response
@@ -100,3 +101,10 @@ def test_a_topic_that_stores_nothing_has_empty_internals() -> None:
     assert stats["entriesAddedCounter"] == 3
     assert stats["cursors"].keys() == {"s"}
     assert stats["numberOfEntries"] == 0
+
+
+async def test_the_newest_index_is_shown_where_there_is_one() -> None:
+    indexed = replace(TOPIC, last_message_index=7)
+    for stats, index in ((TOPIC, None), (indexed, 7)):
+        shown = await topic_stats_json(stats, Turns(), is_persistent=True, owner_broker="b:1")
+        assert shown.get("lastMessageIndex") == index

@@ -215,3 +215,13 @@ async def test_a_topic_is_compacted(admin: Admin) -> None:
     await topic.compaction.finished()
     assert (await admin.get(P + "/a/compaction")) == {"status": "SUCCESS", "lastError": ""}
     assert await admin.status("PUT", P + "/nowhere/compaction") == 404
+
+
+async def test_ledgers_are_described_on_request(admin: Admin) -> None:
+    path = "/admin/v2/persistent/public/default/a"
+    await admin.call("PUT", path)
+    (plain,) = (await admin.get(path + "/internalStats"))["ledgers"]
+    assert "metadata" not in plain
+    (described,) = (await admin.get(path + "/internalStats?metadata=true"))["ledgers"]
+    assert described["metadata"].startswith("LedgerMetadata{state=OPEN")
+    assert "public/default/persistent/a" in described["metadata"]

@@ -6,7 +6,6 @@ import pytest
 
 from pulsar_py.client.consuming.dead_letter import (
     ConsumerDeadLetterPolicy,
-    DeadLetterPolicy,
     MoveOutcome,
     MoveQueue,
     dead_letter_properties,
@@ -18,7 +17,7 @@ from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import MessageId
 
 TOPIC = "persistent://public/default/orders"
-POLICY = DeadLetterPolicy(2).with_names(TOPIC, "sub")
+POLICY = ConsumerDeadLetterPolicy(2).with_names(TOPIC, "sub")
 
 
 def test_topics_are_named_after_topic_and_subscription() -> None:
@@ -41,7 +40,7 @@ def test_names_given_are_kept_and_made_full() -> None:
 
 def test_a_policy_needs_at_least_one_redelivery() -> None:
     with pytest.raises(InvalidConfigurationError, match="max_redeliver_count is 0"):
-        DeadLetterPolicy(0)
+        ConsumerDeadLetterPolicy(0)
 
 
 def test_a_copy_says_where_it_came_from() -> None:

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from pulsar_py.client.brokers.client_context import ClientContext
-from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy, plan_reconsume
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy, plan_reconsume
 from pulsar_py.client.consuming.dead_letter_sender import (
     MAX_MOVING,
     DeadLetterNames,
@@ -97,7 +97,11 @@ def message(entry_id: int, redelivery_count: int = 0, **fields: Any) -> Message:
 
 
 def letters_of(
-    source: Source, topics: Topics, policy: DeadLetterPolicy, *, is_retry_enabled: bool = False
+    source: Source,
+    topics: Topics,
+    policy: ConsumerDeadLetterPolicy,
+    *,
+    is_retry_enabled: bool = False,
 ) -> DeadLetterSender:
     context = cast("ClientContext", SimpleNamespace(clock=VirtualClock(), random=random.Random(1)))
     return DeadLetterSender(
@@ -121,7 +125,7 @@ RETRY = "persistent://public/default/t-sub-RETRY"
 
 def test_a_message_within_the_limit_is_delivered() -> None:
     async def work() -> None:
-        dead_letters = letters_of(Source(), Topics(), DeadLetterPolicy(2))
+        dead_letters = letters_of(Source(), Topics(), ConsumerDeadLetterPolicy(2))
         assert not dead_letters.take_over(message(1, redelivery_count=2))
         await dead_letters.close()
 
@@ -131,7 +135,7 @@ def test_a_message_within_the_limit_is_delivered() -> None:
 def test_a_message_beyond_it_is_moved_then_acknowledged() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(2))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(2))
         assert dead_letters.take_over(message(7, redelivery_count=3))
         await asyncio.sleep(0.15)
         assert source.acknowledged == [], "not before it is stored"
@@ -150,7 +154,7 @@ def test_a_message_beyond_it_is_moved_then_acknowledged() -> None:
 def test_the_producer_is_made_once_when_it_is_needed() -> None:
     async def work() -> None:
         topics = Topics()
-        dead_letters = letters_of(Source(), topics, DeadLetterPolicy(1, None, "keeper"))
+        dead_letters = letters_of(Source(), topics, ConsumerDeadLetterPolicy(1, None, "keeper"))
         await asyncio.sleep(1)
         assert topics.made == []
         for number in range(250):
@@ -171,7 +175,7 @@ def test_the_producer_is_made_once_when_it_is_needed() -> None:
 def test_a_message_that_comes_again_meanwhile_is_not_moved_twice() -> None:
     async def work() -> None:
         topics = Topics()
-        dead_letters = letters_of(Source(), topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(Source(), topics, ConsumerDeadLetterPolicy(1))
         assert dead_letters.take_over(message(1, redelivery_count=2))
         assert dead_letters.take_over(message(1, redelivery_count=3))
         await asyncio.sleep(1)
@@ -185,7 +189,7 @@ def test_a_message_that_comes_again_meanwhile_is_not_moved_twice() -> None:
 def test_what_could_not_be_moved_comes_again_later(where: str) -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         setattr(topics, where, PersistenceError("disk gone"))
         dead_letters.take_over(message(1, redelivery_count=2))
         await asyncio.sleep(0.5)
@@ -206,7 +210,7 @@ def test_what_could_not_be_moved_comes_again_later(where: str) -> None:
 def test_all_chunks_of_what_could_not_be_moved_come_again() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         topics.error = PersistenceError("disk gone")
         chunked = message(7, redelivery_count=2)
         chunked.entry.chunk_ids = ((1, 4), (1, 6), (1, 7))
@@ -221,7 +225,7 @@ def test_all_chunks_of_what_could_not_be_moved_come_again() -> None:
 def test_a_producer_that_ended_is_replaced() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         topics.error = AlreadyClosedError("fenced")
         dead_letters.take_over(message(1, redelivery_count=2))
         await asyncio.sleep(1)
@@ -238,7 +242,7 @@ def test_a_producer_that_ended_is_replaced() -> None:
 def test_too_many_at_once_come_again_later() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         for number in range(MAX_MOVING + 2):
             assert dead_letters.take_over(message(number, redelivery_count=2))
         await asyncio.sleep(5)
@@ -252,7 +256,7 @@ def test_too_many_at_once_come_again_later() -> None:
 def test_closing_ends_moves_and_timers() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         topics.seconds = 1000
         dead_letters.take_over(message(1, redelivery_count=2))
         await asyncio.sleep(1)
@@ -270,7 +274,7 @@ def test_closing_ends_moves_and_timers() -> None:
 def test_abandoning_ends_everything_at_once() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1))
+        dead_letters = letters_of(source, topics, ConsumerDeadLetterPolicy(1))
         dead_letters.take_over(message(1, redelivery_count=2))
         await asyncio.sleep(0.15)
         dead_letters.abandon()
@@ -284,7 +288,9 @@ def test_abandoning_ends_everything_at_once() -> None:
 def test_reconsuming_goes_to_the_retry_topic_then_to_the_dead_letters() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1), is_retry_enabled=True)
+        dead_letters = letters_of(
+            source, topics, ConsumerDeadLetterPolicy(1), is_retry_enabled=True
+        )
         await dead_letters.reconsume_later(message(1), 3000, {"why": "busy"})
         again = message(2, properties=[KeyValue(key="RECONSUMETIMES", value="1")])
         await dead_letters.reconsume_later(again, 3000)
@@ -304,7 +310,9 @@ def test_reconsuming_goes_to_the_retry_topic_then_to_the_dead_letters() -> None:
 def test_what_could_not_be_reconsumed_is_not_acknowledged() -> None:
     async def work() -> None:
         source, topics = Source(), Topics()
-        dead_letters = letters_of(source, topics, DeadLetterPolicy(1), is_retry_enabled=True)
+        dead_letters = letters_of(
+            source, topics, ConsumerDeadLetterPolicy(1), is_retry_enabled=True
+        )
         topics.error = PersistenceError("disk gone")
         with pytest.raises(PersistenceError):
             await dead_letters.reconsume_later(message(1), 0)
@@ -317,7 +325,7 @@ def test_what_could_not_be_reconsumed_is_not_acknowledged() -> None:
 
 def test_reconsuming_has_to_be_enabled() -> None:
     async def work() -> None:
-        dead_letters = letters_of(Source(), Topics(), DeadLetterPolicy(1))
+        dead_letters = letters_of(Source(), Topics(), ConsumerDeadLetterPolicy(1))
         with pytest.raises(OperationNotSupportedError, match="retry_enable"):
             await dead_letters.reconsume_later(message(1), 0)
 
@@ -325,7 +333,7 @@ def test_reconsuming_has_to_be_enabled() -> None:
 
 
 def test_copies_keep_keys_and_event_time() -> None:
-    policy = DeadLetterPolicy(1).with_names(TOPIC, "sub")
+    policy = ConsumerDeadLetterPolicy(1).with_names(TOPIC, "sub")
     assert policy.dead_letter_topic == DLQ
 
     def options(**fields: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
-from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.many_topics.part_opener import PartOpener, policy_of
 from pulsar_py.client.many_topics.topic_parts import PartRequest
 from pulsar_py.client.shared.enums import ConsumerType, InitialPosition, SubscriptionMode
@@ -23,7 +23,7 @@ def an_opener(world: World, start: Any = None, **options: Any) -> PartOpener:
 
 
 def test_without_retry_the_policy_names_itself_after_each_topic() -> None:
-    policy = DeadLetterPolicy(3)
+    policy = ConsumerDeadLetterPolicy(3)
     config = ConsumerConfig(consumer_type=ConsumerType.Shared, dead_letter_policy=policy)
     assert policy_of(config, TOPIC, "sub") is policy
     assert policy_of(ConsumerConfig(), TOPIC, "sub") is None
@@ -77,7 +77,7 @@ def test_letters_are_attached_where_there_is_a_policy() -> None:
         assert plain.redelivery_filter is None
         await plain.close()
         shared = await an_opener(
-            world, consumer_type=ConsumerType.Shared, dead_letter_policy=DeadLetterPolicy(3)
+            world, consumer_type=ConsumerType.Shared, dead_letter_policy=ConsumerDeadLetterPolicy(3)
         ).open(request)
         assert shared.redelivery_filter is not None
         await shared.close()

@@ -17,7 +17,7 @@ from pulsar_py.client.client import Client
 from pulsar_py.client.consuming.consumer import Consumer
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptor
-from pulsar_py.client.consuming.dead_letter import DeadLetterPolicy
+from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.consuming.key_shared_policy import ConsumerKeySharedPolicy, KeyHashRange
 from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
 from pulsar_py.client.messages import option_checks
@@ -39,7 +39,7 @@ CHECKED = (
     ConsumerBatchReceivePolicy,
     ConsumerConfig,
     ConsumerKeySharedPolicy,
-    DeadLetterPolicy,
+    ConsumerDeadLetterPolicy,
     KeyHashRange,
     MultiplierRedeliveryBackoff,
     ProducerConfig,
@@ -84,7 +84,7 @@ WRONG = [
     (ConsumerConfig, "crypto_key_reader", CryptoKeyReader, "a CryptoKeyReader"),
     (ConsumerConfig, "consumer_event_listener", print, "a ConsumerEventListener"),
     (ConsumerConfig, "key_shared_policy", "Sticky", "a ConsumerKeySharedPolicy"),
-    (ConsumerConfig, "dead_letter_policy", 3, "a DeadLetterPolicy"),
+    (ConsumerConfig, "dead_letter_policy", 3, "a ConsumerDeadLetterPolicy"),
     (ConsumerConfig, "negative_ack_redelivery_backoff", 3, "a RedeliveryBackoff"),
     (ConsumerConfig, "schema", str, "a Schema"),
     (ConsumerConfig, "schema", StringSchema, "a Schema"),
@@ -103,7 +103,7 @@ WRONG = [
     (ClientConfig, "listener_name", 5, "text"),
     (ConsumerKeySharedPolicy, "key_shared_mode", "Sticky", "one of KeySharedMode's members"),
     (ConsumerBatchReceivePolicy, "max_num_message", "9", "a whole number"),
-    (DeadLetterPolicy, "max_redeliver_count", None, "a whole number"),
+    (ConsumerDeadLetterPolicy, "max_redeliver_count", None, "a whole number"),
 ]
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pulsar_py.server.dispatch.draining_hashes import DrainingHashes
+from pulsar_py.server.dispatch.draining_hashes import DrainingHash, DrainingHashes
 
 
 class Holder:
@@ -21,7 +21,7 @@ def test_a_hash_with_pending_entries_drains_when_it_moves() -> None:
     assert draining.refuses(7, b)
     assert not draining.refuses(7, a)
     assert not draining.refuses(8, b)
-    assert (draining.count_of(a), draining.pending_count_of(a)) == (1, 2)
+    assert draining.draining_from(a) == [DrainingHash(7, unacked_entries_count=2, refused_count=1)]
 
 
 def test_draining_ends_with_the_last_entry_and_tells_if_somebody_waits() -> None:

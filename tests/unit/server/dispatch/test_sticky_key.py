@@ -389,4 +389,4 @@ async def test_closing_leaves_no_slots_to_anybody(topic: Topic) -> None:
     dispatcher.close()
     assert dispatcher.ranges_of(first) == []
     assert dispatcher.selector.select(1) is None
-    assert dispatcher.draining.count_of(first) == 0
+    assert dispatcher.draining.draining_from(first) == []

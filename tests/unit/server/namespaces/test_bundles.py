@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsar_py.metadata.documents import equal_boundaries
-from pulsar_py.server.namespaces.bundles import Bundles, topic_hash
+from pulsar_py.server.namespaces.bundles import FULL_UPPER, Bundles, topic_hash
 
 FOUR = Bundles(equal_boundaries(4))
 
@@ -49,3 +49,14 @@ def test_each_hash_is_in_exactly_one_bundle(hash_value: int, count: int) -> None
 def test_boundaries_that_leave_gaps_are_refused(numbers: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="do not cover"):
         Bundles(numbers)
+
+
+def test_one_bundle_is_cut_and_the_others_stay() -> None:
+    whole = Bundles((0, 0x80000000, FULL_UPPER))
+    parts = whole.split("0x80000000_0xffffffff", [0xC0000000, 0xA0000000])
+    assert parts.boundaries == (0, 0x80000000, 0xA0000000, 0xC0000000, FULL_UPPER)
+    for name, place in (("0x00000000_0x40000000", 1), ("0x00000000_0x80000000", 0x80000000)):
+        with pytest.raises(ValueError, match="bundle"):
+            whole.split(name, [place])
+    with pytest.raises(ValueError, match="not places"):
+        whole.split("0x80000000_0xffffffff", [FULL_UPPER])

@@ -221,3 +221,68 @@ async def test_no_cursor_is_written_before_it_was_looked_at_who_owns_the_topic(r
         await cursor.close()
     assert await rig.metadata.get(path) == before
     ownership._settled_count += 1
+
+
+async def test_a_split_bundle_keeps_its_topics_and_their_clients(rig: Rig) -> None:
+    namespaces, cnx = rig.broker.namespaces, rig.cnx()
+    topics = [await rig.topic(f"t{number}") for number in range(12)]
+    bundle = await namespaces.bundle_of(topics[0].name)
+    lower, upper = (int(text, 16) for text in bundle.split("_"))
+    producer = await rig.producer(topics[0], cnx)
+    place = lower + (upper - lower) // 2
+    parts = await namespaces.split_bundle(NAMESPACE, bundle, [place])
+    assert parts == [f"0x{lower:08x}_0x{place:08x}", f"0x{place:08x}_0x{upper:08x}"]
+    assert (NAMESPACE, bundle) not in namespaces.owned_bundles()
+    assert await rig.metadata.get(paths.bundle_owner(NAMESPACE, bundle)) is None
+    for topic in topics:
+        assert namespaces.is_owned(topic.name)
+        namespaces.check_owner(topic.name.managed_ledger_name)
+        assert rig.broker.topics.loaded(topic.name) is topic
+    send(producer, 0)
+    assert cnx.closed_producers == []
+    stored = await rig.broker.resources.local_policies.get(NAMESPACE)
+    assert stored is not None
+    assert place in (stored.boundaries or ())
+    mine = await namespaces.bundle_of(topics[0].name)
+    await namespaces.unload_bundle(NAMESPACE, mine)
+    assert rig.broker.topics.loaded(topics[0].name) is None
+    assert cnx.closed_producers == [1]
+
+
+async def test_who_does_not_own_a_bundle_does_not_split_it(rig: Rig) -> None:
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    bundle = await namespaces.bundle_of(name)
+    place = int(bundle[:10], 16) + 1
+    with pytest.raises(ServiceNotReadyError, match="not owned"):
+        await namespaces.split_bundle(NAMESPACE, bundle, [place])
+    with pytest.raises(ValueError, match="not places"):
+        await namespaces.split_bundle(NAMESPACE, bundle, [int(bundle[:10], 16)])
+
+
+async def test_of_two_changes_of_the_bundles_one_fails_and_leaves_no_trace(rig: Rig) -> None:
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    await namespaces.lookup(name)
+    bundle = await namespaces.bundle_of(name)
+    known = namespaces._bundles[NAMESPACE]
+    await rig.broker.resources.local_policies.update(
+        NAMESPACE, lambda policies: policies.replace(boundaries=equal_boundaries(64))
+    )
+    namespaces._bundles[NAMESPACE] = known  # the news of it has not come yet
+    with pytest.raises(ServiceNotReadyError, match="have changed"):
+        await namespaces.split_bundle(NAMESPACE, bundle, [int(bundle[:10], 16) + 1])
+    assert namespaces.owned_bundles() == [(NAMESPACE, bundle)]
+
+
+async def test_a_bundle_that_its_owner_has_split_is_not_taken_whole(rig: Rig) -> None:
+    """The news of the split comes after the old owner's record is gone."""
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    known = await namespaces.bundles_of(NAMESPACE)
+    await rig.broker.resources.local_policies.update(
+        NAMESPACE, lambda policies: policies.replace(boundaries=equal_boundaries(64))
+    )
+    namespaces._bundles[NAMESPACE] = known
+    with pytest.raises(ServiceNotReadyError, match="was split"):
+        await namespaces.lookup(name)
+    assert namespaces.owned_bundles() == []
+    await namespaces.lookup(name)
+    assert namespaces.is_owned(name)

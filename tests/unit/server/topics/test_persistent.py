@@ -419,6 +419,41 @@ async def test_the_index_goes_on_after_an_unload(virtual_clock: VirtualClock) ->
             await rig.broker.topics.unload(topic.name)
 
 
+INDEXED = BrokerConfig(
+    brokerEntryMetadataInterceptors=frozenset({"x.AppendIndexMetadataInterceptor"})
+)
+
+
+async def test_the_index_goes_on_after_a_kill_when_all_messages_are_deleted(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with Rig(virtual_clock, config=INDEXED) as rig:
+        topic = await rig.persistent()
+        producer = await rig.producer(topic, rig.cnx())
+        send(producer, 0, messages_count=3)
+        await rig.clock.sleep(0.01)
+        await topic.truncate()
+        assert topic.ledger.properties["index"] == "2"
+        assert not topic.ledger.contains(topic.ledger.last_confirmed_entry)
+        topic.lose()  # closed without writing anything
+        await rig.clock.sleep(0.01)
+        again = await rig.persistent()
+        assert again is not topic
+        assert again.stats().last_message_index == 2
+
+
+async def test_an_index_that_another_broker_stored_goes_on(virtual_clock: VirtualClock) -> None:
+    for name in ("index", "pulsar_py.last-message-index"):
+        async with Rig(virtual_clock, config=INDEXED) as rig:
+            topic = await rig.persistent()
+            assert topic.stats().last_message_index == -1
+            await topic.ledger.set_property(name, "41")
+            topic.lose()
+            await rig.clock.sleep(0.01)
+            again = await rig.persistent()
+            assert again.stats().last_message_index == 41
+
+
 @pytest.mark.parametrize("end", ["close", "delete"])
 async def test_all_consumers_are_gone_before_the_first_subscription_is_written(
     rig: Rig, end: str

@@ -51,8 +51,13 @@ async def cut(disk: Disk, path: str, length: int) -> None:
 
 
 async def newest(disk: Disk, directory: str) -> str:
-    return f"{directory}/{(await disk.list_directory(directory))[-1]}"
+    return f"{directory}/{(await ids_in(disk, directory))[-1]}"
 
 
 async def oldest(disk: Disk, directory: str) -> str:
-    return f"{directory}/{(await disk.list_directory(directory))[0]}"
+    return f"{directory}/{(await ids_in(disk, directory))[0]}"
+
+
+async def ids_in(disk: Disk, directory: str) -> list[str]:
+    """Names of the files in use, without spares of the journal."""
+    return [name for name in await disk.list_directory(directory) if name.isdigit()]

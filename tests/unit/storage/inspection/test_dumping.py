@@ -38,8 +38,8 @@ async def test_everything_is_there() -> None:
 
 async def test_what_is_damaged_says_so() -> None:
     disk = await filled_disk()
-    for directory in ("entries", "index", "journal"):
-        await flip(disk, await oldest(disk, directory), 205)
+    for directory, offset in (("entries", 205), ("index", 205), ("journal", 100)):
+        await flip(disk, await oldest(disk, directory), offset)
     await flip(disk, "MANIFEST", 50)
     for dump in (dump_manifest, dump_journal, dump_entries, dump_index):
         assert any(each["kind"] == "damaged" for each in await all_of(dump(disk))), dump

@@ -109,7 +109,8 @@ async def test_a_torn_end_of_the_journal_is_a_note() -> None:
     disk = await filled_disk()
     path = await newest(disk, "journal")
     data = (await disk.read_whole(path)).rstrip(b"\0")
-    await disk.replace(path, data + b"JBLK torn")
+    data += bytes(-len(data) % 512)
+    await disk.replace(path, data + b"JBL2 torn")
     survey = await survey_storage(disk)
     assert not survey.is_damaged
     assert [(each.path, each.offset) for each in survey.findings] == [(path, len(data))]

@@ -11,6 +11,7 @@ from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.entry_logs.entry_log_format import encode_log_header, encode_run
 from pulsar_py.storage.index.index_format import FOOTER_BYTES, Footer, encode_ledger_set
 from pulsar_py.storage.inspection.walking import FoundRun, Gap, walk_blocks, walk_pages, walk_runs
+from pulsar_py.storage.journal.file_header import FILE_HEADER_BYTES, decode_file_header
 from tests.unit.storage.inspection.damaged_disk import cut, filled_disk, flip, newest
 
 RUNS = [b"".join(encode_run(7, first, [b"abc", b"defg"])) for first in (0, 2, 4)]
@@ -60,11 +61,13 @@ async def test_blocks_behind_a_damaged_one_are_found() -> None:
     disk = await filled_disk()
     path = await newest(disk, "journal")
     file = await disk.open_read(path)
-    whole = [each async for each in walk_blocks(file, int(path[-10:]), 40, None)]
+    life = decode_file_header(await file.read_at(0, FILE_HEADER_BYTES), path)
+    assert life is not None
+    whole = [each async for each in walk_blocks(file, life, life.first_offset, None)]
     assert len(whole) > 3
     await flip(disk, path, whole[1].offset + 60)
     file = await disk.open_read(path)
-    found = [each async for each in walk_blocks(file, int(path[-10:]), 40, None)]
+    found = [each async for each in walk_blocks(file, life, life.first_offset, None)]
     assert found[1] == Gap(whole[1].offset, whole[2].offset)
     assert [each.offset for each in found] == [each.offset for each in whole]
 

@@ -3,19 +3,17 @@ from __future__ import annotations
 import logging
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import StorageError
-from pulsar_py.storage.journal.journal import (
-    Group,
-    Journal,
-    journal_path,
-    next_file_id,
-    take_section,
-)
+from pulsar_py.storage.journal import journal
+from pulsar_py.storage.journal.file_header import FILE_HEADER_BYTES, decode_file_header
+from pulsar_py.storage.journal.journal import Group, Journal, next_file_id, take_section
+from pulsar_py.storage.journal.journal_files import JournalFiles, journal_path
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
 from pulsar_py.testing.disk import SimulatedDisk
@@ -27,9 +25,11 @@ class Recorder:
 
     def __init__(self, disk: Disk, **changes: object) -> None:
         self.groups: list[tuple[Group, StorageError | None]] = []
+        settings = replace(SMALL, **changes)  # type: ignore[arg-type]
+        self.files = JournalFiles(disk, settings)
         self.journal = Journal(
-            disk,
-            replace(SMALL, **changes),  # type: ignore[arg-type]
+            self.files,
+            settings,
             end=(1, 0),
             on_group=self.on_group,
         )
@@ -135,8 +135,10 @@ async def test_files_roll_and_each_names_the_end_before_it() -> None:
 
     assert names[:3] == ["0000000001", "0000000002", "0000000003"]
     first, second = [await disk.read_whole(journal_path(n)) for n in (1, 2)]
-    assert int.from_bytes(second[32:40], "big") == len(first.rstrip(b"\0"))
-    assert recorder.journal.end[0] == 2
+    header = decode_file_header(second, "2")
+    assert header is not None
+    assert header.previous_end - 512 < len(first.rstrip(b"\0")) <= header.previous_end
+    assert recorder.journal.end[0] == 3
 
 
 async def test_an_error_fails_one_group_and_begins_a_new_file() -> None:
@@ -153,8 +155,9 @@ async def test_an_error_fails_one_group_and_begins_a_new_file() -> None:
 
     assert [error is None for _, error in recorder.groups] == [True, False, True]
     assert recorder.journal.end[0] == 2
-    header = await disk.read_whole(journal_path(2))
-    assert int.from_bytes(header[32:40], "big") == recorder.groups[0][0].end[1]
+    header = decode_file_header(await disk.read_whole(journal_path(2)), "2")
+    assert header is not None
+    assert header.previous_end == recorder.groups[0][0].end[1]
     await recorder.journal.close()
 
 
@@ -173,7 +176,7 @@ async def test_a_file_that_would_take_the_room_is_not_reserved(
     await turns()
 
     assert [error for _, error in recorder.groups] == [None]
-    assert len(await disk.read_whole(journal_path(1))) < 200
+    assert len(await disk.read_whole(journal_path(1))) == 512
     await recorder.journal.close()
 
 
@@ -220,6 +223,47 @@ def test_a_section_takes_what_fits_and_at_least_one() -> None:
     last = take_section(ledger, 1000)
     assert (last.first_entry_id, len(last.entries), ledger.pending) == (4, 1, [])
     ledger.check()
+
+
+async def test_blocks_begin_at_multiples_of_the_devices_blocks() -> None:
+    disk = await memory_disk()
+    recorder, ledger = Recorder(disk), Ledger(1, LedgerRecord())
+    for size in (3, 700, 512, 0):
+        recorder.append(ledger, b"x" * size)
+        await turns()
+
+    data = await disk.read_whole(journal_path(1))
+    assert [at for at in range(0, len(data), 4) if data[at : at + 4] == b"JBL2"] == [
+        FILE_HEADER_BYTES,
+        512,
+        1536,
+        2560,
+    ]
+    assert [group.end[1] for group, _ in recorder.groups] == [512, 1536, 2560, 3072]
+    await recorder.journal.close()
+
+
+async def test_a_group_is_never_larger_than_its_files_header_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal, "GROUP_ENTRIES_COUNT", 1024)
+    monkeypatch.setattr(journal, "GROUP_LEDGERS_COUNT", 20)
+    disk = await memory_disk()
+    recorder = Recorder(disk, journal_group_bytes=1000, max_entry_bytes=300)
+    recorder.append(Ledger(1, LedgerRecord()), *[b""] * 5000)
+    recorder.append(Ledger(2, LedgerRecord()), *[b"x" * 300] * 20)
+    record = LedgerRecord(custom_metadata={"k": b"v" * 250})
+    for ledger_id in range(10):
+        recorder.journal.submit(Ledger(ledger_id, LedgerRecord()), record)
+    await turns(200)
+
+    starts = [0, *(group.end[1] for group, _ in recorder.groups)]
+    longest = max(end - start for start, end in pairwise(starts))
+    header = decode_file_header(await disk.read_whole(journal_path(1)), "1")
+    assert header is not None
+    assert longest <= header.largest_block_bytes < 20_000
+    assert sum(len(s) for s in recorder.shapes) > 6
+    await recorder.journal.close()
 
 
 def test_file_ids_go_on_behind_the_end() -> None:

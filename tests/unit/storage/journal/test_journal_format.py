@@ -2,17 +2,13 @@ from __future__ import annotations
 
 from array import array
 
-import pytest
-
-from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.hashing import crc32c
+from pulsar_py.storage.journal.file_header import FileHeader
 from pulsar_py.storage.journal.journal_format import (
     BLOCK_HEADER_BYTES,
-    FILE_HEADER_BYTES,
-    FileHeader,
     Section,
     block_length,
     decode_block,
-    decode_file_header,
     encode_block,
 )
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
@@ -30,8 +26,12 @@ SECTIONS = [
 RECORDS = [(3, LedgerRecord(custom_metadata={"k": b"v"})), (4, TOMBSTONE)]
 
 
-def block(file_id: int = 7, offset: int = 40) -> bytes:
-    buffers, length = encode_block(file_id, offset, SECTIONS, RECORDS)
+LIFE = FileHeader(7, generation=99)
+
+
+def block(life: FileHeader = LIFE, offset: int = 64) -> bytes:
+    records = [(ledger_id, record.encode()) for ledger_id, record in RECORDS]
+    buffers, length = encode_block(life, offset, SECTIONS, records)
     data = b"".join(buffers)
     assert len(data) == length
     return data
@@ -49,7 +49,7 @@ def test_a_block_is_read_back() -> None:
 
 
 def test_large_entries_are_written_without_a_copy() -> None:
-    buffers, _ = encode_block(1, 40, SECTIONS, [])
+    buffers, _ = encode_block(LIFE, 64, SECTIONS, [])
 
     assert [b for b in buffers if b is SECTIONS[1].entries[0]]
 
@@ -63,32 +63,49 @@ def test_any_flipped_byte_fails_the_checksum() -> None:
         assert at < 4 or decode_block(bytes(damaged)) is None
 
 
-def test_a_block_belongs_to_its_file_and_offset() -> None:
-    data = b"junk" + block(7, 40)
+def test_a_block_belongs_to_its_life_and_offset() -> None:
+    data = b"junk" + block()
 
-    assert block_length(data, 4, 7, 40) == len(data) - 4
-    assert block_length(data, 4, 8, 40) is None
-    assert block_length(data, 4, 7, 44) is None
-    assert block_length(data, 3, 7, 40) is None
-    assert block_length(data[: 4 + BLOCK_HEADER_BYTES - 1], 4, 7, 40) is None
-
-
-def test_the_file_header_is_read_back_and_checked() -> None:
-    data = FileHeader(3, 2, 1234).encode()
-
-    assert len(data) == FILE_HEADER_BYTES
-    assert decode_file_header(data + b"more", "j") == FileHeader(3, 2, 1234)
-    assert decode_file_header(data[:-1], "j") is None
-    assert decode_file_header(bytes(FILE_HEADER_BYTES), "j") is None
-    assert decode_file_header(data[:-9] + b"x" + data[-8:], "j") is None
+    assert block_length(data, 4, LIFE, 64) == len(data) - 4
+    assert block_length(data, 4, FileHeader(8, generation=99), 64) is None
+    assert block_length(data, 4, FileHeader(7, generation=98), 64) is None
+    assert block_length(data, 4, FileHeader(7, generation=None), 64) == len(data) - 4
+    assert block_length(data, 4, LIFE, 68) is None
+    assert block_length(data, 3, LIFE, 64) is None
+    assert block_length(data[: 4 + BLOCK_HEADER_BYTES - 1], 4, LIFE, 64) is None
 
 
-def test_another_version_is_refused() -> None:
-    data = bytearray(FileHeader(3, 3, 0).encode())
-    data[11] = 2
+def test_zeros_fill_up_what_is_before_the_next_block() -> None:
+    life = FileHeader(7, generation=99, block_bytes=4096)
+    data = block(life)
+    length = block_length(data, 0, life, 64)
 
-    with pytest.raises(
-        CorruptDataError,
-        match="journal/1: journal has format version 2, this pulsar_py reads version 1",
-    ):
-        decode_file_header(bytes(data), "journal/1")
+    assert length is not None
+    assert (64 + len(data)) % 4096 == 0
+    assert length > len(data) - 4096
+    assert not any(data[length:])
+    assert decode_block(data[:length]) is not None
+
+
+def test_the_checksum_begins_with_the_generation() -> None:
+    one, other = block(), block(FileHeader(7, generation=100))
+
+    # The same bytes of another life fail: what one has behind its generation, the other has, too.
+    assert one[16:] == other[16:]
+    assert decode_block(one[:8] + other[8:]) is None
+    assert one[4:8] != other[4:8]
+
+
+def test_blocks_of_the_former_version_are_read() -> None:
+    whole = block()
+    rest = whole[16:]  # without the generation
+    data = b"JBLK" + crc32c(rest).to_bytes(4, "big") + rest
+    former = FileHeader(7, version=1)
+
+    assert block_length(data, 0, former, 64) == len(data)
+    assert block_length(data, 0, LIFE, 64) is None
+    assert block_length(whole, 0, former, 64) is None
+    decoded = decode_block(data)
+    assert decoded is not None
+    assert [s.entries for s in decoded.sections] == [s.entries for s in SECTIONS]
+    assert list(decoded.records) == RECORDS

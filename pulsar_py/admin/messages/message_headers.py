@@ -1,0 +1,142 @@
+"""The headers of an entry that is read over HTTP, and the body behind them (pure).
+
+The body is the payload, decompressed but neither decrypted nor split: of a batch, clients get all
+messages, each behind its size and its own metadata, and split them because of the header
+`X-Pulsar-num-batch-message`. Dates are ISO-8601, bytes Base64; texts are UTF-8, and what no header
+may hold is a blank.
+
+Source: PersistentTopicsBase.generateResponseWithEntry in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+from pulsar_py.admin.http_messages import HttpError
+from pulsar_py.admin.resources.topic_stats_json import iso_time
+from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.position import Position
+from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, CompressionType, MessageMetadata
+from pulsar_py.wire.compression import decompress
+from pulsar_py.wire.payload import EntryParts
+
+Headers = tuple[tuple[str, str], ...]
+
+_NOT_IN_HEADERS: Final = re.compile(r"[\x00-\x1f\x7f]")
+_YEAR_10000_MILLIS: Final = 253_402_300_800_000
+
+
+def iso_date(millis: int) -> str:
+    """Milliseconds since 1970 as ISO-8601; the number itself from the year 10000 on."""
+    return str(millis) if millis >= _YEAR_10000_MILLIS else iso_time(millis)
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _flag(value: bool) -> str:  # noqa: FBT001 - called with a field's value
+    return "true" if value else "false"
+
+
+_FIELDS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (  # Any: fields of many types
+    ("publish_time", "publish-time", iso_date),
+    ("event_time", "event-time", iso_date),
+    ("deliver_at_time", "deliver-at-time", iso_date),
+    ("producer_name", "producer-name", str),
+    ("sequence_id", "sequence-id", str),
+    ("highest_sequence_id", "highest-sequence-id", str),
+    ("uuid", "uuid", str),
+    ("partition_key", "partition-key", str),
+    ("partition_key_b64_encoded", "partition-key-b64-encoded", _flag),
+    ("null_partition_key", "null-partition-key", _flag),
+    ("null_value", "null-value", _flag),
+    ("ordering_key", "Base64-ordering-key", _base64),
+    ("schema_version", "Base64-schema-version", _base64),
+    ("compression", "compression", CompressionType.Name),
+    ("uncompressed_size", "uncompressed-size", str),
+    ("encryption_algo", "encryption-algo", str),
+    ("encryption_param", "Base64-encryption-param", _base64),
+    ("num_chunks_from_msg", "num-chunks-from-msg", str),
+    ("total_chunk_msg_size", "total-chunk-msg-size", str),
+    ("chunk_id", "chunk-id", str),
+    ("replicated_from", "replicated-from", str),
+    ("marker_type", "marker-type", str),
+    ("txnid_least_bits", "txnid-least-bits", str),
+    ("txnid_most_bits", "txnid-most-bits", str),
+)
+"""Fields that are headers if they are set: field, name behind `X-Pulsar-`, its text."""
+
+
+def message_headers(
+    position: Position, parts: EntryParts, *, size_bytes: int, is_uncommitted: bool
+) -> Headers:
+    """The headers of an entry of `size_bytes`, its headers included.
+
+    `is_uncommitted` tells that it may not be dispatched yet because of a transaction.
+    """
+    found = list(_headers(position, parts, size_bytes))
+    found.append(("X-Pulsar-txn-uncommitted", _flag(is_uncommitted)))
+    return tuple((name, _NOT_IN_HEADERS.sub(" ", text).strip()) for name, text in found)
+
+
+def _headers(position: Position, parts: EntryParts, size_bytes: int) -> Iterator[tuple[str, str]]:
+    metadata = parts.metadata
+    yield "X-Pulsar-Message-ID", f"{position.ledger_id}:{position.entry_id}"
+    yield from _broker_headers(parts.broker_entry_metadata)
+    for field, name, text in _FIELDS:
+        if metadata.HasField(field):  # type: ignore[arg-type] # a name of a field, from the table
+            yield f"X-Pulsar-{name}", text(getattr(metadata, field))
+    if metadata.HasField("num_messages_in_batch"):
+        yield "X-Pulsar-num-batch-message", str(metadata.num_messages_in_batch)
+        # Apache Pulsar counts checksum and size of the metadata as part of the batch.
+        yield "X-Pulsar-batch-size", str(size_bytes - metadata.ByteSize())
+    if metadata.replicate_to:
+        yield "X-Pulsar-replicated-to", ",".join(metadata.replicate_to)
+    yield "X-Pulsar-Is-Encrypted", _flag(bool(metadata.encryption_keys))
+    if metadata.encryption_keys:
+        keys = {each.key: _base64(each.value) for each in metadata.encryption_keys}
+        yield "X-Pulsar-Base64-encryption-keys", _json(keys)
+    properties = {each.key: each.value for each in metadata.properties}
+    yield "X-Pulsar-PROPERTY", _json(properties)
+    if metadata.HasField("chunk_id"):
+        yield "X-Pulsar-PROPERTY-TOTAL-CHUNKS", str(metadata.num_chunks_from_msg)
+        yield "X-Pulsar-PROPERTY-CHUNK-ID", str(metadata.chunk_id)
+
+
+def _broker_headers(stamp: BrokerEntryMetadata | None) -> Iterator[tuple[str, str]]:
+    if stamp is None:
+        return
+    if stamp.HasField("broker_timestamp"):
+        yield "X-Pulsar-Broker-Entry-METADATA-timestamp", iso_date(stamp.broker_timestamp)
+    if stamp.HasField("index"):
+        yield "X-Pulsar-Broker-Entry-METADATA-index", str(stamp.index)
+
+
+def _json(value: dict[str, str]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def plain_payload(metadata: MessageMetadata, payload: bytes, *, max_bytes: int) -> bytes:
+    """The payload, decompressed unless it is encrypted.
+
+    Raises:
+        HttpError: 422 if it is damaged, or larger than `max_bytes`.
+    """
+    if metadata.encryption_keys or metadata.compression == CompressionType.NONE:
+        return payload
+    size = metadata.uncompressed_size
+    if size > max_bytes:
+        raise HttpError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            f"the payload says that it has {size} bytes when decompressed, allowed are {max_bytes}",
+        )
+    try:
+        return bytes(decompress(metadata.compression, payload, size))
+    except PayloadError as error:
+        raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None

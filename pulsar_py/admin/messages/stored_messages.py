@@ -1,0 +1,227 @@
+"""REST resource that reads stored messages as they are: of a backlog, by id, by place, by time.
+
+An entry is answered as `message_headers` describes; clients split batches themselves. Its content
+type is that of JSON although the body is bytes, as Apache Pulsar's is.
+
+Source: PersistentTopicsBase.internalPeekNthMessageAsync, internalGetMessageById,
+internalExamineMessageAsync, internalGetMessageIdByTimestampAsync in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    JSON,
+    HttpError,
+    PathValueError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    json_response,
+)
+from pulsar_py.admin.messages.message_headers import message_headers, plain_payload
+from pulsar_py.admin.resources.requests import (
+    LONG_BITS,
+    position_fields,
+    read_int,
+    read_object,
+    topic_of,
+    whole_number_in_path,
+)
+from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
+from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
+from pulsar_py.admin.resources.topics import TOPIC, message_id_json
+from pulsar_py.admin.router import Route, get, put
+from pulsar_py.common.errors import EntryNotFoundError, LedgerNotFoundError, PayloadError
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.position import LATEST, Position
+from pulsar_py.managed_ledger.log.entry import Entry
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.wire.payload import parse_broker_entry_metadata, split_entry
+
+NOWHERE: Final = Position(-1, -1)
+"""Stands for the beginning of a topic in answers."""
+
+
+class StoredMessages:
+    """Reads messages and finds their ids."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(SUBSCRIPTION + "/position/{number}", self.peek, Action.PEEK_SUBSCRIPTION),
+            get(TOPIC + "/ledger/{ledger}/entry/{entry}", self.by_id, Action.PEEK_MESSAGES),
+            get(TOPIC + "/examinemessage", self.examine, Action.PEEK_MESSAGES),
+            get(TOPIC + "/messageid/{timestamp}", self.id_by_time, Action.PEEK_MESSAGES),
+            get(TOPIC + "/getMessageIdByIndex", self.id_by_index, Action.PEEK_MESSAGES),
+            put(TOPIC + "/backlogSize", self.backlog_size, Action.GET_STATS),
+        )
+
+    # --- messages ------------------------------------------------------------------------------
+
+    async def peek(self, request: Request) -> Response:
+        """Return the n-th entry, from 1, that a subscription has not acknowledged."""
+        number = whole_number_in_path(request, "number")
+        name, wanted = topic_of(request), request.path["subscription"]
+        topic = await self._topic(name, "Peek messages on")
+        if number < 1:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, f"position {number}: expected 1 or more"
+            )
+        subscription = topic.subscriptions.get(wanted)
+        if not isinstance(subscription, PersistentSubscription):
+            raise subscription_not_found(name, wanted, is_partitioned=False)
+        position = await subscription.cursor.unacknowledged_at(number)
+        if position is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Message not found")
+        return await self._answer(topic, position)
+
+    async def by_id(self, request: Request) -> Response:
+        """Return the entry at a position."""
+        position = Position(
+            whole_number_in_path(request, "ledger", bits=LONG_BITS),
+            whole_number_in_path(request, "entry", bits=LONG_BITS),
+        )
+        topic = await self._topic(topic_of(request), "GetMessageById on")
+        return await self._answer(topic, position)
+
+    async def examine(self, request: Request) -> Response:
+        """Return the n-th entry from the topic's first one on, or back from its last one."""
+        number = max(1, _number_in_query(request, "messagePosition", 1))
+        topic = await self._topic(topic_of(request), "Examine messages on", _ON_PARTITION)
+        ledger = topic.ledger
+        if not ledger.entries_count:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                "Could not examine messages due to the total message is zero",
+            )
+        if request.query.get("initialPosition") == "earliest":
+            index = min(number, ledger.entries_count)
+        else:
+            index = ledger.entries_count - number + 1
+        if index < 1:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"message {number} from the latest: the topic has {ledger.entries_count}",
+            )
+        before = ledger.previous_position(ledger.first_position)
+        return await self._answer(topic, ledger.ledgers.position_after_entries(before, index))
+
+    async def _answer(self, topic: PersistentTopic, position: Position) -> Response:
+        data = bytes((await read_entry(topic, position)).data)
+        try:
+            parts = split_entry(data)
+        except PayloadError as error:
+            raise HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, f"{position}: {error}") from None
+        limit = self._broker.config.maxMessageSize
+        is_uncommitted = (
+            parts.metadata.HasField("txnid_most_bits") and position > topic.max_read_position()
+        )
+        return Response(
+            body=plain_payload(parts.metadata, parts.payload, max_bytes=limit),
+            content_type=JSON,
+            headers=message_headers(
+                position, parts, size_bytes=len(data), is_uncommitted=is_uncommitted
+            ),
+        )
+
+    # --- ids -----------------------------------------------------------------------------------
+
+    async def id_by_time(self, request: Request) -> Response:
+        """Return the id of the first message that was published at a time or later."""
+        timestamp = whole_number_in_path(request, "timestamp", bits=LONG_BITS)
+        name = topic_of(request)
+        topic = await self._topic(name, "Get message ID by timestamp on")
+        found = await topic.find_by_publish_time(timestamp)
+        if found == topic.ledger.first_position:
+            found = NOWHERE
+        return json_response(message_id_json(found, name.partition_index))
+
+    async def id_by_index(self, request: Request) -> Response:
+        """Return the id of the entry that holds the message with an index in the topic."""
+        index = _number_in_query(request, "index", None, bits=LONG_BITS)
+        name = topic_of(request)
+        topic = await self._topic(name, "Get messageId by index on")
+        last = topic.ledger.last_confirmed_entry
+        if not topic.ledger.contains(last) or _index_of(await read_entry(topic, last)) is None:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                "entries have no index: the setting brokerEntryMetadataInterceptors adds it",
+            )
+        before = await topic.ledger.find_newest(lambda entry: (_index_of(entry) or 0) < index)
+        first = topic.ledger.first_position
+        found = first if before is None else topic.ledger.next_valid_position(before)
+        if not topic.ledger.contains(found):
+            raise HttpError(HTTPStatus.NOT_FOUND, "Message not found")
+        return json_response(message_id_json(found, name.partition_index))
+
+    async def backlog_size(self, request: Request) -> Response:
+        """Return the estimated bytes stored after a position, for its latest form all of them."""
+        fields = read_object(request.json())
+        if fields is None:
+            raise UnreadableBodyError("a message id is required")
+        position = Position(*position_fields(fields))
+        topic = await self._topic(topic_of(request), "Get backlog size on")
+        start = NOWHERE if position == LATEST else position
+        return json_response(topic.ledger.ledgers.size_after(start))
+
+    async def _topic(self, name: TopicName, what: str, hint: str = "") -> PersistentTopic:
+        """A persistent topic without partitions, or one partition.
+
+        Raises:
+            HttpError: 404 if there is none, 405 for one of another kind.
+        """
+        await refuse_partitioned(self._broker, name, what, hint=hint)
+        topic = await require_topic(self._broker, name)
+        if not isinstance(topic, PersistentTopic):
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a non-persistent topic is not allowed"
+            )
+        return topic
+
+
+_ON_PARTITION: Final = ", please try examine message on specific topic partition"
+
+
+async def read_entry(topic: PersistentTopic, position: Position) -> Entry:
+    """One entry of a topic.
+
+    Raises:
+        HttpError: 404 if there is none.
+    """
+    try:
+        if topic.ledger.contains(position):
+            return await topic.examine(position)
+    except (EntryNotFoundError, LedgerNotFoundError):
+        pass  # it was trimmed meanwhile
+    raise HttpError(HTTPStatus.NOT_FOUND, "Message id not found")
+
+
+def _index_of(entry: Entry) -> int | None:
+    """The index in the topic of an entry's last message."""
+    try:
+        stamp = parse_broker_entry_metadata(entry.data)
+    except PayloadError:
+        return None
+    return stamp.index if stamp is not None and stamp.HasField("index") else None
+
+
+def _number_in_query(request: Request, name: str, default: int | None, *, bits: int = 32) -> int:
+    try:
+        number = read_int(request.query.get(name), name, bits=bits)
+    except UnreadableBodyError:
+        raise PathValueError from None
+    if number is None:
+        number = default
+    if number is None:
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"the parameter {name} is required")
+    return number

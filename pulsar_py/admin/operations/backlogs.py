@@ -1,0 +1,133 @@
+"""REST resource of whole namespaces' backlogs and subscriptions: clear, unsubscribe, replication.
+
+What is asked of a namespace or bundle applies to the topics that are stored in it; those without
+the subscription stay as they are.
+
+Source: NamespacesBase.clearBacklog, unsubscribeNamespace, and
+PersistentTopicsBase.internalSetReplicatedSubscriptionStatus in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    json_response,
+)
+from pulsar_py.admin.resources.namespaces import NAMESPACE
+from pulsar_py.admin.resources.requests import namespace_of, required_bool, topic_of
+from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
+from pulsar_py.admin.resources.topic_access import (
+    for_each_partition,
+    require_namespace,
+    require_topic,
+)
+from pulsar_py.admin.router import Route, get, post
+from pulsar_py.common.names import TopicName
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.registry import TopicListMode
+
+_BUNDLE: Final = NAMESPACE + "/{bundle}"
+
+Act = Callable[[PersistentTopic, str], Awaitable[object]]
+"""What is done to one subscription of a topic."""
+
+
+class Backlogs:
+    """Operations on the subscriptions of many topics, and one setting of subscriptions."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        for base in (NAMESPACE, _BUNDLE):
+            for path in ("/clearBacklog", "/clearBacklog/{name}"):
+                yield post(base + path, self.clear, Action.CLEAR_BACKLOG, consumes=())
+            path = "/unsubscribe/{name}"
+            yield post(base + path, self.unsubscribe, Action.CLEAR_BACKLOG, consumes=())
+        status = SUBSCRIPTION + "/replicatedSubscriptionStatus"
+        yield get(status, self.replicated, Action.CONSUME)
+        yield post(status, self.set_replicated, Action.CONSUME)
+
+    async def clear(self, request: Request) -> Response:
+        """Acknowledge the backlog of all subscriptions, or of those with a name."""
+
+        async def act(topic: PersistentTopic, name: str) -> None:
+            subscription = topic.subscriptions[name]
+            if isinstance(subscription, PersistentSubscription):
+                await subscription.clear_backlog()
+
+        await self._for_each(request, act)
+        return NO_CONTENT
+
+    async def unsubscribe(self, request: Request) -> Response:
+        """Delete the subscriptions with a name; connected consumers prevent it."""
+
+        async def act(topic: PersistentTopic, name: str) -> None:
+            await topic.delete_subscription(name)
+
+        await self._for_each(request, act)
+        return NO_CONTENT
+
+    async def _for_each(self, request: Request, act: Act) -> None:
+        namespace, wanted = namespace_of(request), request.path.get("name")
+        await require_namespace(self._broker, namespace)
+        bundles = await self._broker.namespaces.bundles_of(namespace)
+        bundle = request.path.get("bundle")
+        if bundle is not None and bundle not in bundles.names:
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {bundle}")
+        for text in await self._broker.topics.list_topics(namespace, TopicListMode.PERSISTENT):
+            if bundle is not None and bundles.bundle_of(text) != bundle:
+                continue
+            topic = await require_topic(self._broker, TopicName.parse(text))
+            assert isinstance(topic, PersistentTopic)
+            for name in list(topic.subscriptions):
+                if wanted in {None, name}:
+                    await act(topic, name)
+
+    # --- replicated subscriptions --------------------------------------------------------------
+
+    async def replicated(self, request: Request) -> Response:
+        """Return for each topic whether other clusters shall know what is acknowledged."""
+        found = await self._subscriptions(request)
+        return json_response({str(part): each.is_replicated for part, each in found})
+
+    async def set_replicated(self, request: Request) -> Response:
+        """Set whether other clusters shall know what is acknowledged."""
+        is_replicated = required_bool(request)
+        for _, subscription in await self._subscriptions(request):
+            subscription.set_replicated(is_replicated=is_replicated)
+            await subscription.cursor.flush()
+        return NO_CONTENT
+
+    async def _subscriptions(
+        self, request: Request
+    ) -> list[tuple[TopicName, PersistentSubscription]]:
+        name, wanted = topic_of(request), request.path["subscription"]
+        is_partitioned = bool(await self._broker.topics.partitioned.count(name))
+        if not name.is_persistent:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Cannot enable/disable replicated subscriptions on non-persistent topics",
+            )
+        found: list[tuple[TopicName, PersistentSubscription]] = []
+
+        async def collect(part: TopicName) -> None:
+            subscription = (await require_topic(self._broker, part)).subscriptions.get(wanted)
+            if isinstance(subscription, PersistentSubscription):
+                found.append((part, subscription))
+
+        await for_each_partition(self._broker, name, collect)
+        if not found:
+            raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
+        return found

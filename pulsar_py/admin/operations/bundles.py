@@ -1,0 +1,195 @@
+"""REST resource that splits bundles of namespaces, and says which topics are where in them.
+
+A split is carried out by the bundle's owner; others send the caller there. `LARGEST` and `HOT` in
+place of a range mean the bundle with the most topics, and that with the most traffic, of those that
+this broker owns.
+
+Source: NamespacesBase.internalSplitNamespaceBundleAsync, NamespaceService.splitAndOwnBundle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    NO_CONTENT,
+    HttpError,
+    RedirectError,
+    Request,
+    Response,
+    json_response,
+)
+from pulsar_py.admin.resources.namespaces import MAX_BUNDLES, NAMESPACE
+from pulsar_py.admin.resources.requests import LONG_BITS, namespace_of, read_int
+from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.router import Route, get, put
+from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.namespaces.bundles import bundle_range, topic_hash
+from pulsar_py.server.namespaces.splitting import (
+    ALGORITHMS,
+    DEFAULT_ALGORITHM,
+    SplitInput,
+    split_places,
+)
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.topics.registry import TopicListMode
+
+LARGEST: Final = "LARGEST"
+HOT: Final = "HOT"
+
+_RANGE: Final = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
+_BUNDLE: Final = NAMESPACE + "/{bundle}"
+
+Content = dict[str, list[tuple[int, float]]]
+"""Hash and throughput of each topic, sorted by hash, for each bundle."""
+
+
+class BundleOperations:
+    """Splits bundles and looks into them."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            put(_BUNDLE + "/split", self.split, Action.UNLOAD_NAMESPACE),
+            get(_BUNDLE + "/topicHashPositions", self.hash_positions, Action.DELETE_BUNDLE),
+        )
+
+    async def split(self, request: Request) -> Response:
+        """Cut a bundle in two, or at the hashes in the body; clients stay connected.
+
+        With `unload` the topics of the new bundles are closed afterwards, and any broker may take
+        them.
+        """
+        namespace = namespace_of(request)
+        positions = _positions_of(request)
+        await require_namespace(self._broker, namespace)
+        bundle = await self._bundle(namespace, request.path["bundle"])
+        algorithm = request.query.get("splitAlgorithmName") or DEFAULT_ALGORITHM
+        if algorithm not in ALGORITHMS:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                "Unsupported namespace bundle split algorithm, supported algorithms are "
+                f"[{', '.join(ALGORITHMS)}]",
+            )
+        await self._require_owned(namespace, bundle)
+        lower, upper = (int(text, 16) for text in bundle.split("_"))
+        places = split_places(
+            algorithm,
+            SplitInput(
+                lower=lower,
+                upper=upper,
+                topics=(await self._content(namespace)).get(bundle, []),
+                positions=positions,
+            ),
+        )
+        await self._check_places(namespace, bundle, places)
+        parts = await self._broker.namespaces.split_bundle(namespace, bundle, places)
+        if request.flag("unload"):
+            for part in parts:
+                await self._broker.namespaces.unload_bundle(namespace, part)
+        return NO_CONTENT
+
+    async def _check_places(self, namespace: NamespaceName, bundle: str, places: list[int]) -> None:
+        if not places:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"there is no place to split {namespace}/{bundle} by this algorithm: nothing was "
+                "changed",
+            )
+        known = await self._broker.namespaces.bundles_of(namespace)
+        if len(known.boundaries) - 1 + len(places) > MAX_BUNDLES:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"{namespace} would have more than {MAX_BUNDLES} bundles",
+            )
+
+    async def hash_positions(self, request: Request) -> Response:
+        """Return the hashes of a bundle's topics, or of those that the parameter `topics` names."""
+        namespace = namespace_of(request)
+        await require_namespace(self._broker, namespace)
+        bundle = await self._bundle(namespace, request.path["bundle"])
+        wanted = frozenset(request.all_values("topics"))
+        lower, upper = bundle_range(bundle)
+        found = {}
+        names = await self._broker.topics.list_topics(namespace, TopicListMode.ALL)
+        async for some in in_turns(names):
+            for name in some:
+                if lower <= topic_hash(name) < upper and (not wanted or name in wanted):
+                    found[name] = topic_hash(name)
+        return json_response(
+            {"namespace": str(namespace), "bundle": bundle, "topicHashPositions": found}
+        )
+
+    async def _bundle(self, namespace: NamespaceName, text: str) -> str:
+        """The bundle that a path means."""
+        if text in {LARGEST, HOT}:
+            return await self._extreme_bundle(namespace, text)
+        if not _RANGE.fullmatch(text):
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {text}")
+        bundles = await self._broker.namespaces.bundles_of(namespace)
+        if text.lower() not in bundles.names:
+            lower = int(text.partition("_")[0], 16)
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"Invalid boundaries of bundle {namespace}/{text}. "
+                f"Expected {namespace}/{bundles.bundle_at(lower)}",
+            )
+        return text.lower()
+
+    async def _extreme_bundle(self, namespace: NamespaceName, which: str) -> str:
+        owned = [
+            bundle
+            for owner, bundle in self._broker.namespaces.owned_bundles()
+            if owner == namespace
+        ]
+        if not owned:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, f"this broker owns no bundle of {namespace}"
+            )
+        content = await self._content(namespace)
+        if which == LARGEST:
+            return max(owned, key=lambda each: len(content.get(each, ())))
+        return max(owned, key=lambda each: sum(flow for _, flow in content.get(each, ())))
+
+    async def _content(self, namespace: NamespaceName) -> Content:
+        """What is in the bundles; throughput is known of the topics that are loaded here."""
+        topics = self._broker.topics
+        bundles = await self._broker.namespaces.bundles_of(namespace)
+        found: Content = {}
+        names = await topics.list_topics(namespace, TopicListMode.ALL)
+        async for some in in_turns(names, size=500):
+            for name in some:
+                topic = topics.loaded(TopicName.parse(name))
+                stats = None if topic is None else topic.stats()
+                flow = 0.0 if stats is None else stats.bytes_in_rate + stats.bytes_out_rate
+                found.setdefault(bundles.bundle_of(name), []).append((topic_hash(name), flow))
+        return {bundle: sorted(topics) for bundle, topics in found.items()}
+
+    async def _require_owned(self, namespace: NamespaceName, bundle: str) -> None:
+        """Own a bundle if nobody does.
+
+        Raises:
+            RedirectError: Another broker does.
+        """
+        namespaces = self._broker.namespaces
+        owner = (await namespaces.acquire_bundle(namespace, bundle)).default
+        url = owner.http_url or owner.http_url_tls
+        if not namespaces.owns_bundle(namespace, bundle) and url is not None:
+            raise RedirectError(url)
+
+
+def _positions_of(request: Request) -> list[int]:
+    """The hashes in the body: a list of whole numbers, or none."""
+    value = request.json()
+    if value is None:
+        return []
+    items = value if isinstance(value, list) else [value]
+    return [read_int(each, "splitBoundaries", bits=LONG_BITS) or 0 for each in items]

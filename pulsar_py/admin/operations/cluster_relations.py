@@ -1,0 +1,106 @@
+"""REST resource of what clusters have to do with each other: peers, and moving to another one.
+
+Both are stored and shown; no other cluster is connected to yet.
+
+Source: ClustersBase in Pulsar's broker; ClusterPolicies of PIP-188.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.admin.http_messages import (
+    EMPTY,
+    NO_CONTENT,
+    HttpError,
+    Request,
+    Response,
+    UnreadableBodyError,
+    json_response,
+    optional_json_response,
+)
+from pulsar_py.admin.operations.stored_documents import change_document, read_document
+from pulsar_py.admin.resources.clusters import CLUSTER
+from pulsar_py.admin.resources.requests import read_object, read_text, read_texts
+from pulsar_py.admin.router import Route, get, post
+from pulsar_py.common.names import is_valid_entity
+from pulsar_py.metadata import paths
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+
+_URLS: Final = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
+
+
+class ClusterRelations:
+    """Reads and sets peers and migrations."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._clusters = broker.resources.clusters
+        self._local = broker.resources.local
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (
+            get(CLUSTER + "/peers", self.peers, Action.READ_CLUSTER),
+            post(CLUSTER + "/peers", self.set_peers, Action.WRITE_CLUSTER),
+            get(CLUSTER + "/migrate", self.migration, Action.READ_CLUSTER),
+            post(CLUSTER + "/migrate", self.set_migration, Action.WRITE_CLUSTER),
+        )
+
+    async def peers(self, request: Request) -> Response:
+        """Return the peers of a cluster; an empty body if they were never set."""
+        found = await self._clusters.get(request.path["cluster"])
+        if found is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Cluster does not exist")
+        names = found.peer_cluster_names
+        return optional_json_response(None if names is None else list(names))
+
+    async def set_peers(self, request: Request) -> Response:
+        """Set the peers of a cluster, to which its namespaces may not be replicated."""
+        cluster = request.path["cluster"]
+        names = read_texts(request.json(), "peers") or []
+        for name in names:
+            if name == cluster:
+                raise HttpError(
+                    HTTPStatus.PRECONDITION_FAILED, f"{cluster} itself can't be part of peer-list"
+                )
+            if not await self._clusters.exists(name):
+                raise HttpError(
+                    HTTPStatus.PRECONDITION_FAILED, f"Peer cluster {name} does not exist"
+                )
+        if not await self._clusters.exists(cluster):
+            raise HttpError(HTTPStatus.NOT_FOUND, "Cluster does not exist")
+        await self._clusters.update(
+            cluster, lambda known: known.replace(peer_cluster_names=tuple(names))
+        )
+        return NO_CONTENT
+
+    async def migration(self, request: Request) -> Response:
+        """Return where the clients of a cluster shall go; 404 if that was never set."""
+        found = await read_document(self._local, _migration_path(request))
+        if found is None:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Cluster does not exist")
+        return json_response(found)
+
+    async def set_migration(self, request: Request) -> Response:
+        """Set where the clients of a cluster shall go, and whether they shall."""
+        fields = read_object(request.json())
+        if fields is None:
+            raise UnreadableBodyError("the addresses of the other cluster are required")
+        urls = {name: read_text(fields.get(name), name) for name in _URLS}
+        named = {name: url for name, url in urls.items() if url is not None}
+        document = {
+            "migrated": request.flag("migrated"),
+            "migratedClusterUrl": {**named, "empty": not named},
+        }
+        await change_document(self._local, _migration_path(request), lambda _: document)
+        return EMPTY
+
+
+def _migration_path(request: Request) -> str:
+    cluster = request.path["cluster"]
+    if not is_valid_entity(cluster):
+        raise HttpError(HTTPStatus.PRECONDITION_FAILED, "Cluster name is not valid")
+    return paths.cluster_policies(cluster)

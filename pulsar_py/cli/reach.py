@@ -1,0 +1,85 @@
+"""Where a broker listens, what it tells clients, and who can reach it there.
+
+A broker that lets everybody in listens on loopback unless it is told an address: whoever tries it
+out opens nothing to the network. One of a cluster has to be reached by other machines, so it
+listens on all addresses, as one with authentication.
+
+Source: `bindAddress` of ServiceConfiguration in Pulsar, where its default is all addresses.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from dataclasses import dataclass
+from typing import Final, Self
+
+__all__ = ["Reach", "is_loopback"]
+
+logger = logging.getLogger(__name__)
+
+_ALL: Final = "0.0.0.0"  # noqa: S104 - what `bindAddress` means in Pulsar
+_LOOPBACK: Final = "127.0.0.1"
+_WILDCARD_HOSTS: Final = frozenset({_ALL, "::"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or name is that of this machine for itself."""
+    bare = host.strip("[]").lower()
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return bare == "localhost" or bare.endswith(".localhost")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Where one broker can be reached.
+
+    `host` is what it binds, `advertised` the name for clients, empty for `host` itself.
+    """
+
+    host: str
+    advertised: str
+    is_authenticated: bool
+
+    @classmethod
+    def of(
+        cls, wanted: str, advertised: str, *, is_authenticated: bool, is_of_cluster: bool
+    ) -> Self:
+        """Of the address that was asked for, if any, and the one for clients, if any."""
+        host = wanted or (_ALL if is_authenticated or is_of_cluster else _LOOPBACK)
+        if not advertised and is_of_cluster and host in _WILDCARD_HOSTS:
+            advertised = socket.getfqdn()
+        elif not advertised and not wanted:
+            advertised = "localhost"
+        return cls(host=host, advertised=advertised, is_authenticated=is_authenticated)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether other machines can't connect."""
+        return is_loopback(self.host)
+
+    def log(self) -> None:
+        """One line that says who can reach the broker; a warning of each thing that is not well."""
+        who = "programs of this machine" if self.is_local else "all who reach this machine"
+        may = (
+            "can connect, and have to prove who they are"
+            if self.is_authenticated
+            else "can connect and do everything: nobody has to prove who they are"
+        )
+        is_well = self.is_local or self.is_authenticated
+        logger.log(
+            logging.INFO if is_well else logging.WARNING,
+            "%s %s",
+            who,
+            may,
+            extra={"address": self.host},
+        )
+        if self.is_local and self.advertised and not is_loopback(self.advertised):
+            logger.warning(
+                "clients are told an address at which nobody listens: change bindAddress "
+                "(--host) or advertisedAddress",
+                extra={"bind_address": self.host, "advertised_address": self.advertised},
+            )

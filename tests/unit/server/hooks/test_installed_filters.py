@@ -1,0 +1,64 @@
+"""installed_filters: what settings and policies may name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.server.hooks.contained import HookErrors
+from pulsar_py.server.hooks.installed_filters import InstalledFilters
+from tests.hook_classes import ByPayload
+
+NAME = "tests.hook_classes.ByPayload"
+FILE = """
+from pulsar_py.server.hooks import EntryFilter
+
+class Mine(EntryFilter):
+    pass
+"""
+
+
+def filters(*names: str, directory: str = "") -> InstalledFilters:
+    return InstalledFilters(HookErrors(SystemClock()), names=names, directory=directory)
+
+
+def test_the_settings_names_are_loaded_at_once_and_once() -> None:
+    installed = filters(NAME)
+    first = installed.require(NAME)
+    assert isinstance(first.filter, ByPayload)
+    assert installed.find((NAME,)) == (first,)
+    with pytest.raises(ConfigurationError, match="entryFilterNames"):
+        filters("tests.hook_classes.NoFilter")
+
+
+def test_a_policy_may_not_choose_what_is_imported(caplog: pytest.LogCaptureFixture) -> None:
+    installed = filters()
+    assert not installed.is_installed(NAME)
+    assert installed.find((NAME,)) == ()
+    assert installed.find((NAME,)) == ()
+    assert len(caplog.records) == 1
+
+
+def test_a_directory_has_filters_for_policies(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    (tmp_path / "broken.py").write_text("raise OSError('not now')")
+    installed = filters(NAME, directory=str(tmp_path))
+    assert installed.is_installed("mine.Mine")
+    found = installed.find((NAME, "broken.Mine", "mine.Mine"))
+    assert [each.name for each in found] == [NAME, "mine.Mine"]
+
+
+def test_changed_settings_and_the_end() -> None:
+    installed = filters(NAME)
+    made = installed.require(NAME).filter
+    assert isinstance(made, ByPayload)
+    installed.use_settings(names=(NAME,), directory="")
+    assert installed.require(NAME).filter is made
+    installed.use_settings(names=(), directory="")
+    assert not installed.is_installed(NAME)
+    assert not made.is_closed, "dispatchers may still ask it"
+    installed.close()
+    assert made.is_closed
