@@ -507,6 +507,7 @@ TLS_CONTEXTS = {
 }
 HTTP = {
     "pulsar_py.common.network.http_client": "the one HTTP client",
+    "pulsar_py.admin_client.plain_requests": "calls that block, without the time to import asyncio",
     "pulsar_py.admin.http_server": "the one HTTP server",
 }
 HTTP_MODULES = re.compile(
@@ -619,6 +620,21 @@ def test_the_lists_of_edges_name_modules_that_exist(edges: dict[str, str]) -> No
 # --- names -------------------------------------------------------------------------------------
 
 SAME_NAMES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "BacklogQuota",
+            "ClusterData",
+            "DispatchRate",
+            "PartitionedTopicMetadata",
+            "PersistencePolicies",
+            "PublishRate",
+            "ResetCursorData",
+            "ResourceGroup",
+            "SubscribeRate",
+            "TenantInfo",
+        ),
+        "Pulsar's name: what the broker keeps, and the object of the REST API that its client has",
+    ),
     "Backlog": "entries of a topic held against a quota, of a query, and of traffic that is watched",
     "Block": "a block of the journal, and one of a playbook's text",
     "Client": "public in `pulsar_py` and, without `await`, in `pulsar_py.blocking`",

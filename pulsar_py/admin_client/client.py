@@ -1,28 +1,34 @@
 """`AdminClient`: typed calls of Pulsar's REST API for plain, blocking code (edge).
 
-Requests run on an event loop in a thread of the client's own, so that the calls work in threads
-with and without a loop. Namespaces are named `public/default`, topics
-`persistent://public/default/t`; a short form of a topic's name is completed.
+    with AdminClient("http://localhost:8080") as admin:
+        admin.call(topics.create_partitioned_topic("my-topic", 4))
+
+Calls are values (`call.Call`), declared once for this client and for `AsyncAdminClient`. They are
+sent over `http.client`, in the thread that calls, with and without a loop. Namespaces are named
+`public/default`, topics `persistent://public/default/t`; a short form of a topic's name is
+completed.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
-from urllib.parse import quote
+from typing import Any, Self, TypeVar
 
-from pulsar_py.admin_client.requests import AdminSettings, Requests
+from pulsar_py.admin_client import clusters, namespaces, topics
+from pulsar_py.admin_client.call import NO_BODY, Call
+from pulsar_py.admin_client.plain_requests import PlainRequests
+from pulsar_py.admin_client.settings import AdminSettings
 from pulsar_py.admin_client.stats import InternalStats, TopicStats
-from pulsar_py.common.loops.loop_thread import LoopThread
 from pulsar_py.common.names import TopicName
+
+A = TypeVar("A")
 
 
 class AdminClient:
     """Calls a cluster's REST API; close it, or use it with `with`. Any thread may call.
 
-    Every call may raise what `Requests.send` raises.
+    Every call may raise what `call` raises.
     """
 
     def __init__(self, settings: AdminSettings | str) -> None:
@@ -36,10 +42,7 @@ class AdminClient:
         """
         if isinstance(settings, str):
             settings = AdminSettings(url=settings)
-        self._requests = Requests(settings)
-        # Runs the requests; None before the first one, and after `close`.
-        self._loop: LoopThread | None = None
-        self._lock = threading.Lock()  # guards `_loop`
+        self._requests = PlainRequests(settings)
 
     def __enter__(self) -> Self:
         return self
@@ -53,52 +56,62 @@ class AdminClient:
         self.close()
 
     def close(self) -> None:
-        """Close connections and end the thread; the next call begins anew."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-        if loop is not None:
-            loop.call(self._requests.close())
-            loop.stop()
+        """Close the connections; the next call opens others."""
+        self._requests.close()
+
+    def call(self, call: Call[A]) -> A:
+        """Send a call, and return its answer.
+
+        Raises:
+            ConnectError: No host could be reached, or none answered with HTTP in time.
+            AuthenticationError, AuthorizationError, TopicNotFoundError, AdminError: The broker
+                refused; the message has the status and the broker's reason.
+            RemoteProtocolError: The answer is not JSON where JSON was expected.
+        """
+        return call.answer(self._requests.exchange(call.method, call.path, call.body))
 
     def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
-        """Send any request of the REST API; arguments and errors are those of `Requests.send`."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = LoopThread()
-            loop = self._loop
-        return loop.call(self._requests.send(method, path, body))
+        """The JSON that any request of the REST API is answered with; None for an empty answer.
+
+        Args:
+            method: `GET`, `PUT`, `POST` or `DELETE`.
+            path: From `/admin/v2` on, with its query.
+            body: What is sent as JSON; None: nothing.
+        """
+        given = NO_BODY if body is None else body
+        return self._requests.exchange(method, path, given).json()
 
     def tenants(self) -> Sequence[str]:
         """The names of all tenants."""
-        return sorted(self._get("/admin/v2/tenants"))
+        found = self.call(clusters.tenants())
+        return sorted(found)
 
     def namespaces(self, tenant: str) -> Sequence[str]:
         """A tenant's namespaces, as `tenant/namespace`."""
-        return sorted(self._get(f"/admin/v2/namespaces/{_quoted(tenant)}"))
+        found = self.call(namespaces.namespaces(tenant))
+        return sorted(found)
 
     def topics(self, namespace: str) -> Sequence[str]:
         """The persistent topics of a namespace, without system topics.
 
         A partitioned topic is in the list as its partitions.
         """
-        found = self._get(f"/admin/v2/persistent/{_path_of(namespace)}")
+        found = self.call(topics.topics(namespace))
         return sorted(each for each in found if not TopicName.parse(each).is_system)
 
     def partitions_of(self, topic: str) -> Sequence[str]:
         """The partitions of a topic; a topic that is not partitioned stands for itself."""
-        answer = self._get(f"{_topic_path(topic)}/partitions")
-        count = int(answer.get("partitions", 0)) if answer else 0
+        count = self.call(topics.partitions(topic)).partitions
         name = TopicName.parse(topic)
         return [str(name.partition(index)) for index in range(count)] or [str(name)]
 
     def stats(self, topic: str) -> TopicStats:
         """Rates and backlogs of a topic, or of one partition."""
-        query = "getPreciseBacklog=true&subscriptionBacklogSize=true&getEarliestTimeInBacklog=true"
-        return TopicStats.of(self._get(f"{_topic_path(topic)}/stats?{query}"))
+        return self.call(topics.stats(topic, precise=True, sizes=True, earliest=True))
 
     def internal_stats(self, topic: str) -> InternalStats:
         """Ledgers and cursors of a topic, or of one partition."""
-        return InternalStats.of(self._get(f"{_topic_path(topic)}/internalStats"))
+        return self.call(topics.internal_stats(topic))
 
     def create_partitioned_topic(self, topic: str, partitions_count: int) -> None:
         """Create a topic with partitions.
@@ -106,21 +119,4 @@ class AdminClient:
         Raises:
             AdminError: The topic exists (409).
         """
-        self.send("PUT", f"{_topic_path(topic)}/partitions", partitions_count)
-
-    def _get(self, path: str) -> Any:  # Any: JSON
-        return self.send("GET", path)
-
-
-def _quoted(part: str) -> str:
-    return quote(part, safe="")
-
-
-def _path_of(name: str) -> str:
-    return "/".join(_quoted(part) for part in name.split("/"))
-
-
-def _topic_path(topic: str) -> str:
-    name = TopicName.parse(topic)
-    namespace = _path_of(str(name.namespace_name))
-    return f"/admin/v2/{name.domain}/{namespace}/{_quoted(name.local_name)}"
+        self.call(topics.create_partitioned_topic(topic, partitions_count))

@@ -1,4 +1,4 @@
-"""Sends REST requests to an admin URL and turns error statuses into exceptions (edge).
+"""Sends REST requests to an admin URL from an event loop (edge).
 
 An admin URL may name several hosts, separated by commas: where one can't be reached, the next one
 is asked. Redirects to the broker that owns a topic are followed. An answer with an error status is
@@ -9,24 +9,16 @@ Source: PulsarAdminException in Pulsar's admin client.
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from pulsar_py.admin_client.call import NO_BODY, Reply, encoded
+from pulsar_py.admin_client.settings import MAX_REDIRECTS, AdminSettings, status_error
 from pulsar_py.common.errors import (
-    AuthenticationError,
-    AuthorizationError,
     ClientTimeoutError,
-    ConfigurationError,
     ConnectError,
     ConnectionClosedError,
     RemoteProtocolError,
-    ServiceError,
-    TopicNotFoundError,
 )
 from pulsar_py.common.network.http_client import (
     HttpClient,
@@ -34,84 +26,12 @@ from pulsar_py.common.network.http_client import (
     HttpRequest,
     HttpResponse,
 )
-from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 
-if TYPE_CHECKING:
-    import ssl
-
-MAX_REDIRECTS: Final = 5
-DEFAULT_TIMEOUT_SECONDS: Final = 30.0
-_ERRORS: Final[Mapping[int, type[ServiceError]]] = {
-    HTTPStatus.UNAUTHORIZED: AuthenticationError,
-    HTTPStatus.FORBIDDEN: AuthorizationError,
-    HTTPStatus.NOT_FOUND: TopicNotFoundError,
-}
-
-
-class AdminError(ServiceError):
-    """The broker answered a REST request with an error status that has no class of its own."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminSettings:
-    """Where the REST API is, and with which credentials it is called."""
-
-    url: str
-    """`http://host:port` or `https://host:port`; more hosts follow after commas."""
-    token: str | None = field(default=None, repr=False)
-    """A token for `AuthenticationToken`; it takes precedence over `user`."""
-    user: str | None = field(default=None, repr=False)
-    """`name:password` for basic authentication."""
-    tls_trust_certs_file: Path | str | None = None
-    """PEM file with the certificates of the authorities to trust; None: the system's."""
-    allows_insecure_tls: bool = False
-    """Whether any certificate is accepted; otherwise it has to be valid and to name the host."""
-    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
-    """For each request, from connecting to the last byte of its answer."""
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Headers that each request carries."""
-
-    def base_urls(self) -> list[str]:
-        """The URL of each host, without a path.
-
-        Raises:
-            ConfigurationError: `url` is not an HTTP URL.
-        """
-        scheme, separator, rest = self.url.partition("://")
-        hosts = [each.strip() for each in rest.partition("/")[0].split(",") if each.strip()]
-        if scheme not in {"http", "https"} or not separator or not hosts:
-            raise ConfigurationError(
-                f"admin URL {self.url!r}: expected http://host:port or https://host:port"
-            )
-        return [f"{scheme}://{host}" for host in hosts]
-
-    def all_headers(self) -> dict[str, str]:
-        """The headers that each request carries, with credentials."""
-        headers = dict(self.headers)
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {self.token}"
-        elif self.user is not None:
-            encoded = base64.b64encode(self.user.encode()).decode()
-            headers["Authorization"] = f"Basic {encoded}"
-        return headers
-
-    def ssl_context(self) -> ssl.SSLContext:
-        """The TLS context for `https`; reads certificates.
-
-        Raises:
-            ConfigurationError: The file of authorities is missing, or holds no certificates.
-        """
-        path = self.tls_trust_certs_file
-        options = TlsOptions(
-            tls_trust_certs_file_path=None if path is None else str(path),
-            tls_allow_insecure_connection=self.allows_insecure_tls,
-            tls_validate_hostname=True,
-        )
-        return client_ssl_context(options)
+_JSON_TYPE: Final = {"Content-Type": "application/json"}
 
 
 class Requests:
-    """Sends requests from one event loop; made and closed by `AdminClient`."""
+    """Sends requests from one event loop; made and closed by `AsyncAdminClient`."""
 
     def __init__(self, settings: AdminSettings) -> None:
         """Nothing is connected yet; reads certificates.
@@ -144,15 +64,24 @@ class Requests:
                 refused; the message has the status and the broker's reason.
             RemoteProtocolError: The answer is not JSON.
         """
-        data = b"" if body is None else json.dumps(body).encode()
+        reply = await self.exchange(method, path, NO_BODY if body is None else body)
+        return reply.json()
+
+    async def exchange(self, method: str, path: str, body: object = NO_BODY) -> Reply:
+        """The whole answer; arguments and errors are those of `send`, but for `body`."""
+        data = encoded(body)
         answer = await self._send_to_any(method, path, data)
         if answer.status >= HTTPStatus.BAD_REQUEST:
-            error = _ERRORS.get(answer.status, AdminError)
-            raise error(f"{method} {path}: {answer.status} {answer.reason()}")
-        return answer.json() if answer.body.strip() else None
+            raise status_error(f"{method} {path}", answer.status, answer.reason())
+        return Reply(
+            answer.status,
+            answer.headers,
+            answer.body,
+            lambda: answer.json() if answer.body.strip() else None,
+        )
 
     async def _send_to_any(self, method: str, path: str, data: bytes) -> HttpResponse:
-        headers = self._headers | ({"Content-Type": "application/json"} if data else {})
+        headers = self._headers | (_JSON_TYPE if data else {})
         failures = []
         for base_url in list(self._base_urls):
             request = HttpRequest(method=method, url=base_url + path, headers=headers, body=data)

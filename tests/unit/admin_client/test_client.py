@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
-from pulsar_py.admin_client import AdminClient, AdminError
+from pulsar_py.admin_client import AdminClient, AdminError, subscriptions, topics
+from pulsar_py.admin_client.policies import TOPIC as TOPIC_POLICIES
+from pulsar_py.admin_client.policies import topic_place
+from pulsar_py.admin_client.records import RetentionPolicies
 from pulsar_py.client import Client
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.testing.broker_thread import BrokerThread
@@ -55,3 +60,26 @@ async def test_statistics(pulsar_broker: BrokerThread, admin: AdminClient) -> No
 def test_a_topic_that_is_not_there(admin: AdminClient) -> None:
     with pytest.raises(TopicNotFoundError, match="no-such"):
         admin.stats("no-such")
+
+
+def test_any_declared_call(admin: AdminClient) -> None:
+    admin.call(topics.create_topic(TOPIC, {"owner": "me"}))
+    assert admin.call(topics.properties(TOPIC)) == {"owner": "me"}
+    admin.call(subscriptions.create_subscription(TOPIC, "a/b"))
+    assert admin.call(subscriptions.subscriptions(TOPIC)) == ["a/b"]
+    place = topic_place(TOPIC)
+    assert admin.call(TOPIC_POLICIES.retention.get(place)) is None
+    value = RetentionPolicies(retention_time_in_minutes=5, retention_size_in_mb=6)
+    admin.call(TOPIC_POLICIES.retention.set(place, value))
+    assert admin.call(TOPIC_POLICIES.retention.get(place)) == value
+    admin.call(TOPIC_POLICIES.retention.remove(place))
+    assert admin.call(TOPIC_POLICIES.retention.get(place, applied=True)) != value
+
+
+def test_a_blocking_call_needs_no_asyncio() -> None:
+    code = (
+        "import sys; from pulsar_py.admin_client import AdminClient\n"
+        "AdminClient('http://localhost:1').close(); print('asyncio' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pulsar_py.admin_client import AdminError
-from pulsar_py.admin_client.requests import AdminSettings, Requests
+from pulsar_py.admin_client.requests import Requests
+from pulsar_py.admin_client.settings import AdminSettings
 from pulsar_py.common.errors import (
     AuthenticationError,
     AuthorizationError,
