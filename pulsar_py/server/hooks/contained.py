@@ -1,5 +1,9 @@
 """`Contained`: runs users' code so that its errors are counted and logged, and go no further.
 
+A hook is called and never awaited, so what comes out of it is its own, be it `CancelledError` or
+the `SystemExit` of a `sys.exit()`: it neither cancels the broker's task nor ends its process. Only
+`KeyboardInterrupt` goes on, as it can come from outside in the middle of a call.
+
 A hook may fail for each of a million messages, so at most one error a second is logged of each
 hook; the line says how many there were since the last one.
 """
@@ -51,7 +55,7 @@ class Contained:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if not isinstance(error, Exception):
+        if error is None or isinstance(error, KeyboardInterrupt):
             return False
         counts = self._errors.counts
         counts[self._name] = counts.get(self._name, 0) + 1

@@ -27,8 +27,18 @@ async def test_each_is_counted_and_one_a_second_is_logged(
     assert "a.Hook" in caplog.text
 
 
-async def test_cancelling_goes_on(virtual_clock: VirtualClock) -> None:
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, SystemExit, GeneratorExit])
+async def test_a_hook_ends_neither_the_task_nor_the_process(
+    virtual_clock: VirtualClock, kind: type[BaseException]
+) -> None:
     errors = HookErrors(virtual_clock)
-    with pytest.raises(asyncio.CancelledError), Contained("a.Hook", errors):
-        raise asyncio.CancelledError
+    with Contained("a.Hook", errors):
+        raise kind
+    assert errors.counts == {"a.Hook": 1}
+
+
+async def test_an_interrupt_of_the_user_goes_on(virtual_clock: VirtualClock) -> None:
+    errors = HookErrors(virtual_clock)
+    with pytest.raises(KeyboardInterrupt), Contained("a.Hook", errors):
+        raise KeyboardInterrupt
     assert not errors.total
