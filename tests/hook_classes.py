@@ -50,6 +50,14 @@ class NothingPasses(EntryFilter):
         return FilterResult.REJECT
 
 
+class Numbers(EntryFilter):
+    """Returns the number of REJECT, which is no result."""
+
+    def filter_entry(self, entry: FilteredEntry, context: FilterContext) -> FilterResult:
+        del entry, context
+        return FilterResult.REJECT.value  # type: ignore[no-any-return]
+
+
 class OddPasses(EntryFilter):
     """Rejects what has an even `n` among its properties."""
 

@@ -75,7 +75,7 @@ class UserFilters:
         for each in self._filters:
             result = FilterResult.ACCEPT
             with each.contained:
-                result = FilterResult(each.filter.filter_entry(shown, context))
+                result = _checked(each.filter.filter_entry(shown, context))
             if result is FilterResult.REJECT:
                 counts.rejected += messages_count
                 return result
@@ -84,6 +84,17 @@ class UserFilters:
                 return result
         counts.accepted += messages_count
         return FilterResult.ACCEPT
+
+
+def _checked(result: object) -> FilterResult:
+    """What a filter returned; a number is no result, not even that of a member of the enum.
+
+    Raises:
+        TypeError: It is something else than the interface allows.
+    """
+    if isinstance(result, FilterResult):
+        return result
+    raise TypeError(f"filter_entry returned {result!r:.100}, expected a FilterResult")
 
 
 class RescheduledEntries:

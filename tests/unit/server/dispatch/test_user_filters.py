@@ -74,6 +74,17 @@ async def test_a_failing_filter_keeps_nothing_back(topic: Topic, kind: Subscript
     assert received(consumer) == [0, 2]
 
 
+async def test_a_filter_that_returns_no_result_keeps_nothing_back(topic: Topic) -> None:
+    name = "tests.hook_classes.Numbers"
+    errors = HookErrors(topic.clock)
+    topic.filters = InstalledFilters(errors, names=(name,), directory="").find((name,))
+    await entries(topic, b"a")
+    consumer = await topic.consume(permits=10)
+    await settle()
+    assert received(consumer) == [0]
+    assert errors.counts == {name: 1}
+
+
 async def test_filters_are_asked_in_order_until_one_objects(topic: Topic) -> None:
     installed = install(topic, NOTHING, BY_PAYLOAD)
     await entries(topic, b"a")
