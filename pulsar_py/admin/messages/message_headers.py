@@ -28,12 +28,13 @@ from pulsar_py.wire.payload import EntryParts
 Headers = tuple[tuple[str, str], ...]
 
 _NOT_IN_HEADERS: Final = re.compile(r"[\x00-\x1f\x7f]")
+_YEAR_1_MILLIS: Final = -62_135_596_800_000
 _YEAR_10000_MILLIS: Final = 253_402_300_800_000
 
 
 def iso_date(millis: int) -> str:
-    """Milliseconds since 1970 as ISO-8601; the number itself from the year 10000 on."""
-    return str(millis) if millis >= _YEAR_10000_MILLIS else iso_time(millis)
+    """Milliseconds since 1970 as ISO-8601; the number itself outside the years 1 to 9999."""
+    return iso_time(millis) if _YEAR_1_MILLIS <= millis < _YEAR_10000_MILLIS else str(millis)
 
 
 def _base64(value: bytes) -> str:

@@ -6,7 +6,7 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pulsar_py.common.loops.work import Turns
@@ -24,9 +24,12 @@ from pulsar_py.server.topics.stats import TopicStats
 Json = dict[str, Any]  # Any: JSON of many shapes
 
 
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
 def iso_time(millis: int) -> str:
     """Milliseconds since 1970 in the form `2026-01-31T10:15:30.123Z`."""
-    text = datetime.fromtimestamp(millis / 1000, UTC).isoformat(timespec="milliseconds")
+    text = (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 

@@ -74,6 +74,10 @@ def test_no_name_breaks_out_of_its_header() -> None:
 
 def test_a_time_beyond_all_calendars_is_a_number() -> None:
     assert iso_date(2**63) == str(2**63)
+    assert iso_date(-(2**63)) == str(-(2**63))
+    assert iso_date(-62_135_596_800_001) == "-62135596800001"
+    assert iso_date(-62_135_596_800_000) == "0001-01-01T00:00:00.000Z"
+    assert iso_date(253_402_300_799_999) == "9999-12-31T23:59:59.999Z"
 
 
 def test_a_payload_is_decompressed_and_not_decrypted() -> None:
