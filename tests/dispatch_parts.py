@@ -27,6 +27,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandRedeliverUnacknowledgedMessages,
     MessageMetadata,
 )
+from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
@@ -236,6 +237,7 @@ class Topic:
         self.subscriptions: dict[str, Subscription] = {}
         self.max_position = LATEST
         self.throttle: DispatchThrottle | None = None
+        self.delayed_index: DelayedIndexParts | None = None
         self.filters: Sequence[InstalledFilter] = ()
         self._ledgers = Ledgers(clock)
 
@@ -254,6 +256,11 @@ class Topic:
     def store(self) -> LedgerStore:
         """Where the ledgers are."""
         return self._ledgers.store
+
+    @property
+    def opener(self) -> ManagedLedgerOpener:
+        """What opens its ledger."""
+        return self._ledgers.opener
 
     def max_read_position(self) -> Position:
         return self.max_position
@@ -303,7 +310,14 @@ class Topic:
             cursor = await self.ledger.open_cursor(name, InitialPosition.EARLIEST)
         else:
             cursor = self.ledger.new_non_durable_cursor(name, InitialPosition.EARLIEST)
-        subscription = PersistentSubscription(self, name, self.ledger, cursor, clock=self.clock)
+        subscription = PersistentSubscription(
+            self,
+            name,
+            self.ledger,
+            cursor,
+            clock=self.clock,
+            delayed_index=self.delayed_index,
+        )
         self.subscriptions[name] = subscription
         return subscription
 

@@ -152,6 +152,7 @@ SERVER_ASIDE = {
     "hooks": {"dispatch", "policies", "subscriptions", "publishing", "topics", "connection"},
     "schema_registry": {"policies", "topics", "namespaces", "connection"},
     "security": {"connection"},  # and `admin`, which is above all of `server`
+    "delayed": {"subscriptions", "topics"},
     "compaction": {"subscriptions", "topics", "upkeep", "namespaces", "connection"},
     "load": {"namespaces", "connection"},
     "transactions": {"subscriptions", "publishing", "topics", "connection"},
@@ -160,6 +161,7 @@ SERVER_ASIDE = {
 """Sub-packages off that line, and which of the others may use them."""
 SERVER_ASIDE_MAY_IMPORT = {
     "compaction": {"dispatch"},
+    "delayed": {"dispatch"},
     "load": {"dispatch", "policies", "limits", "subscriptions", "publishing", "topics"},
     "replication": {"dispatch", "policies", "limits", "subscriptions", "publishing", "topics"},
 }

@@ -22,7 +22,7 @@ ELSEWHERE = {
     "SchemaLocator", "Policies", "InvalidTopicName", "TooManyRequests", "GetMessageClass",
     "EnumTypeWrapper", "URLEncoder", "PulP", "None", "PulsarApi",
     "CursorExtension", "CursorSegment", "CursorSegmentList",
-    "CompactedTopicLedger", "MessageIdData", "Prefix",
+    "CompactedTopicLedger", "MessageIdData", "Prefix", "SnapshotMetadata", "SnapshotSegment",
     # Of Python, pydantic, and the tests of the document: what schemas refuse.
     "Any", "Flag", "HttpUrl", "Loose", "Names", "Path", "Permission", "RootModel", "SecretStr",
 }  # fmt: skip

@@ -71,6 +71,12 @@ class PositionRangeSet:
         # Foreign ids may be negative or too large for a bitmap to be asked.
         return bitmap is not None and 0 <= position[1] < _MAX_ENTRIES and position[1] in bitmap
 
+    def __iter__(self) -> Iterator[Position]:
+        """All positions, ascending. The set must not change while iterating."""
+        for ledger_id in self._ledger_ids:
+            for entry_id in self._bitmaps[ledger_id]:
+                yield Position(ledger_id, entry_id)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PositionRangeSet) and self._bitmaps == other._bitmaps
 
@@ -102,6 +108,17 @@ class PositionRangeSet:
         bitmap.add_range(first, last + 1)
         self._count += added
         return added
+
+    def add_all(self, other: PositionRangeSet) -> None:
+        """Add all positions of another set."""
+        for ledger_id, bitmap in other._bitmaps.items():
+            ours = self._bitmaps.get(ledger_id)
+            if ours is None:
+                ours = self._new_bitmap(ledger_id)
+            before = len(ours)
+            ours |= bitmap
+            self._bitmaps[ledger_id] = ours
+            self._count += len(ours) - before
 
     def _new_bitmap(self, ledger_id: int) -> BitMap:
         bitmap = self._bitmaps[ledger_id] = BitMap()
@@ -152,20 +169,16 @@ class PositionRangeSet:
 
     def run_end(self, ledger_id: int, entry_id: int) -> int:
         """Last entry of the unbroken run that starts at `entry_id`; `entry_id - 1` if not in it."""
-        bitmap = self._bitmaps.get(ledger_id)
-        if bitmap is None or entry_id not in bitmap:
+        return _run_end(self._bitmaps.get(ledger_id), entry_id)
+
+    def joined_run_end(self, other: PositionRangeSet, ledger_id: int, entry_id: int) -> int:
+        """As `run_end`, of entries that are in this set or in `other`."""
+        ours, theirs = self._bitmaps.get(ledger_id), other._bitmaps.get(ledger_id)
+        if ours is None or theirs is None:
+            return _run_end(theirs if ours is None else ours, entry_id)
+        if entry_id not in ours and entry_id not in theirs:
             return entry_id - 1
-        # Double the step while the stretch has no gap, then halve it: each test is one count inside
-        # the bitmap, so a run of a million entries costs some forty of them.
-        whole, step = entry_id, 1
-        while bitmap.contains_range(whole + 1, whole + 1 + step):
-            whole += step
-            step *= 2
-        while step > 1:
-            step //= 2
-            if bitmap.contains_range(whole + 1, whole + 1 + step):
-                whole += step
-        return whole
+        return _run_end(ours | theirs, entry_id)
 
     def remove_through(self, upper: Position) -> int:
         """Take out everything at or below `upper`; returns how many that were."""
@@ -395,6 +408,23 @@ class PositionRangeSet:
         assert self._ledger_ids == sorted(self._bitmaps)
         assert all(self._bitmaps.values())
         assert self._count == sum(len(bitmap) for bitmap in self._bitmaps.values())
+
+
+def _run_end(bitmap: BitMap | None, entry_id: int) -> int:
+    """Last entry of the unbroken run that starts at `entry_id`; `entry_id - 1` if not in it."""
+    if bitmap is None or entry_id not in bitmap:
+        return entry_id - 1
+    # Double the step while the stretch has no gap, then halve it: each test is one count inside
+    # the bitmap, so a run of a million entries costs some forty of them.
+    whole, step = entry_id, 1
+    while bitmap.contains_range(whole + 1, whole + 1 + step):
+        whole += step
+        step *= 2
+    while step > 1:
+        step //= 2
+        if bitmap.contains_range(whole + 1, whole + 1 + step):
+            whole += step
+    return whole
 
 
 def _bitmap_bytes(bitmap: BitMap) -> int:

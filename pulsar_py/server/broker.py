@@ -47,6 +47,8 @@ from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.delayed.bucket_tracker import BucketSettings
+from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
@@ -77,7 +79,7 @@ from pulsar_py.server.security.authorization import (
 )
 from pulsar_py.server.security.providers import AuthenticationSettings, authenticators_of
 from pulsar_py.server.security.token_provider import TokenSettings
-from pulsar_py.server.settings_topics import CompactionOrder
+from pulsar_py.server.settings_topics import CompactionOrder, DelayedTrackerKind
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -241,6 +243,11 @@ class BrokerService:
                     self.config.brokerServiceCompactionPhaseOneLoopTimeInSeconds
                 ),
                 totals=self.compaction_totals,
+            ),
+            delayed_index=DelayedIndexParts(
+                ledger_store=self.ledger_store,
+                clock=self.clock,
+                settings=lambda: bucket_settings(self.config),
             ),
             unacked_limit=BrokerUnackedLimit(
                 max_unacked_messages=config.maxUnackedMessagesPerBroker,
@@ -655,6 +662,18 @@ def dispatch_settings(config: BrokerConfig) -> DispatchSettings:
         is_delayed_delivery_enabled=config.delayedDeliveryEnabled,
         delayed_delivery_tick_millis=config.delayedDeliveryTickTimeMillis,
         delayed_delivery_look_ahead=config.delayedDeliveryFixedDelayDetectionLookahead,
+    )
+
+
+def bucket_settings(config: BrokerConfig) -> BucketSettings | None:
+    """Settings of delayed indexes on disk; None where delays are kept in memory."""
+    if config.delayedDeliveryTrackerFactoryClassName is not DelayedTrackerKind.BUCKETS:
+        return None
+    return BucketSettings(
+        min_indexes=config.delayedDeliveryMinIndexCountPerBucket,
+        max_segment_indexes=config.delayedDeliveryMaxIndexesPerBucketSnapshotSegment,
+        max_step_seconds=config.delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds,
+        max_buckets=config.delayedDeliveryMaxNumBuckets,
     )
 
 

@@ -35,6 +35,13 @@ class CompactionOrder(Enum):
     EVENT_TIME = "org.apache.pulsar.compaction.EventTimeCompactionServiceFactory"
 
 
+class DelayedTrackerKind(Enum):
+    """Where the times of delayed messages are kept, by the class that Apache Pulsar has for it."""
+
+    MEMORY = "org.apache.pulsar.broker.delayed.InMemoryDelayedDeliveryTrackerFactory"
+    BUCKETS = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+
+
 class BrokerTopicSettings(Settings):
     """The settings of broker.conf for topics, subscriptions and dispatch.
 
@@ -389,6 +396,38 @@ class BrokerTopicSettings(Settings):
         minimum=0,
         category=DELAYED,
         doc="Milliseconds of the longest allowed delay; 0 is no limit.",
+    )
+    delayedDeliveryTrackerFactoryClassName: DelayedTrackerKind = setting(
+        default=DelayedTrackerKind.MEMORY,
+        category=DELAYED,
+        doc="Where the times of delayed messages are kept: in memory, or (Bucket…) in buckets on "
+        "disk, for many or long delays.",
+    )
+    delayedDeliveryMinIndexCountPerBucket: int = setting(
+        default=50_000,
+        minimum=1,
+        category=DELAYED,
+        doc="Delayed messages of a subscription that are written to disk as one bucket, at least.",
+    )
+    delayedDeliveryMaxTimeStepPerBucketSnapshotSegmentSeconds: int = setting(
+        default=300,
+        minimum=1,
+        category=DELAYED,
+        doc="Seconds between the first and last message of a segment, the part of a bucket that is "
+        "loaded together.",
+    )
+    delayedDeliveryMaxIndexesPerBucketSnapshotSegment: int = setting(
+        default=5000,
+        minimum=1,
+        category=DELAYED,
+        doc="Messages of a segment at most.",
+    )
+    delayedDeliveryMaxNumBuckets: int = setting(
+        default=-1,
+        minimum=-1,
+        category=DELAYED,
+        doc="Buckets of a subscription from which on neighbours are merged, up to a million "
+        "messages; -1 is no limit.",
     )
 
     backlogQuotaCheckEnabled: bool = setting(

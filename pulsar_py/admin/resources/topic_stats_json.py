@@ -183,7 +183,7 @@ def subscription_json(
         ),
         "nonContiguousDeletedMessagesRanges": stats.non_contiguous_deleted_ranges_count,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": 0,
+        "delayedMessageIndexSizeInBytes": stats.delayed_index_bytes,
         "subscriptionProperties": stats.properties,
         "filterProcessedMsgCount": stats.filter_counts.processed,
         "filterAcceptedMsgCount": stats.filter_counts.accepted,

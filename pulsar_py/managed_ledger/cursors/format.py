@@ -58,6 +58,19 @@ COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 COMPACTING_LEDGER_PROPERTY = "compacting-ledger"
 """The internal property that names the compacted ledger which is being written, in decimal."""
 
+DELAYED_BUCKET_PREFIX = "delayed.bucket_"
+"""Internal properties that begin so name buckets of the delayed index, as Apache Pulsar does."""
+
+DELAYED_PART_PREFIX = "pulsar-py.delayed-part_"
+"""Internal properties that begin so name buckets of the delayed index beside those."""
+
+DELAYED_DOOMED = "pulsar-py.delayed-doomed"
+"""The internal property that lists ledgers of former buckets, in decimal, with commas."""
+
+_DELAYED_PREFIXES = tuple(
+    INTERNAL_PREFIX + each for each in (DELAYED_BUCKET_PREFIX, DELAYED_PART_PREFIX, DELAYED_DOOMED)
+)
+
 
 def owned_ledgers(properties: Mapping[str, int], cursor_properties: Mapping[str, str]) -> list[int]:
     """Ids of the ledgers that a cursor's properties name, and that end with it."""
@@ -67,6 +80,9 @@ def owned_ledgers(properties: Mapping[str, int], cursor_properties: Mapping[str,
     unfinished = cursor_properties.get(INTERNAL_PREFIX + COMPACTING_LEDGER_PROPERTY, "")
     if unfinished.isdecimal():
         named.append(int(unfinished))
+    for name, text in cursor_properties.items():
+        if name.startswith(_DELAYED_PREFIXES):
+            named += [int(each) for each in text.split(",") if each.isdecimal()]
     return named
 
 

@@ -23,6 +23,7 @@ from pulsar_py.common.errors import (
     ManagedLedgerError,
 )
 from pulsar_py.common.position import LATEST, Position
+from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, owned_ledgers
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister, PersisterOwner
 from pulsar_py.managed_ledger.cursors.reading import CursorReading, ReadingOwner
@@ -347,6 +348,17 @@ class ManagedCursor:
         self._state.rewind()
         self._reading.forget_ahead()
 
+    def pass_over(self, positions: PositionRangeSet | None) -> None:
+        """Read none of `positions` from now on; the set may change. None: read all again.
+
+        It spares reading; some of them may be returned all the same, among others.
+        """
+        self._state.passed_over = positions
+
+    def unacknowledged_of(self, positions: PositionRangeSet) -> PositionRangeSet:
+        """Those of `positions` that are not acknowledged, as far as that is in memory."""
+        return self._state.unacknowledged_of(positions)
+
     def seek(self, position: Position, *, is_forced: bool = False) -> None:
         """Read on from `position`; not before the mark-delete position unless forced."""
         self._state.seek(position, is_forced=is_forced)
@@ -519,6 +531,15 @@ class ManagedCursor:
             MetadataError: It could not be stored; nothing has changed.
         """
         await self._durable().set_internal_property(name, value)
+
+    async def change_internal_properties(self, changes: Mapping[str, str | None]) -> None:
+        """Set or remove (None) internal properties in one durable write; names get the prefix.
+
+        Raises:
+            ManagedLedgerError: It is not durable, or closed.
+            MetadataError: It could not be stored; nothing has changed.
+        """
+        await self._durable().change_internal_properties(changes)
 
     async def mark_delete_in_record(
         self, position: Position, properties: Mapping[str, int], *, without: str

@@ -499,10 +499,19 @@ class CursorPersister:
         Raises:
             MetadataError: It could not be stored; nothing has changed.
         """
+        await self.change_internal_properties({name: value})
+
+    async def change_internal_properties(self, changes: Mapping[str, str | None]) -> None:
+        """Set or remove (None) internal properties in one durable write; names get the prefix.
+
+        Raises:
+            MetadataError: It could not be stored; nothing has changed.
+        """
         changed = dict(self.store.cursor_properties)
-        changed.pop(INTERNAL_PREFIX + name, None)
-        if value is not None:
-            changed[INTERNAL_PREFIX + name] = value
+        for name, value in changes.items():
+            changed.pop(INTERNAL_PREFIX + name, None)
+            if value is not None:
+                changed[INTERNAL_PREFIX + name] = value
         await self._store_cursor_properties(changed)
 
     async def write_into_record(self, *, without: str) -> None:

@@ -86,6 +86,7 @@ class CursorState:
         "ledgers",
         "mark_delete_position",
         "pages",
+        "passed_over",
         "persistent_mark_delete_position",
         "properties",
         "read_generation",
@@ -105,6 +106,8 @@ class CursorState:
         self.mark_delete_position = mark_delete_position
         self.persistent_mark_delete_position = mark_delete_position  # of the last durable write
         self.read_position = ledgers.next_valid_position(mark_delete_position)
+        # Entries that need not be read now (a delayed index has them), whoever owns the set.
+        self.passed_over: PositionRangeSet | None = None
         self.read_generation = 0  # grows with each move: reads begun before must be dropped
         self.individual_deleted_messages = PositionRangeSet()
         self.batch_deleted_indexes = BatchDeletedIndexes()
@@ -301,8 +304,8 @@ class CursorState:
                 continue
             is_cold = ledger_id in self.pages.cold
             has_acknowledged = self.individual_deleted_messages.has_ledger(ledger_id) or is_cold
-            if has_acknowledged:
-                end = self.individual_deleted_messages.run_end(ledger_id, entry_id)
+            if has_acknowledged or self.passed_over is not None:
+                end = self._passed_over_through(ledger_id, entry_id)
                 if end >= entry_id:
                     self.read_position = Position(ledger_id, end + 1)
                     continue
@@ -310,6 +313,19 @@ class CursorState:
             if limit.ledger_id == ledger_id:
                 last = min(last, limit.entry_id)
             return ReadRun(ledger_id, entry_id, last, has_acknowledged, is_cold)
+
+    def _passed_over_through(self, ledger_id: int, entry_id: int) -> int:
+        """The last of the entries from `entry_id` on that are not read; the one before if none."""
+        deleted = self.individual_deleted_messages
+        if self.passed_over is None:
+            return deleted.run_end(ledger_id, entry_id)
+        return deleted.joined_run_end(self.passed_over, ledger_id, entry_id)
+
+    def unacknowledged_of(self, positions: PositionRangeSet) -> PositionRangeSet:
+        """Those of `positions` that are not acknowledged; acknowledgements in cold ledgers miss."""
+        found = positions.without(self.individual_deleted_messages)
+        found.remove_through(self.mark_delete_position)
+        return found
 
     def read_through(self, ledger_id: int, entry_id: int) -> None:
         """Move the read position past an entry that was read."""

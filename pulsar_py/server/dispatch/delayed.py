@@ -14,10 +14,63 @@ Source: InMemoryDelayedDeliveryTracker in Pulsar's broker, PIP-26.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 from pyroaring import BitMap64
 from sortedcontainers import SortedDict
 
+from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch.pending_acks import PositionKey
+
+
+class DelayedTracker(Protocol):
+    """What a dispatcher asks about delayed entries.
+
+    Attributes:
+        is_ready: Nothing may be read before it is set.
+        on_news: Set by the dispatcher; called when it became ready, or more entries became known.
+    """
+
+    is_ready: bool
+    on_news: Callable[[], None] | None
+
+    def __len__(self) -> int:
+        """Entries that are held back."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Roughly what it takes in memory."""
+
+    def set_tick_millis(self, tick_millis: int) -> None:
+        """Let an entry be late by less than this from now on."""
+
+    def add(self, position: PositionKey, deliver_at_millis: int, now_millis: int) -> bool:
+        """Hold an entry back; False if it may be delivered now. Adding it again changes nothing."""
+
+    def knows(self, position: PositionKey) -> bool:
+        """Whether an entry must not be sent though it was read: it is held, or was returned."""
+
+    def take_due(self, limit: int, now_millis: int) -> list[PositionKey]:
+        """Remove and return up to `limit` due entries."""
+
+    def has_due(self, now_millis: int) -> bool:
+        """Whether any entry may be delivered now."""
+
+    def next_check_millis(self, now_millis: int) -> int | None:
+        """Milliseconds until an entry is due, None when none is known."""
+
+    def is_pausing(self, now_millis: int) -> bool:
+        """Whether reading ahead should pause."""
+
+    def discard_up_to(self, position: Position) -> None:
+        """Called when entries up to a mark-delete position were skipped or expired."""
+
+    def on_backlog_cleared(self) -> None:
+        """Called when all entries were acknowledged at once."""
+
+    def on_rewind(self) -> None:
+        """Called when the cursor begins again at the first unacknowledged entry."""
 
 
 class DelayedDeliveryTracker:
@@ -28,6 +81,8 @@ class DelayedDeliveryTracker:
 
         `tick_millis` bounds how late an entry is; 0 and 1 group nothing.
         """
+        self.is_ready = True
+        self.on_news: Callable[[], None] | None = None
         self.set_tick_millis(tick_millis)
         self._look_ahead = look_ahead
         # Group time in ms to bitmaps of entry ids by ledger. (No types are shipped.)
@@ -39,6 +94,11 @@ class DelayedDeliveryTracker:
     def __len__(self) -> int:
         """Entries that are held back."""
         return self._count
+
+    @property
+    def memory_bytes(self) -> int:
+        """Not counted: 0."""
+        return 0
 
     def set_tick_millis(self, tick_millis: int) -> None:
         """Group new entries by another tick; waiting ones keep their time."""
@@ -62,6 +122,10 @@ class DelayedDeliveryTracker:
             bitmap.add(entry_id)
             self._count += 1
         return True
+
+    def knows(self, position: PositionKey) -> bool:  # noqa: ARG002 - each is judged again
+        """False: entries that are read again are judged again."""
+        return False
 
     def take_due(self, limit: int, now_millis: int) -> list[PositionKey]:
         """Remove and return up to `limit` due entries, by group and then position."""
@@ -109,8 +173,19 @@ class DelayedDeliveryTracker:
             and not self.has_due(now_millis)
         )
 
-    def clear(self) -> None:
+    def discard_up_to(self, position: Position) -> None:
+        """Nothing to do: an acknowledged entry is dropped when it is due."""
+
+    def on_backlog_cleared(self) -> None:
+        """Forget all entries."""
+        self.clear()
+
+    def on_rewind(self) -> None:
         """Forget all entries; the cursor will read them again."""
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all entries."""
         self._groups.clear()
         self._count = 0
         self._highest_millis = 0

@@ -35,6 +35,7 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.client_connection import ClientConnection
+from pulsar_py.server.dispatch.delayed import DelayedTracker
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import DispatchFilter, EntryFilters, FilteredEntries
@@ -147,6 +148,9 @@ class DispatchHost(Protocol):
 
     def compacted_source(self) -> EntrySource:
         """The source for consumers with `readCompacted`."""
+
+    def delayed_tracker(self) -> DelayedTracker:
+        """What holds back delayed entries (Shared and Key_Shared); asked for by each dispatcher."""
 
     def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
         """The filters for entries, read for the first time or again, in order.

@@ -25,7 +25,6 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.chunks import ChunkAffinity
 from pulsar_py.server.dispatch.client_connection import ClientConnection
-from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker
 from pulsar_py.server.dispatch.dispatcher import (
     DispatchConsumer,
     DispatchHost,
@@ -61,15 +60,12 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def __init__(self, host: DispatchHost, broker_limit: BrokerUnackedLimit | None = None) -> None:
         super().__init__(host)
-        settings = host.settings
         self._broker_limit = broker_limit
         self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
         self.redelivery = RedeliveryController()
         self._short_delays = ShortDelayNotice(host)
-        self.delayed = DelayedDeliveryTracker(
-            tick_millis=settings.delayed_delivery_tick_millis,
-            look_ahead=settings.delayed_delivery_look_ahead,
-        )
+        self.delayed = host.delayed_tracker()
+        self.delayed.on_news = self._on_delayed_news
         self._delay_timer: asyncio.TimerHandle | None = None
         self.unacked_messages = 0
         self.is_blocked_by_subscription = False
@@ -136,7 +132,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _forget_state(self) -> None:
         self.redelivery.clear()
-        self.delayed.clear()
+        self.delayed.on_rewind()
         self._chunks.clear()
         self._forget_rescheduled()
         if self._delay_timer is not None:
@@ -145,8 +141,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def close(self) -> None:
         """Stop reading, clear the redelivery set, and remove all consumers."""
+        if self.is_closed:
+            return  # Its tracker may be another dispatcher's by now.
         super().close()
         self._forget_state()
+        self.delayed.on_news = None
         for consumer in self._turns.consumers:
             consumer.pending_acks.clear()
             consumer.permits.unacked_messages = 0
@@ -235,6 +234,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def on_mark_delete_moved(self, position: Position) -> None:
         """Remove entries up to `position` from all pending ones: they were expired or skipped."""
         self.redelivery.discard_up_to(position)
+        self.delayed.discard_up_to(position)
         self._chunks.forget_up_to(position)
         for consumer in list(self.consumers):
             taken = consumer.pending_acks.take_up_to(position)
@@ -291,7 +291,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _keep_back(self, position: PositionKey, summary: EntrySummary) -> bool:
         if not self._host.settings.is_delayed_delivery_enabled:
-            return False
+            return self.delayed.knows(position)
         now_millis = self._host.clock.wall_time_millis()
         is_kept = self.delayed.add(position, summary.deliver_at_time_millis, now_millis)
         if is_kept:
@@ -318,6 +318,11 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         self.read_more()
         self._arm_delay_timer(self._host.clock.wall_time_millis())
 
+    def _on_delayed_news(self) -> None:
+        """Go on: the tracker is ready, or knows of entries that are due earlier."""
+        self.read_more()
+        self._arm_delay_timer(self._host.clock.wall_time_millis())
+
     def _take_due(self, limit: int) -> None:
         """Move due entries into the redelivery set; their count stays 0."""
         delayed = self.delayed
@@ -335,6 +340,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         # Hot path: tailing consume.
         limit = self._entries_wanted()
         if not limit:
+            return False
+        if not self.delayed.is_ready:
             return False
         if self.delayed:
             self._take_due(limit)

@@ -37,6 +37,9 @@ from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.compaction.compacted_source import CompactedSource
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
+from pulsar_py.server.delayed.bucket_ledgers import BucketPlace
+from pulsar_py.server.delayed.delayed_index import DelayedIndex, DelayedIndexParts
+from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker, DelayedTracker
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
@@ -104,10 +107,12 @@ class PersistentSubscription(Subscription):
         broker_unacked_limit: BrokerUnackedLimit | None = None,
         on_transaction: Callable[[Position], None] | None = None,
         compaction: TopicCompaction | None = None,
+        delayed_index: DelayedIndexParts | None = None,
     ) -> None:
         """With `on_transaction` it is told of a transaction's entry, and none is delivered.
 
-        `compaction` is the topic's; None: consumers with `readCompacted` read as others do.
+        `compaction` is the topic's; None: consumers with `readCompacted` read as others do. Without
+        `delayed_index` delays are kept in memory.
         """
         super().__init__(owner, name, clock=clock, is_durable=cursor.is_durable)
         self.ledger = ledger
@@ -120,6 +125,8 @@ class PersistentSubscription(Subscription):
         self._broker_unacked_limit = broker_unacked_limit
         self._on_transaction = on_transaction
         self._compaction = compaction
+        self._delayed_index_parts = delayed_index if self.is_durable else None
+        self._delayed_index: DelayedIndex | None = None  # made for the first dispatcher
         self._compacted_source: CompactedSource | None = None  # made for its first consumer
         self._grace: asyncio.TimerHandle | None = None  # Set while a reader's consumer is awaited.
         self._expired_count = 0
@@ -153,6 +160,30 @@ class PersistentSubscription(Subscription):
             self._compacted_source = CompactedSource(
                 self.cursor, lambda: compaction.compacted, compaction.on_missing, start=start
             )
+
+    def delayed_tracker(self) -> DelayedTracker:
+        """What holds back delayed entries: the index on disk if the settings say so."""
+        parts = self._delayed_index_parts
+        settings = None if parts is None else parts.settings()
+        tick_millis = self.settings.delayed_delivery_tick_millis
+        if self._delayed_index is not None:
+            self._delayed_index.tracker.set_tick_millis(tick_millis)
+            return self._delayed_index.tracker
+        if parts is None or settings is None:
+            look_ahead = self.settings.delayed_delivery_look_ahead
+            return DelayedDeliveryTracker(tick_millis=tick_millis, look_ahead=look_ahead)
+        config = self.ledger.config
+        place = BucketPlace(config.cluster, self.topic_name, self.name)
+        self._delayed_index = DelayedIndex(
+            self.cursor, parts, settings, place, config.ledger_options, tick_millis=tick_millis
+        )
+        return self._delayed_index.tracker
+
+    async def _end_delayed_index(self) -> None:
+        """Stop the index on disk; the next dispatcher finds it anew."""
+        index, self._delayed_index = self._delayed_index, None
+        if index is not None:
+            await index.close()
 
     def entry_filters(self, reschedule: Callable[[Position], None]) -> Sequence[DispatchFilter]:
         """The filters of its entries: markers are never delivered; users' filters come last."""
@@ -198,6 +229,9 @@ class PersistentSubscription(Subscription):
 
     def _new_dispatcher(self, wanted: SubscriptionType, meta: KeySharedMeta | None) -> Dispatcher:
         if wanted.has_single_active_consumer:
+            if self._delayed_index is not None:  # these get delayed messages at once
+                self._delayed_index.abandon()
+                self._delayed_index = None
             return SingleActiveConsumerDispatcher(self, wanted)
         if wanted is SubscriptionType.KEY_SHARED:
             return StickyKeyDispatcher(self, meta, self._broker_unacked_limit)
@@ -371,6 +405,7 @@ class PersistentSubscription(Subscription):
         self._check_may_reset()  # again: finding the position by time may have taken a while
         self.state = SubscriptionState.RESETTING
         self._disconnect_for_reset()
+        await self._end_delayed_index()
         try:
             await self.cursor.reset(*self._readable_target(position, ack_set))
         except _STORAGE_ERRORS as error:
@@ -465,7 +500,7 @@ class PersistentSubscription(Subscription):
         """Acknowledge all entries that may be dispatched, durably."""
         await self.cursor.clear_backlog(up_to=self.max_read_position())
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
-            self._dispatcher.delayed.clear()
+            self._dispatcher.delayed.on_backlog_cleared()
         self._on_cursor_advanced()
         await self._write_cursor()
 
@@ -511,6 +546,8 @@ class PersistentSubscription(Subscription):
     def _on_cursor_advanced(self) -> None:
         if self._dispatcher is not None:
             self._dispatcher.on_mark_delete_moved(self.cursor.mark_delete_position)
+        if self._delayed_index is not None:
+            self._delayed_index.on_mark_delete_moved(self.cursor.mark_delete_position)
         self._check_end_of_topic()
 
     # Calls of the topic.
@@ -545,6 +582,7 @@ class PersistentSubscription(Subscription):
         self.state = SubscriptionState.DELETING
         self.disconnect()
         self._wake_waiting()
+        await self._end_delayed_index()
         try:
             await self._delete_cursor()
         except _STORAGE_ERRORS as error:
@@ -573,6 +611,7 @@ class PersistentSubscription(Subscription):
         self.disconnect()
         self._wake_waiting()
         await self.tasks.close()
+        await self._end_delayed_index()
         await self.cursor.close()
 
     # Statistics.
@@ -641,6 +680,7 @@ class PersistentSubscription(Subscription):
             backlog_no_delayed_entries=backlog - delayed_count,
             backlog_bytes=self.cursor.backlog_bytes(),
             delayed_entries=delayed_count,
+            delayed_index_bytes=0 if shared is None else shared.delayed.memory_bytes,
             unacked_messages=0 if shared is None else shared.unacked_messages,
             replay_entries=0 if shared is None else len(shared.redelivery),
             is_blocked_on_unacked_messages=shared is not None and shared.is_blocked,

@@ -61,6 +61,7 @@ class SubscriptionStats:
     backlog_no_delayed_entries: int = 0
     backlog_bytes: int = 0
     delayed_entries: int = 0
+    delayed_index_bytes: int = 0
     unacked_messages: int = 0
     replay_entries: int = 0
     is_blocked_on_unacked_messages: bool = False

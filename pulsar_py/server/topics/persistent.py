@@ -308,6 +308,7 @@ class PersistentTopic(Topic):
             broker_unacked_limit=self.context.unacked_limit,
             on_transaction=None if self.context.refused is None else self._on_transaction,
             compaction=self.compaction,
+            delayed_index=self.context.delayed_index,
         )
         self._subscriptions[name] = subscription
         return subscription

@@ -34,6 +34,7 @@ from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.server.compaction.topic_compaction import CompactionParts
+from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
@@ -72,6 +73,7 @@ class TopicContext(ProducerContext):
         refused: Says which topics are not served; None where there was never another broker.
         limits: The rates that topics share; None for no limit.
         compaction: What compactions of topics share; None: topics are not compacted.
+        delayed_index: What delayed indexes on disk share; None: delays are in memory.
         hooks: The users' filters and interceptors; None for none.
     """
 
@@ -80,6 +82,7 @@ class TopicContext(ProducerContext):
     refused: RefusedTopics | None = None
     limits: BrokerLimits | None = None
     compaction: CompactionParts | None = None
+    delayed_index: DelayedIndexParts | None = None
     hooks: BrokerHooks | None = None
 
 

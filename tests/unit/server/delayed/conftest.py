@@ -1,0 +1,5 @@
+"""These tests run in virtual time."""
+
+from pulsar_py.testing.clock import pytest_asyncio_loop_factories, virtual_clock
+
+__all__ = ["pytest_asyncio_loop_factories", "virtual_clock"]
