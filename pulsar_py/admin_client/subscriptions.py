@@ -129,6 +129,11 @@ def resume(topic: str, subscription: str) -> Call[None]:
     return delete(f"{_path(topic, subscription)}/pause")
 
 
+def standstill(topic: str, subscription: str) -> Call[Json]:
+    """Why a subscription does not move, and what helps; a call of our own."""
+    return get(f"{_path(topic, subscription)}/standstill", as_json)
+
+
 def peek(topic: str, subscription: str, number: int) -> Call[Reply]:
     """One entry of the backlog, 1 being the next; what it is stands in the headers."""
     return get(f"{_path(topic, subscription)}/position/{number}", lambda reply: reply)

@@ -68,6 +68,7 @@ def test_any_declared_call(admin: AdminClient) -> None:
     admin.call(subscriptions.create_subscription(TOPIC, "a/b"))
     assert admin.call(subscriptions.subscriptions(TOPIC)) == ["a/b"]
     admin.call(subscriptions.pause(TOPIC, "a/b"))
+    assert "paused" in str(admin.call(subscriptions.standstill(TOPIC, "a/b"))).lower()
     admin.call(subscriptions.resume(TOPIC, "a/b"))
     place = topic_place(TOPIC)
     assert admin.call(TOPIC_POLICIES.retention.get(place)) is None
