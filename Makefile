@@ -4,8 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.setup-stamp
-# Processes that share the tests; two cores are what CI has.
-WORKERS ?= 2
+# Processes that share the tests: many tests wait, so two cores keep four busy. The scheduler leaves
+# neighbouring tests together, which share what a module or a package starts.
+WORKERS ?= 4
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
@@ -40,15 +41,15 @@ endef
 
 check: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --timeout $(TIMEOUT) -m "not slow" tests/unit tests/test_architecture.py tests/test_exports.py tests/test_mirror.py
 
 test: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT) -m "not slow"
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --timeout $(TIMEOUT) -m "not slow"
 
 test-all: setup
 	$(static-checks)
-	$(BIN)/pytest -q -n $(WORKERS) --timeout $(TIMEOUT)
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --timeout $(TIMEOUT)
 
 test-cluster: setup
 	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts

@@ -257,7 +257,10 @@ class Broker:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
         application = AdminApp(
-            all_routes(service), access_of(service), service.hooks.interceptors
+            all_routes(service),
+            access_of(service),
+            service.hooks.interceptors,
+            allowed_origins=config.webServiceAllowedOrigins,
         ).handle
         web = HttpServer(application, clock=clock, limits=http_limits(config))
         ports = Ports(

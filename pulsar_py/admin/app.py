@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlencode
 
+from pulsar_py.admin.foreign_pages import refusal_of
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
     TEXT,
@@ -62,11 +64,15 @@ class AdminApp:
         routes: Iterable[Route],
         access: Guard | None = None,
         interceptors: Interceptors | None = None,
+        *,
+        allowed_origins: AbstractSet[str] = frozenset(),
     ) -> None:
         """`access` guards the routes; None lets everybody call them.
 
-        `interceptors` are told of requests and answers.
+        `interceptors` are told of requests and answers. Pages of `allowed_origins` may call; those
+        of other sites may not.
         """
+        self._allowed_origins = frozenset(each.strip("/").lower() for each in allowed_origins)
         self._interceptors = interceptors
         self._router = Router(routes)
         self._access = access
@@ -80,6 +86,8 @@ class AdminApp:
         peer: Peer = NOBODY,
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
+        if (reason := refusal_of(headers, self._allowed_origins)) is not None:
+            return reason_response(HTTPStatus.FORBIDDEN, reason)
         interceptors = self._interceptors
         if interceptors is None:
             return await self._answer(method, target, headers, body, peer)

@@ -119,6 +119,21 @@ def set_replicated_status(topic: str, subscription: str, *, replicated: bool) ->
     return post(f"{_path(topic, subscription)}/replicatedSubscriptionStatus", replicated)
 
 
+def pause(topic: str, subscription: str) -> Call[None]:
+    """Send nothing to its consumers until `resume`; a call of our own."""
+    return put(f"{_path(topic, subscription)}/pause")
+
+
+def resume(topic: str, subscription: str) -> Call[None]:
+    """Send messages to its consumers again; a call of our own."""
+    return delete(f"{_path(topic, subscription)}/pause")
+
+
+def standstill(topic: str, subscription: str) -> Call[Json]:
+    """Why a subscription does not move, and what helps; a call of our own."""
+    return get(f"{_path(topic, subscription)}/standstill", as_json)
+
+
 def peek(topic: str, subscription: str, number: int) -> Call[Reply]:
     """One entry of the backlog, 1 being the next; what it is stands in the headers."""
     return get(f"{_path(topic, subscription)}/position/{number}", lambda reply: reply)

@@ -185,6 +185,12 @@ class ServerSettings(Settings):
         category="HTTP",
         doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
     )
+    webServiceAllowedOrigins: frozenset[str] = setting(
+        default=frozenset(),
+        category="HTTP",
+        doc="Origins such as `https://tools.example` whose pages may call the broker from a "
+        "browser; requests of other sites' pages are refused. Pulsar has no such setting.",
+    )
     statusFilePath: str = setting(
         default="",
         category="HTTP",

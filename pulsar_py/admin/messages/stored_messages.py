@@ -147,12 +147,24 @@ class StoredMessages:
         return json_response(message_id_json(found, name.partition_index))
 
     async def id_by_index(self, request: Request) -> Response:
-        """Return the id of the entry that holds the message with an index in the topic."""
-        index = _number_in_query(request, "index", None, bits=LONG_BITS)
+        """Return the id of the entry that holds the message with an index in the topic.
+
+        Without an index, or with an empty one, it is 0.
+        """
+        index = 0
+        if request.query.get("index"):
+            index = _number_in_query(request, "index", None, bits=LONG_BITS)
         name = topic_of(request)
+        if await self._broker.topics.partitioned.count(name):
+            text = "GetMessageIDByIndex is not allowed on partitioned-topic"
+            raise HttpError(HTTPStatus.METHOD_NOT_ALLOWED, text)
+        if index < 0:
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Invalid message index: {index}")
         topic = await self._topic(name, "Get messageId by index on")
         last = topic.ledger.last_confirmed_entry
-        if not topic.ledger.contains(last) or _index_of(await read_entry(topic, last)) is None:
+        if not topic.ledger.contains(last):
+            raise HttpError(HTTPStatus.NOT_FOUND, f"No messages found in topic {name}")
+        if _index_of(await read_entry(topic, last)) is None:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
                 "entries have no index: the setting brokerEntryMetadataInterceptors adds it",
@@ -161,7 +173,7 @@ class StoredMessages:
         first = topic.ledger.first_position
         found = first if before is None else topic.ledger.next_valid_position(before)
         if not topic.ledger.contains(found):
-            raise HttpError(HTTPStatus.NOT_FOUND, "Message not found")
+            raise HttpError(HTTPStatus.NOT_FOUND, f"Message not found for index {index}")
         return json_response(message_id_json(found, name.partition_index))
 
     async def backlog_size(self, request: Request) -> Response:

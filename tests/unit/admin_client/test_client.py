@@ -67,6 +67,9 @@ def test_any_declared_call(admin: AdminClient) -> None:
     assert admin.call(topics.properties(TOPIC)) == {"owner": "me"}
     admin.call(subscriptions.create_subscription(TOPIC, "a/b"))
     assert admin.call(subscriptions.subscriptions(TOPIC)) == ["a/b"]
+    admin.call(subscriptions.pause(TOPIC, "a/b"))
+    assert "paused" in str(admin.call(subscriptions.standstill(TOPIC, "a/b"))).lower()
+    admin.call(subscriptions.resume(TOPIC, "a/b"))
     place = topic_place(TOPIC)
     assert admin.call(TOPIC_POLICIES.retention.get(place)) is None
     value = RetentionPolicies(retention_time_in_minutes=5, retention_size_in_mb=6)

@@ -250,6 +250,8 @@ import os, signal, threading
 from pulsar_py import blocking
 from pulsar_py.testing import BrokerThread
 
+# A shell's background jobs ignore it, and whoever they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with BrokerThread() as broker, blocking.Client(broker.service_url) as client:
     consumer = client.subscribe("t", "s")
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -79,8 +79,28 @@ async def test_ids_are_found_by_index(admin: Admin) -> None:
     path = T.removesuffix("a") + "b/getMessageIdByIndex"
     found = [(await admin.get(f"{path}?index={each}"))["entryId"] for each in (0, 4, 5, 12)]
     assert found == [0, 0, 1, 2]
-    assert await admin.status("GET", path + "?index=13") == 404
-    assert await admin.status("GET", path) == 412
+    assert (await admin.get(path))["entryId"] == (await admin.get(path + "?index="))["entryId"] == 0
+
+
+async def test_an_index_that_nothing_has_is_told(admin: Admin) -> None:
+    async def reason(path: str) -> tuple[int, str]:
+        answer = await admin.call("GET", path)
+        return answer.status, json.loads(answer.body)["reason"]
+
+    stamped = add_broker_entry_metadata(entry_of(1, b"m"), BrokerEntryMetadata(index=4))
+    await topic_with(admin, stamped)
+    path = T + "/getMessageIdByIndex?index="
+    assert await reason(path + "9") == (404, "Message not found for index 9")
+    assert await reason(path + "-1") == (404, "Invalid message index: -1")
+    empty = await topic_with(admin, name="empty")
+    path = T.removesuffix("a") + "empty/getMessageIdByIndex"
+    assert await reason(path) == (404, f"No messages found in topic {empty.name}")
+    await admin.call("PUT", T.removesuffix("a") + "p/partitions", 2)
+    path = T.removesuffix("a") + "p/getMessageIdByIndex?index=0"
+    assert await reason(path) == (
+        405,
+        "GetMessageIDByIndex is not allowed on partitioned-topic",
+    )
 
 
 async def test_the_backlog_after_a_position_has_a_size(admin: Admin) -> None:
