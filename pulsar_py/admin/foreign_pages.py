@@ -25,7 +25,7 @@ def refusal_of(headers: Mapping[str, str], allowed: AbstractSet[str]) -> str | N
     `allowed` are origins such as `https://tools.example:8443`, in lower case.
     """
     origin = headers.get("origin", "").strip().lower()
-    if origin in allowed:
+    if origin and origin in allowed:
         return None
     if origin and origin.partition("://")[2] != headers.get("host", "").strip().lower():
         return _reason(f"the page is of {origin[:200]!r}, not of this broker")

@@ -50,6 +50,10 @@ def test_refused(headers: dict[str, str]) -> None:
     assert "webServiceAllowedOrigins" in reason
 
 
+def test_an_empty_entry_of_the_list_lets_nobody_in() -> None:
+    assert refusal_of({"host": "h", "sec-fetch-site": "cross-site"}, {""}) is not None
+
+
 async def answer(port: int, *headers: str) -> bytes:
     """The status line of a call that changes something, and needs no body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
