@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pulsar_py.cli.admin.command import admin
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.secure import secure
@@ -188,6 +189,7 @@ def compact_topic(*, topic: str, web_service_url: str, timeout_seconds: float) -
     click.echo(f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun")
 
 
+main.add_command(admin)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)
