@@ -100,7 +100,7 @@ NAMESPACES: Final[Group] = group(
     Word("get-topic-positions", "Show the hashes of topics in a bundle", NAMESPACE,
          "--bundle/-b --topic-list/-tl:list", _positions),
     Word("clear-backlog", "Acknowledge the backlog of all topics", NAMESPACE,
-         "--sub/-s --bundle/-b --force/-force:flag",
+         "--sub/-s --bundle/-b --force/-force/-f:flag",
          lambda a: namespaces.clear_backlog(a.namespace, subscription=a.sub, bundle=a.bundle)),
     Word("unsubscribe", "Delete a subscription on all topics", NAMESPACE, "--sub/-s! --bundle/-b",
          lambda a: namespaces.unsubscribe(a.namespace, a.sub, bundle=a.bundle)),
