@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pulsar_py.common.foreign_json import parse_json
-
 KEYS: Final = (
     "webServiceUrl",
     "brokerServiceUrl",
@@ -61,6 +59,8 @@ def load_contexts(path: Path) -> Contexts:
     Raises:
         ContextError: Others may read it, or it is not of the form above.
     """
+    from pulsar_py.common.foreign_json import parse_json  # noqa: PLC0415 - not for `--help`
+
     try:
         mode = path.stat().st_mode
         text = path.read_text()
