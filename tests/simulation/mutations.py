@@ -294,8 +294,8 @@ def prepared_header_not_synced() -> Iterator[None]:
         async def sync(self) -> None:
             return None
 
-    async def mutated(self: SimulatedDisk, path: str) -> Any:
-        file = await original(self, path)
+    async def mutated(self: SimulatedDisk, path: str, **options: Any) -> Any:
+        file = await original(self, path, **options)
         return Forgetful(file) if posixpath.basename(path).startswith(SPARE) else file
 
     with patch.object(SimulatedDisk, "open_again", mutated):
