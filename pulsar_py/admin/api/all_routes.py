@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
+from pulsar_py.admin.messages.readable_messages import ReadableMessages
 from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
@@ -61,6 +62,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         TopicTrimming(broker),
         Subscriptions(broker),
         StoredMessages(broker),
+        ReadableMessages(broker),
         BacklogAnalysis(broker),
         Schemas(broker),
         Lookup(broker),
