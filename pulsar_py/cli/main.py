@@ -17,6 +17,7 @@ from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
 from pulsar_py.cli.watching.tail import tail
+from pulsar_py.cli.watching.top import top
 
 HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
 PORT = click.option(
@@ -196,4 +197,5 @@ main.add_command(pipeline)
 main.add_command(secure)
 main.add_command(storage)
 main.add_command(tail)
+main.add_command(top)
 main.add_command(tokens)
