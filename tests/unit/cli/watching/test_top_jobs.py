@@ -43,4 +43,4 @@ def test_names_are_shown_as_they_are_and_numbers_are_short() -> None:
         console.print(table_of(View.TOPICS, [row]))
     heading, line = capture.get().splitlines()
     assert heading.split()[:3] == ["topic", "msg/s", "in"]
-    assert line.split() == ["[red]t\\x1b[2J", "1.2k", "5T", "0", "12.3", "999", "0", "0", "0"]
+    assert line.split() == ["[red]t\\x1b[2J", "1.23k", "5T", "0", "12.3", "999", "0", "0", "0"]
