@@ -48,11 +48,11 @@ def top(**options: Any) -> None:  # Any: click's values
     import asyncio  # noqa: PLC0415 - for --help
 
     from pulsar_py.cli.watching import top_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.watching.top_rows import Order, View  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching.top_rows import Order, TopView  # noqa: PLC0415 - for --help
     from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
 
     request = top_jobs.TopRequest(
-        view=View(options["view"]),
+        view=TopView(options["view"]),
         order=Order(options["order"]),
         rows_count=options["rows"],
         interval_seconds=options["interval"],
