@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.reach import Reach, is_loopback
+from pulsar_py.cli.reach import Reach
 from pulsar_py.cli.standalone import reach_of
 from pulsar_py.server.config import BrokerConfig
 
@@ -39,16 +39,6 @@ def test_where_a_broker_listens(
 ) -> None:
     reach = reach_of(BrokerConfig(**settings), host, is_of_cluster=is_of_cluster)
     assert (reach.host, reach.advertised) == expected
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.2", "::1", "[::1]", "Broker.localhost"])
-def test_loopback(host: str) -> None:
-    assert is_loopback(host)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "localhost.example", "192.0.2.1", ""])
-def test_no_loopback(host: str) -> None:
-    assert not is_loopback(host)
 
 
 @pytest.mark.parametrize(
