@@ -139,6 +139,22 @@ def peek(topic: str, subscription: str, number: int) -> Call[Reply]:
     return get(f"{_path(topic, subscription)}/position/{number}", lambda reply: reply)
 
 
+def readable_backlog(topic: str, subscription: str, **query: str | int) -> Call[Json]:
+    """Messages of a backlog, decoded; a call of our own.
+
+    Args:
+        topic: A topic without partitions, or one partition.
+        subscription: Whose backlog.
+        **query: `limit`, `messageId`, `timestamp`, `key`, `property`, `text`.
+    """
+    return get(f"{_path(topic, subscription)}/messages", as_json, **query)
+
+
+def readable_messages(topic: str, **query: str | int) -> Call[Json]:
+    """Messages of a topic, decoded; a call of our own. `query` as of `readable_backlog`."""
+    return get(f"{topic_path(topic)}/messages", as_json, **query)
+
+
 def message(topic: str, ledger_id: int, entry_id: int) -> Call[Reply]:
     """One entry."""
     return get(f"{topic_path(topic)}/ledger/{ledger_id}/entry/{entry_id}", lambda reply: reply)

@@ -19,6 +19,9 @@ from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
+from pulsar_py.cli.watching.doctor import doctor, subscription
+from pulsar_py.cli.watching.tail import tail
+from pulsar_py.cli.watching.top import top
 
 HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
 PORT = click.option(
@@ -214,4 +217,8 @@ main.add_command(metadata)
 main.add_command(pipeline)
 main.add_command(secure)
 main.add_command(storage)
+main.add_command(doctor)
+main.add_command(subscription)
+main.add_command(tail)
+main.add_command(top)
 main.add_command(tokens)

@@ -15,7 +15,7 @@ Source: Commands.serializeSingleMessageInBatchWithPayload and BatchMessageContai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -45,14 +45,19 @@ def split_batch(
     Raises:
         PayloadError: The body does not hold that many messages.
     """
-    messages = []
+    return list(each_in_batch(body, messages_count, compacted_batch_indexes))
+
+
+def each_in_batch(
+    body: bytes, messages_count: int, compacted_batch_indexes: Sequence[int] = ()
+) -> Iterator[BatchedMessage]:
+    """As `split_batch`, one by one: who works on many messages lets others have a turn."""
     position = 0
     indexes = batch_indexes(body, 0, messages_count, compacted_batch_indexes)
     for index, batch_index in enumerate(indexes):
         position, metadata, payload = _read_message(body, position, index)
         if not metadata.compacted_out:
-            messages.append(BatchedMessage(batch_index, metadata, payload))
-    return messages
+            yield BatchedMessage(batch_index, metadata, payload)
 
 
 def batch_indexes(

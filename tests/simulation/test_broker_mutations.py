@@ -20,7 +20,7 @@ FIRST_SEEDS = {
     "session_events_are_ignored": 3,
     "a_lost_bundles_topics_stay": 4,
     "a_lost_topic_is_written_down": 50,
-    "owners_are_deleted_without_version": 1,
+    "owners_are_deleted_without_version": 28,
     "an_unload_stops_where_it_fails": 4,
     "a_topic_that_fails_to_close_ends_the_unload": 4,
     "a_stale_owner_takes_over_the_version": 22,

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 from unittest.mock import patch
 
@@ -134,18 +135,19 @@ def chunks_that_are_left_over_stay() -> Iterator[None]:
         yield
 
 
-MUTATIONS = [
-    nothing_is_sent_again,
-    the_newest_is_sent_first,
-    one_message_in_a_thousand_is_swallowed,
-    chunks_that_are_left_over_stay,
-]
+MUTATIONS = {
+    nothing_is_sent_again: 10,
+    the_newest_is_sent_first: 10,
+    one_message_in_a_thousand_is_swallowed: 10,
+    chunks_that_are_left_over_stay: 15,
+}
+"""The seed that found it last; it moves with every change of what the client does."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.__name__)
 def test_a_bug_is_found(mutation: Any) -> None:
     with mutation():
-        assert not all(holds(seed) for seed in range(10, 16))
+        assert not all(holds(seed) for seed in chain((MUTATIONS[mutation],), range(10, 16)))
 
 
 def holds(seed: int) -> bool:

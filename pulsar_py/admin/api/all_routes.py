@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
+from pulsar_py.admin.messages.readable_messages import ReadableMessages
 from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
@@ -17,6 +18,7 @@ from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
 from pulsar_py.admin.operations.namespace_clusters import NamespaceClusters
 from pulsar_py.admin.operations.offloading import Offloading
 from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
+from pulsar_py.admin.operations.symptoms import Symptoms
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -46,6 +48,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Brokers(broker),
         DynamicSettings(broker),
         BrokerStats(broker),
+        Symptoms(broker),
         Clusters(broker),
         ClusterRelations(broker),
         IsolationPolicies(broker),
@@ -61,6 +64,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         TopicTrimming(broker),
         Subscriptions(broker),
         StoredMessages(broker),
+        ReadableMessages(broker),
         BacklogAnalysis(broker),
         Schemas(broker),
         Lookup(broker),

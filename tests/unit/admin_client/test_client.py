@@ -70,6 +70,8 @@ def test_any_declared_call(admin: AdminClient) -> None:
     admin.call(subscriptions.pause(TOPIC, "a/b"))
     assert "paused" in str(admin.call(subscriptions.standstill(TOPIC, "a/b"))).lower()
     admin.call(subscriptions.resume(TOPIC, "a/b"))
+    assert admin.call(subscriptions.readable_backlog(TOPIC, "a/b", limit=5))["messages"] == []
+    assert admin.call(subscriptions.readable_messages(TOPIC, text="x"))["scannedEntries"] == 0
     place = topic_place(TOPIC)
     assert admin.call(TOPIC_POLICIES.retention.get(place)) is None
     value = RetentionPolicies(retention_time_in_minutes=5, retention_size_in_mb=6)

@@ -1,0 +1,117 @@
+"""Options of commands that watch a cluster, and the clients that are made of them (edge).
+
+What is not given comes from where `pulsar_py.cli.connecting` has it: variables, `client.conf`, the
+context in use. A secret never stands on the command line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from pulsar_py.admin_client import AdminSettings
+    from pulsar_py.cli.connecting.connection import Connection
+    from pulsar_py.client import Authentication, Client
+
+__all__ = ["CONNECTION", "admin_settings_of", "client_of", "connection_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
+
+TIMEOUT_SECONDS: Final = 30.0
+"""For each request of the REST API."""
+
+_KEYS: Final = {
+    "service_url": "brokerServiceUrl",
+    "admin_url": "webServiceUrl",
+    "auth_plugin": "authPlugin",
+    "auth_params": "authParams",
+    "tls_trust_cert_path": "tlsTrustCertsFilePath",
+}
+"""Options, and the keys of `client.conf` that mean the same."""
+
+
+def CONNECTION(command: F) -> F:  # noqa: N802 - used as the constants of options are
+    """The options of a connection; the command gets them by name."""
+    for option in reversed(
+        (
+            click.option("--service-url", help="Where brokers listen  [default: of the context]."),
+            click.option("--admin-url", help="Where their REST API is  [default: the same]."),
+            click.option("--auth-plugin", help="token, tls, basic or oauth2."),
+            click.option(
+                "--auth-params", help="Its parameters; a token as file:///PATH, env:NAME or stdin:."
+            ),
+            click.option(
+                "--tls-trust-cert-path",
+                help="PEM file of the authorities to trust  [default: the system's].",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def connection_of(options: Mapping[str, Any]) -> Connection:  # Any: click's values
+    """Where a command connects.
+
+    Raises:
+        ConfigurationError: A file can't be read, or an option holds a secret.
+    """
+    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+
+    try:
+        return connection({key: options[name] for name, key in _KEYS.items()}, os.environ)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def admin_settings_of(connection: Connection) -> AdminSettings:
+    """For a client of the REST API.
+
+    Raises:
+        ConfigurationError: The credentials can't be read.
+    """
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+
+    try:
+        return connection.admin_settings(TIMEOUT_SECONDS)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def client_of(connection: Connection) -> Client:
+    """A client of the binary protocol, to be closed.
+
+    Raises:
+        ConfigurationError: The credentials can't be read.
+    """
+    from pulsar_py.cli.connecting.connection import token_of  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
+    from pulsar_py.client import AuthenticationToken, Client  # noqa: PLC0415 - as above
+    from pulsar_py.client.security.authentication_plugins import (  # noqa: PLC0415 - as above
+        authentication_from_plugin,
+    )
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+
+    plugin, params = (connection.values.get(key, "") for key in ("authPlugin", "authParams"))
+    authentication: Authentication | None = None
+    try:
+        if plugin and plugin.lower().endswith("token"):
+            authentication = AuthenticationToken(token_of(params))
+        elif plugin:
+            authentication = authentication_from_plugin(plugin, params)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
+    return Client(
+        connection.service_url,
+        authentication,
+        tls_trust_certs_file_path=connection.values.get("tlsTrustCertsFilePath"),
+        tls_allow_insecure_connection=connection.flag("tlsAllowInsecureConnection", default=False),
+        tls_validate_hostname=connection.flag("tlsEnableHostnameVerification", default=True),
+    )
