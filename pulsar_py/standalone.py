@@ -419,6 +419,8 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
+        is_journal_direct=config.journalDirectIO,
+        are_entry_logs_direct=config.dbStorage_directIOEntryLogger,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,

@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from pulsar_py.cli.watching.connecting import CONNECTION, Connection
+from pulsar_py.cli.watching.connecting import (
+    CONNECTION,
+    admin_settings_of,
+    connection_of,
+)
 
 OUTPUT = click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -36,7 +40,7 @@ def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
     if name is None and options["topic"] is not None:
         raise click.UsageError("--topic is that of a subscription: name it")
     try:
-        admin = Connection.of(options).admin_settings()
+        admin = admin_settings_of(connection_of(options))
         if name is None:
             found = doctor_jobs.of_broker(admin)
         else:
@@ -63,7 +67,7 @@ def _moved(topic: str, name: str, options: dict[str, Any], *, is_paused: bool) -
 
     call = subscriptions.pause if is_paused else subscriptions.resume
     try:
-        with AdminClient(Connection.of(options).admin_settings()) as admin:
+        with AdminClient(admin_settings_of(connection_of(options))) as admin:
             admin.call(call(topic, name))
     except PulsarError as error:
         raise click.ClickException(str(error)) from None

@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from pulsar_py.cli.watching.connecting import CONNECTION, Connection
+from pulsar_py.cli.watching.connecting import (
+    CONNECTION,
+    admin_settings_of,
+    connection_of,
+)
 
 
 @click.command()
@@ -61,7 +65,7 @@ def top(**options: Any) -> None:  # Any: click's values
         is_once=options["once"],
     )
     try:
-        asyncio.run(top_jobs.run(request, Connection.of(options).admin_settings(), click.echo))
+        asyncio.run(top_jobs.run(request, admin_settings_of(connection_of(options)), click.echo))
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

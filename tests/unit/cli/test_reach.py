@@ -73,7 +73,7 @@ def test_an_address_for_clients_at_which_nobody_listens_brings_a_warning(
     [
         (
             ["standalone", "--no-functions-worker", "-nss", "--set", "a=b c"],
-            "standalone|--data-dir|/pulsar/data|--set|a=b c|",
+            f"standalone|--data-dir|{ROOT}/docker/data|--set|a=b c|",
         ),
         (["tokens", "show", "-nss"], "tokens|show|-nss|"),
     ],
@@ -85,6 +85,6 @@ def test_the_script_of_the_image_listens_on_all_addresses(
     command.write_text('#!/bin/sh\nprintf "%s|" "$PULSAR_PREFIX_bindAddress" "$@"\n')
     command.chmod(0o700)
     environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    script = [str(ROOT / "docker" / "pulsar"), *arguments]
+    script = [str(ROOT / "docker" / "bin" / "pulsar"), *arguments]
     found = subprocess.run(script, env=environment, capture_output=True, text=True, check=True)
     assert found.stdout == f"0.0.0.0|{expected}"

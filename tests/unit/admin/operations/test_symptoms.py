@@ -18,6 +18,13 @@ from tests.unit.admin.resources.conftest import Admin
 PATH = "/admin/v2/brokers/symptoms"
 
 
+@pytest.fixture(autouse=True)
+def fast_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run beside others, on a machine that keeps everybody waiting."""
+    monkeypatch.setattr(module, "SLOW_LOOP_SECONDS", 1e9)
+    monkeypatch.setattr(module, "SLOW_SYNC_SECONDS", 1e9)
+
+
 async def codes(admin: Admin) -> list[str]:
     return [each["code"] for each in await admin.get(PATH)]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from click.testing import CliRunner
 
+from pulsar_py.cli.main import main
 from pulsar_py.cli.watching.remedies import REMEDIES, remedy
 from pulsar_py.server.subscriptions.standstill import Cause
 
@@ -21,6 +23,18 @@ def test_a_command_is_safe_in_a_shell(code: str) -> None:
     words = shlex.split(text)
     assert not words or words[0] == "pulsar-py"
     assert ";" not in {word for word in words if word != name}
+
+
+@pytest.mark.parametrize("scope", ["subscription", "topic", "broker"])
+@pytest.mark.parametrize("code", sorted(REMEDIES))
+def test_a_command_of_the_administration_is_one_that_there_is(code: str, scope: str) -> None:
+    fields = {"limit": 5, "scope": scope, "consumers": [{"limit": 7}]}
+    _, *words = shlex.split(remedy(code, "t", "s", fields)) or [""]
+    if words[:1] != ["admin"]:
+        return
+    nowhere = ["admin", "--admin-url", "http://localhost:1", *words[1:]]
+    result = CliRunner().invoke(main, nowhere)
+    assert "localhost:1" in result.output  # it was understood, and would have been sent
 
 
 @pytest.mark.parametrize(
