@@ -184,6 +184,12 @@ class StorageSettings(Settings):
         category=BOOKIE,
         doc="Megabytes of memory for entries read from entry logs.",
     )
+    dbStorage_directIOEntryLogger: bool = setting(
+        default=False,
+        category=BOOKIE,
+        doc="Whether entry logs are written past the system's page cache, where the file system "
+        "has such writes. What was written then has to be read from the disk.",
+    )
     journalMaxSizeMB: int = setting(
         default=256,
         minimum=1,
@@ -202,6 +208,12 @@ class StorageSettings(Settings):
         maximum=1024,
         category=BOOKIE,
         doc="The most old journal files that are kept to be used again.",
+    )
+    journalDirectIO: bool = setting(
+        default=True,
+        category=BOOKIE,
+        doc="Whether journal files that are used again are written past the system's page cache, "
+        "where the file system has such writes.",
     )
     flushInterval: int = setting(
         default=60_000,
