@@ -43,6 +43,8 @@ class BrokerServices(Protocol):
     revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
+    handshakes_count: int  # CONNECTs that were answered with CONNECTED, since the start
+    refused_handshakes_count: int  # and with ERROR
 
 
 class CommandConnection(ClientConnection, Protocol):

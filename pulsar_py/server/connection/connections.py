@@ -77,6 +77,7 @@ class Connections:
             )
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
+        self.handshakes_count = self.refused_handshakes_count = 0  # likewise
         self._open: dict[ServerCnx, None] = {}  # in order of connecting
         self._per_host: Counter[str] = Counter()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -94,6 +95,11 @@ class Connections:
     def count(self) -> int:
         """Open connections."""
         return len(self._open)
+
+    @property
+    def paused_count(self) -> int:
+        """Connections that are not being read now, because of a limit."""
+        return sum(cnx.is_reading_paused for cnx in self._open)
 
     def start(self) -> None:
         """Start the keep-alive sweep on the running loop, and listen to what is owned."""

@@ -206,6 +206,7 @@ def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE)
 
 
 def _send_connected(cnx: CommandConnection) -> None:
+    cnx.connections.handshakes_count += 1
     settings = cnx.connections.settings
     cnx.state.on_connected(takes_auth_response=cnx.auth_state is not None)
     cnx.send(
@@ -231,5 +232,6 @@ def _refuse_credentials(cnx: CommandConnection, error: Exception) -> None:
 def _refuse(cnx: CommandConnection, error: ServiceError) -> None:
     if not cnx.is_connected:
         return
+    cnx.connections.refused_handshakes_count += 1
     cnx.send(commands.error(commands.NO_REQUEST_ID, error.code, str(error)))
     cnx.refuse(str(error))
