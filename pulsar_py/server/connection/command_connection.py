@@ -23,7 +23,7 @@ from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
-from pulsar_py.server.security.authorization import Authorization
+from pulsar_py.server.security.authorization import Authorization, Caller
 from pulsar_py.server.security.peer import Peer
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -59,6 +59,7 @@ class CommandConnection(ClientConnection, Protocol):
     auth_method_name: str
     refreshes_original: bool  # whether its credentials are the ones that are refreshed
     auth_state: AuthenticationState | None
+    vouched_for: Caller | None  # within the process: who the client is, without credentials
     credentials_expire_at_millis: int | None
 
     # What the client opened, by the ids that it chose.
