@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
     from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import AuthenticationState
+    from pulsar_py.server.security.authorization import Caller
     from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
@@ -139,6 +140,7 @@ class ServerCnx(asyncio.Protocol):
         "remote_address",
         "role",
         "state",
+        "vouched_for",
         "watchers",
     )
 
@@ -155,6 +157,7 @@ class ServerCnx(asyncio.Protocol):
         self.remote_address = ""
         self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
+        self.vouched_for: Caller | None = None  # who this process says that its client is
         self.auth_method_name = ""
         self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
