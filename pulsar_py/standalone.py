@@ -30,7 +30,8 @@ from urllib.parse import urlsplit
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.foreign_pages import PageRules
-from pulsar_py.admin.http_server import HttpLimits, HttpServer
+from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
+from pulsar_py.admin.request_log import logged
 from pulsar_py.admin.resources.access import Access
 from pulsar_py.common.errors import (
     ConfigurationError,
@@ -259,12 +260,15 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application = AdminApp(
+        application: Application = AdminApp(
             all_routes(service),
             access_of(service),
             service.hooks.interceptors,
             page_rules=self._page_rules,
+            audit=service.audit,
         ).handle
+        if config.webServiceRequestLogEnabled:
+            application = logged(application, clock)
         web = HttpServer(application, clock=clock, limits=http_limits(config))
         ports = Ports(
             Listener(service.connections),
@@ -366,6 +370,7 @@ def access_of(service: BrokerService) -> Access | None:
         service.authenticators,
         service.authorization,
         service.resources,
+        service.audit,
         guards_metrics=service.config.authenticateMetricsEndpoint,
     )
 

@@ -71,6 +71,7 @@ from pulsar_py.server.policies.effective_settings import (
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import (
     Authorization,
@@ -168,6 +169,7 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
+        self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
@@ -201,6 +203,7 @@ class BrokerService:
             authorization=self.authorization,
             resources=self.resources,
             interceptors=self.hooks.interceptors,
+            audit=self.audit,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:

@@ -521,8 +521,7 @@ saslJaasClientAllowedIds=.*pulsar.*
 saslJaasServerRoleTokenSignerSecretPath=
 saslJaasServerSectionName=PulsarBroker
 
-#x A method is always checked by its own provider, and roles are logged as they are.
-authenticationRoleLoggingAnonymizer=NONE
+#x A method is always checked by its own provider.
 strictAuthMethod=false
 
 # Nothing is offloaded to other storage.

@@ -173,7 +173,7 @@ class StorageSettings(Settings):
     )
 
     dbStorage_writeCacheMaxSizeMb: int = setting(
-        default=24,
+        default=64,
         minimum=1,
         category=BOOKIE,
         doc="Megabytes of memory for entries that are not in an entry log yet.",

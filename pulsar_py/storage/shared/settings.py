@@ -27,10 +27,12 @@ class BookieSettings:
     volatile_limit_bytes: int = 4096 * MIB
     """The most that a volatile engine holds; beyond it appends get `DiskFullError`."""
 
-    write_cache_bytes: int = 24 * MIB
-    """One of the two write cache generations; when it is full it is flushed to an entry log."""
+    write_cache_bytes: int = 64 * MIB
+    """One of the two write cache generations; when it is full it is flushed to an entry log. Small
+    ones are flushed more often, which delays groups of the journal (ADR 32); an idle engine has
+    none of this memory."""
 
-    append_limit_bytes: int = 192 * MIB
+    append_limit_bytes: int = 256 * MIB
     """Entries queued or not yet flushed, and the memory that they keep alive; beyond it appends get
     `StoreBusyError` until there is room. At least the size of two generations, or a flush would
     stop all writes."""
