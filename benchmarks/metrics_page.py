@@ -38,7 +38,7 @@ class Turns:
             run(handle)
             self.longest_seconds = max(self.longest_seconds, time.thread_time() - began)
 
-        asyncio.Handle._run = timed  # type: ignore[method-assign]  # noqa: SLF001
+        asyncio.Handle._run = timed  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
 
 def resident_bytes(field: str) -> int:
