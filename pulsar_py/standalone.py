@@ -211,7 +211,12 @@ class Broker:
         self._is_running = True
 
     async def stop(self) -> None:
-        """Stop serving, write everything down and release the directory. May be called again."""
+        """Stop serving, write everything down and release the directory. May be called again.
+
+        A broker of a cluster first hands its bundles over to the others.
+        """
+        if self._is_running and self._service is not None:
+            await self._service.hand_over()
         await self._stack.aclose()
         if self._is_running:
             self._is_running = False
@@ -290,7 +295,9 @@ class Broker:
                 broker_service_url_tls=bound.broker_url_tls,
                 bundles_count=config.defaultNumberOfNamespaceBundles,
             )
-        service.set_addresses(local_addresses(config, bound, is_loopback=host in _LOOPBACK_HOSTS))
+        is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
+        service.set_addresses(local_addresses(config, bound, is_loopback=is_loopback))
+        await service.join_cluster()
         await ports.serve(clock)
 
     def _advertised_host(self) -> str:
