@@ -20,7 +20,11 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+)
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
@@ -379,9 +383,12 @@ class BrokerService:
         """Return if topics can be looked up and written; nothing is changed.
 
         Raises:
-            ServiceNotReadyError: The session with the metadata store is in doubt.
+            ServiceNotReadyError: The session with the metadata store is in doubt, or the broker is
+                handing its bundles over.
             StoreUnavailableError: No ledger could be created now.
         """
+        if self.membership is not None and self.membership.is_leaving:
+            raise ServiceNotReadyError("the broker is leaving its cluster")
         self.namespaces.check_session()
         await self.ledger_store.check_takes(self._ledger_options)
 

@@ -3,16 +3,54 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
+from pulsar_py.admin.http_messages import RedirectError, Request
+from pulsar_py.admin.resources.brokers import Brokers
+from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.names import TopicName
 from tests.simulation.brokers_world import SESSION_SECONDS
-from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, until
+from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, service, until
 
 TOPICS = [f"persistent://public/default/topic-{number}" for number in range(24)]
 SOON_SECONDS = 1.0
+
+
+@in_cluster("one", "two")
+async def test_administration_knows_all_brokers_and_sends_to_the_owner(
+    world: ClusterWorld,
+) -> None:
+    one, two = service(world, "one"), service(world, "two")
+    await until(lambda: len(one.membership.directory.brokers) == 2, seconds=2)
+    request = Request(method="GET", raw_path="")
+    assert json.loads((await Brokers(one).active(request)).body) == ["one:8080", "two:8080"]
+    leaders = [(await Brokers(each).leader(request)).body for each in (one, two)]
+    assert leaders[0] == leaders[1]
+    name = TopicName.parse(TOPICS[0])
+    await two.namespaces.lookup(name, authoritative=True)
+    bundle = await two.namespaces.bundle_of(name)
+    path = {"tenant": "public", "namespace": "default", "bundle": bundle}
+    unload = Request(method="PUT", raw_path="", path=path)
+    with pytest.raises(RedirectError) as sent_on:
+        await Namespaces(one).unload_bundle(unload)
+    assert sent_on.value.url == "http://two:8080"
+    assert bundle in world.owned("two")
+    await Namespaces(two).unload_bundle(unload)
+    assert bundle not in world.owned("two")
+
+
+@in_cluster("one", "two")
+async def test_who_hands_over_is_not_ready(world: ClusterWorld) -> None:
+    one = service(world, "one")
+    await one.check_ready()
+    await one.hand_over()
+    with pytest.raises(ServiceNotReadyError, match="leaving"):
+        await one.check_ready()
 
 
 async def lookup_all(world: ClusterWorld, name: str) -> None:

@@ -108,6 +108,18 @@ class OwnerLocator:
                 return _after_holding(namespace, bundle, owner)
             await self._hold(path, changes_count, min(left_seconds, RECHECK_SECONDS))
 
+    async def other_owner(self, namespace: NamespaceName, bundle: str) -> LocalAddresses | None:
+        """The addresses of another broker that owns a bundle; None if nobody does, or this one.
+
+        Raises:
+            MetadataError: Ownership can't be read.
+        """
+        if self._ownership.record_of(namespace, bundle) is not None:
+            return None
+        record = await self._records.get_newest(paths.bundle_owner(namespace, bundle))
+        own = addresses_of(self._membership.own).default
+        return None if record is None or record.addresses.default == own else record.addresses
+
     async def take_former(self, namespace: NamespaceName, bundle: str) -> None:
         """Take a bundle up whose record is of a former session of this broker.
 

@@ -59,6 +59,16 @@ class OwnerRecords:
                 del self._records[next(iter(self._records))]
         return record
 
+    async def get_newest(self, path: str) -> OwnerRecord | None:
+        """As `get`, and what was stored before this call is seen for certain.
+
+        Raises:
+            MetadataError: It can't be read.
+        """
+        await self._metadata.sync(path)
+        self._records.pop(path, None)
+        return await self.get(path)
+
     async def wait_for_change(self, path: str, *, since: int, timeout_seconds: float) -> bool:
         """Return when the record may have changed; False if it did not in time.
 

@@ -173,6 +173,16 @@ class NamespaceService:
             return Located(await self.acquire_bundle(namespace, bundle), is_owner=True)
         return await self._locator.locate(namespace, bundle, authoritative=authoritative)
 
+    async def other_owner(self, namespace: NamespaceName, bundle: str) -> LocalAddresses | None:
+        """The addresses of another broker that owns a bundle; None if nobody does, or this one.
+
+        Raises:
+            MetadataError: Ownership can't be read.
+        """
+        if self._locator is None or not self._locator.is_in_use:
+            return None
+        return await self._locator.other_owner(namespace, bundle)
+
     async def own_heartbeat(self, broker_id: str) -> None:
         """Own the bundle by which other brokers and tools see that this broker works.
 

@@ -25,7 +25,7 @@ async def test_records_follow_the_store(virtual_clock: VirtualClock) -> None:
     await store.put(PATH, record("a").encode())
     assert await records.get(PATH) == record("a")
     await store.put(PATH, record("b").encode())
-    assert await records.get(PATH) == record("b")
+    assert await records.get(PATH) == await records.get_newest(PATH) == record("b")
     await store.delete(PATH)
     assert await records.get(PATH) is None
     records.close()
