@@ -25,10 +25,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.http_server import HttpLimits, HttpServer
+from pulsar_py.admin.foreign_pages import PageRules
+from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
+from pulsar_py.admin.request_log import logged
 from pulsar_py.admin.resources.access import Access
 from pulsar_py.common.errors import (
     ConfigurationError,
@@ -121,6 +124,7 @@ class Broker:
             config if isinstance(config, BrokerConfig) else BrokerConfig.from_values(config or {})
         )
         self._host = host
+        self._page_rules = page_rules(self._config, host)
         self._port = port
         self._web_port = web_port
         self._clock = clock or SystemClock()
@@ -261,12 +265,15 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application = AdminApp(
+        application: Application = AdminApp(
             all_routes(service),
             access_of(service),
             service.hooks.interceptors,
-            allowed_origins=config.webServiceAllowedOrigins,
+            page_rules=self._page_rules,
+            audit=service.audit,
         ).handle
+        if config.webServiceRequestLogEnabled:
+            application = logged(application, clock)
         web = HttpServer(application, clock=clock, limits=http_limits(config))
         ports = Ports(
             Listener(service.connections),
@@ -327,6 +334,30 @@ def tls_settings(config: BrokerConfig, *, is_http: bool) -> TlsSettings:
     )
 
 
+def page_rules(config: BrokerConfig, bound_host: str) -> PageRules:
+    """What browsers may send to a broker that binds `bound_host`.
+
+    Raises:
+        ConfigurationError: An entry of a list is none, or the advertised listeners can't be read.
+    """
+    advertised = [config.advertisedAddress]
+    for addresses in parse_advertised_listeners(config.advertisedListeners).values():
+        urls = (
+            addresses.broker_url,
+            addresses.broker_url_tls,
+            addresses.http_url,
+            addresses.http_url_tls,
+        )
+        advertised.extend(urlsplit(url or "").netloc for url in urls)
+    return PageRules.of(
+        allowed_origins=config.webServiceAllowedOrigins,
+        allowed_hosts=config.webServiceAllowedHosts,
+        own_hosts=advertised,
+        bound_host=bound_host,
+        is_open=not config.authenticationEnabled or bool(config.anonymousUserRole),
+    )
+
+
 def makes_tenants(config: BrokerConfig) -> bool:
     """Whether a standalone broker makes its cluster, tenants and namespaces.
 
@@ -346,6 +377,7 @@ def access_of(service: BrokerService) -> Access | None:
         service.authenticators,
         service.authorization,
         service.resources,
+        service.audit,
         guards_metrics=service.config.authenticateMetricsEndpoint,
     )
 
@@ -394,6 +426,8 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
+        is_journal_direct=config.journalDirectIO,
+        are_entry_logs_direct=config.dbStorage_directIOEntryLogger,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,

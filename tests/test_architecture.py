@@ -215,6 +215,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_hooks",
+    "pulsar_py.server.settings_metrics",
     "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",
     "pulsar_py.server.ignored_settings",
@@ -481,6 +482,7 @@ def test_third_party_packages_are_named_where_they_may_be_used() -> None:
 # --- banned names ------------------------------------------------------------------------------
 
 FILES = {
+    "pulsar_py.common.disks.file_writes": "how the real Disk writes",
     "pulsar_py.common.disks.local_disk": "the real Disk",
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",

@@ -5,7 +5,9 @@ served, no more is read from the socket. There are limits for headers, bodies, t
 connections, and the time in which a peer has to send a request, read its answer, or send the next
 request. One timer closes connections that exceed a time.
 
-A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it.
+A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it; one
+with a stream as it is made. A stream that fails ends its connection, so that nobody takes the
+beginning of an answer for all of it.
 
 Invariant: at most one request of a connection is being served, and its whole answer is written.
 """
@@ -15,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
@@ -39,6 +42,14 @@ PART_BYTES: Final = 256 * 1024
 
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+_NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_PAGE_HEADERS: Final = (
+    ("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+)
+"""Of pages, which are errors alone: nothing in them is run or loaded, nobody frames them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +267,9 @@ class HttpConnection(asyncio.Protocol):
 
     async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
         """Write an answer, a large body part by part as its peer takes it."""
+        if response.stream is not None:
+            await self._send_stream(response, response.stream, is_head=is_head)
+            return
         self._send_head(response)
         body = b"" if is_head else response.body
         for start in range(0, len(body), PART_BYTES):
@@ -265,6 +279,26 @@ class HttpConnection(asyncio.Protocol):
                 return
             self._write(h11.Data(data=body[start : start + PART_BYTES]))
         self._write(h11.EndOfMessage())
+
+    async def _send_stream(
+        self, response: Response, stream: AsyncGenerator[bytes, None], *, is_head: bool
+    ) -> None:
+        """Write an answer while it is made, no faster than its peer takes it."""
+        async with aclosing(stream):
+            self._send_head(response)
+            try:
+                while not is_head and (part := await anext(stream, None)) is not None:
+                    if self._transport is None:
+                        return
+                    self._write(h11.Data(data=part))
+                    await self._until_writable()
+                    self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            except Exception:  # The outermost edge of a request, whose head is written already.
+                logger.exception("answer cut short")
+                self.drop()
+                self._transport = None
+        if self._transport is not None:
+            self._write(h11.EndOfMessage())
 
     async def _until_writable(self) -> None:
         """Return when the peer has taken what was written, or is gone; others have a turn."""
@@ -314,7 +348,10 @@ class HttpConnection(asyncio.Protocol):
         named.extend(response.headers)
         if response.content_type is not None:
             named.append(("Content-Type", response.content_type))
-        if response.status not in _BODYLESS:
+            named.append(_NO_SNIFFING)
+            if response.content_type.startswith("text/html"):
+                named.extend(_PAGE_HEADERS)
+        if response.status not in _BODYLESS and response.stream is None:
             named.append(("Content-Length", str(len(response.body))))
         # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.
         headers = [(name.encode(), text.encode()) for name, text in named]

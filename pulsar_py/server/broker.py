@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
 )
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
     AutoTopicCreation,
@@ -76,6 +77,7 @@ from pulsar_py.server.policies.effective_settings import (
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import (
     Authorization,
@@ -96,9 +98,6 @@ from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
-
-RATES_INTERVAL_SECONDS = 60.0
-"""Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
 """The parent of one key for each broker, named by the address of its web service."""
@@ -165,6 +164,7 @@ class BrokerService:
             cluster=config.clusterName,
             may_run=lambda: self.membership is None or self.membership.is_leader,
         )
+        self.loop_lag = LoopLag(clock)
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
         self.limits = BrokerLimits(clock)
         self._set_limits(config)
@@ -182,6 +182,7 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
+        self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
@@ -215,6 +216,7 @@ class BrokerService:
             authorization=self.authorization,
             resources=self.resources,
             interceptors=self.hooks.interceptors,
+            audit=self.audit,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
@@ -402,6 +404,7 @@ class BrokerService:
                 await self.topics.close()
         except TimeoutError:
             logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
+        self.loop_lag.close()
         await self.connections.close()
         if self.membership is not None:
             await self.membership.close()
@@ -450,8 +453,11 @@ class BrokerService:
                 config.brokerServiceCompactionMonitorIntervalInSeconds,
                 _for_persistent(topic_upkeep.compact_if_due),
             ),
-            Chore("measure rates", RATES_INTERVAL_SECONDS, _roll_rates),
+            Chore("measure rates", config.statsUpdateFrequencyInSecs, self._roll_rates),
         ]
+
+    async def _roll_rates(self, topic: Topic) -> None:
+        topic.roll_rates(self.config.statsUpdateFrequencyInSecs)
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
         if not topic_upkeep.is_inactive(topic):
@@ -483,10 +489,6 @@ async def _trim(topic: PersistentTopic) -> None:
 async def _maintain_deduplication(topic: PersistentTopic) -> None:
     if topic.deduplication is not None:
         topic.deduplication.maintain(topic.settings)
-
-
-async def _roll_rates(topic: Topic) -> None:
-    topic.roll_rates(RATES_INTERVAL_SECONDS)
 
 
 def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
