@@ -32,6 +32,7 @@ def lookup(topic: str, request_id: int) -> BaseCommand:
     command = BaseCommand(type=BaseCommand.LOOKUP)
     command.lookupTopic.topic = topic
     command.lookupTopic.request_id = request_id
+    command.lookupTopic.authoritative = True  # who is asked takes it, whoever leads
     return command
 
 
