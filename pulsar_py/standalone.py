@@ -21,18 +21,12 @@ import math
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pulsar_py.admin.api.all_routes import all_routes
-from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.foreign_pages import PageRules
-from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
-from pulsar_py.admin.request_log import logged
-from pulsar_py.admin.resources.access import Access
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
@@ -57,6 +51,7 @@ from pulsar_py.server.namespaces.lookup import (
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.tls import TlsSettings
 from pulsar_py.storage.shared.settings import MIB, BookieSettings
+from pulsar_py.web import Web
 
 logger = logging.getLogger(__name__)
 
@@ -215,7 +210,12 @@ class Broker:
         self._is_running = True
 
     async def stop(self) -> None:
-        """Stop serving, write everything down and release the directory. May be called again."""
+        """Stop serving, write everything down and release the directory. May be called again.
+
+        A broker of a cluster first hands its bundles over to the others.
+        """
+        if self._is_running and self._service is not None:
+            await self._service.hand_over()
         await self._stack.aclose()
         if self._is_running:
             self._is_running = False
@@ -260,24 +260,16 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application: Application = AdminApp(
-            all_routes(service),
-            access_of(service),
-            service.hooks.interceptors,
-            page_rules=self._page_rules,
-            audit=service.audit,
-        ).handle
-        if config.webServiceRequestLogEnabled:
-            application = logged(application, clock)
-        web = HttpServer(application, clock=clock, limits=http_limits(config))
+        web = Web(service, clock, self._page_rules)
         ports = Ports(
             Listener(service.connections),
-            web,
+            web.server,
             binary_tls=tls_settings(config, is_http=False),
             http_tls=tls_settings(config, is_http=True),
             reload_seconds=config.tlsCertRefreshCheckDurationSec,
         )
         self._stack.push_async_callback(ports.close)
+        self._stack.push_async_callback(web.close)
         host = self._advertised_host()
         numbers = PortNumbers(
             binary=self._port,
@@ -297,7 +289,11 @@ class Broker:
                 broker_service_url_tls=bound.broker_url_tls,
                 bundles_count=config.defaultNumberOfNamespaceBundles,
             )
-        service.set_addresses(local_addresses(config, bound, is_loopback=host in _LOOPBACK_HOSTS))
+        is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
+        addresses = local_addresses(config, bound, is_loopback=is_loopback)
+        service.set_addresses(addresses)
+        web.set_addresses(addresses)
+        await service.join_cluster()
         await ports.serve(clock)
 
     def _advertised_host(self) -> str:
@@ -362,19 +358,6 @@ def makes_tenants(config: BrokerConfig) -> bool:
     return not config.authenticationEnabled or has_credentials
 
 
-def access_of(service: BrokerService) -> Access | None:
-    """The guard of HTTP; None while everybody may call everything."""
-    if not service.authenticators.is_enabled:
-        return None
-    return Access(
-        service.authenticators,
-        service.authorization,
-        service.resources,
-        service.audit,
-        guards_metrics=service.config.authenticateMetricsEndpoint,
-    )
-
-
 def local_addresses(
     config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
 ) -> LocalAddresses:
@@ -390,18 +373,6 @@ def local_addresses(
     if internal not in listeners:
         raise ConfigurationError(f"internalListenerName={internal} is no advertised listener")
     return LocalAddresses(default=listeners[internal], by_listener=listeners)
-
-
-def http_limits(config: BrokerConfig) -> HttpLimits:
-    """The limits of HTTP requests."""
-    limits = HttpLimits(
-        header_bytes=config.httpMaxRequestHeaderSize,
-        connections_count=config.maxHttpServerConnections,
-        idle_seconds=config.httpServerIdleTimeout / 1000,
-    )
-    if config.httpMaxRequestSize > 0:
-        return replace(limits, body_bytes=config.httpMaxRequestSize)
-    return limits
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:

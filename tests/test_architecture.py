@@ -63,9 +63,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
     "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
     "ports": {"admin", "server", "common"},
+    "web": {"console", "websocket", "admin", "server", "common"},
     "standalone": {
-        "console",
-        "websocket",
+        "web",
         "embedded_ledgers",
         "ports",
         "admin",
@@ -84,8 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """`cli` and `testing` may import anything; nothing but tests and the pytest plugin imports them.
 
-`ledgers`, `bookkeeper`, `zookeeper`, `console` and `websocket` have their place and need not be there
-yet; so have the parts of `server` below.
+`console` has its place and need not be there yet; so have the parts of `server` below.
 """
 
 CLIENT_ORDER = (
@@ -201,6 +200,7 @@ SECURITY_MAY_IMPORT = {"common", "metadata"}
 SETTINGS_READERS = {
     "pulsar_py.server.broker",
     "pulsar_py.standalone",
+    "pulsar_py.web",
     "pulsar_py.cli.standalone",
     "pulsar_py.testing.restartable_broker",
     "pulsar_py.cli.broker",

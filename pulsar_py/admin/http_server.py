@@ -9,6 +9,10 @@ A large answer is written in parts, one in each turn of the loop, as fast as its
 with a stream as it is made. A stream that fails ends its connection, so that nobody takes the
 beginning of an answer for all of it.
 
+Below `UPGRADES` requests go to the `UpgradeHandler`, if there is one. It answers, or hands out a
+`Successor`, to which the connection passes on from then on whatever its socket has to tell; to the
+server it is one connection still.
+
 Invariant: at most one request of a connection is being served, and its whole answer is written.
 """
 
@@ -17,12 +21,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import h11
 
@@ -36,6 +40,34 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Called with method, target, headers (names in lower case), body and peer; never raises."""
+
+UPGRADES: Final = "/ws"
+"""The first segment of paths whose requests may end in another protocol than HTTP."""
+
+
+class Successor(Protocol):
+    """Another protocol, which takes over a connection; times out by itself."""
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Write the answer to the request, and go on in one's own protocol."""
+
+    def data_received(self, data: bytes) -> None:
+        """As of asyncio's protocols."""
+
+    def connection_lost(self) -> None:
+        """The socket is gone, maybe before `begin`; called once."""
+
+    def pause_writing(self) -> None:
+        """As of asyncio's protocols."""
+
+    def resume_writing(self) -> None:
+        """As of asyncio's protocols."""
+
+
+UpgradeHandler = Callable[
+    [str, str, Sequence[tuple[bytes, bytes]], Peer], Awaitable[Response | Successor]
+]
+"""Called with method, target, headers (names in lower case) and peer; never raises."""
 
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
@@ -68,9 +100,16 @@ class HttpServer:
     """The listening sockets and their connections; owned by the broker's `Ports`."""
 
     def __init__(
-        self, application: Application, *, clock: Clock, limits: HttpLimits | None = None
+        self,
+        application: Application,
+        *,
+        clock: Clock,
+        limits: HttpLimits | None = None,
+        upgrades: UpgradeHandler | None = None,
     ) -> None:
+        """`upgrades` answers what lies below `UPGRADES`; None: the application does."""
         self._application = application
+        self._upgrades = upgrades
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
@@ -160,6 +199,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_write_paused = False
         self._writable: asyncio.Future[None] | None = None  # a large answer waits for its peer
         self._is_ending = False  # the last answer is written, nothing more is read
+        self._successor: Successor | None = None  # None while HTTP is spoken
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -176,6 +216,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
+        if self._successor is not None:
+            self._successor.connection_lost()
         self._wake_writer()
 
     def drop(self) -> None:
@@ -186,15 +228,22 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Read no further request while the peer does not read its answer."""
         self._is_write_paused = True
+        if self._successor is not None:
+            self._successor.pause_writing()
 
     def resume_writing(self) -> None:
         """Go on, since the peer has read enough of its answer."""
         self._is_write_paused = False
+        if self._successor is not None:
+            self._successor.resume_writing()
+            return
         self._wake_writer()
         self._advance()
 
     def eof_received(self) -> bool:
         """Note that the peer sends no more; the answer to its last request is still written."""
+        if self._successor is not None:
+            return False
         if self._http.their_state is h11.MUST_CLOSE:
             return True
         self._http.receive_data(b"")
@@ -203,6 +252,9 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take received bytes, and read on unless a request is being served."""
+        if self._successor is not None:
+            self._successor.data_received(data)
+            return
         self._http.receive_data(data)
         self._advance()
 
@@ -248,22 +300,41 @@ class HttpConnection(asyncio.Protocol):
         self._server._tasks.spawn(self._answer(self._request, bytes(self._body)), "request")  # noqa: SLF001
 
     async def _answer(self, request: h11.Request, body: bytes) -> None:
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
-        }
-        response = await self._server._application(  # noqa: SLF001
-            request.method.decode("ascii"),
-            request.target.decode("latin-1"),
-            headers,
-            body,
-            self._peer,
-        )
+        response = await self._response(request, body)
+        if not isinstance(response, Response):
+            self._hand_over(response)
+            return
         if self._transport is not None:
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
             await self._send_in_parts(response, is_head=request.method == b"HEAD")
         self._is_serving = False
         if self._transport is not None:
             self._next_request()
+
+    async def _response(self, request: h11.Request, body: bytes) -> Response | Successor:
+        method, target = request.method.decode("ascii"), request.target.decode("latin-1")
+        upgrades = self._server._upgrades  # noqa: SLF001
+        if upgrades is not None and f"{target}/".startswith((f"{UPGRADES}/", f"{UPGRADES}?")):
+            return await upgrades(method, target, list(request.headers), self._peer)
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
+        }
+        return await self._server._application(method, target, headers, body, self._peer)  # noqa: SLF001
+
+    def _hand_over(self, successor: Successor) -> None:
+        """Go on in another protocol, with what was received behind the request."""
+        if self._transport is None:
+            successor.connection_lost()
+            return
+        self._successor = successor
+        rest, _ = self._http.trailing_data
+        successor.begin(self._transport)
+        if self._is_write_paused:
+            successor.pause_writing()
+        if rest:
+            successor.data_received(rest)
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
     async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
         """Write an answer, a large body part by part as its peer takes it."""

@@ -601,14 +601,12 @@ webServiceHaProxyProtocolEnabled=false
 webServiceLogDetailedAddresses=
 webServiceTrustXForwardedFor=false
 
-# There is no WebSocket proxy in this version.
-isRunningStandalone=false
+# A WebSocket has a client of its own, connected within the process: its memory is bounded for each.
 webSocketConnectionsPerBroker=2
-webSocketMaxTextFrameSize=1048576
-webSocketPingDurationSeconds=-1
 webSocketPulsarClientMemoryLimitInMB=0
-webSocketServiceEnabled=false
-webSocketSessionIdleTimeoutMillis=300000
+
+# Set by the program that starts a broker of Apache Pulsar, not by its users.
+isRunningStandalone=false
 
 # Properties of topics are no labels of metrics in this version.
 allowedTopicPropertyKeysForMetrics=

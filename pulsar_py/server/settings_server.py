@@ -207,6 +207,29 @@ class ServerSettings(Settings):
         "alone other names are refused, else other names from browsers. Pulsar has no such "
         "setting.",
     )
+    webSocketServiceEnabled: bool = setting(
+        default=True,
+        category="HTTP",
+        doc="Whether `/ws` is served. Apache Pulsar's default is false, and true in standalone.",
+    )
+    webSocketSessionIdleTimeoutMillis: int = setting(
+        default=300_000,
+        minimum=0,
+        category="HTTP",
+        doc="Milliseconds after which a WebSocket is closed if nothing comes or goes; 0: never.",
+    )
+    webSocketMaxTextFrameSize: int = setting(
+        default=1024 * 1024,
+        minimum=1,
+        category="HTTP",
+        doc="Bytes of the longest message of a WebSocket client, all fragments together.",
+    )
+    webSocketPingDurationSeconds: int = setting(
+        default=-1,
+        minimum=-1,
+        category="HTTP",
+        doc="Seconds between two pings to each WebSocket client; 0 or less sends none.",
+    )
     statusFilePath: str = setting(
         default="",
         category="HTTP",

@@ -27,7 +27,7 @@ from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.security.authorization import Authorization, Unrestricted
+from pulsar_py.server.security.authorization import Authorization, Caller, Unrestricted
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
@@ -90,6 +90,15 @@ class Connections:
         if self._interceptors is not None:
             return WatchedCnx(self, self._interceptors)
         return ServerCnx(self)
+
+    def new_connection_for(self, caller: Caller) -> ServerCnx:
+        """One within the process, for a caller who has proved who he is, such as one of HTTP.
+
+        It has his rights, whatever its CONNECT says.
+        """
+        cnx = self.new_connection()
+        cnx.vouched_for = caller
+        return cnx
 
     @property
     def count(self) -> int:

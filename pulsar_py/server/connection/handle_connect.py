@@ -3,7 +3,8 @@
 CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
 of each AUTH_RESPONSE, is passed to the method's state until that returns a role. Credentials are
 refreshed later in the same way: a changed role closes the connection. A proxy names the client that
-it acts for; its word counts, or the client's own credentials if the settings ask for them.
+it acts for; its word counts, or the client's own credentials if the settings ask for them. A
+connection within the process has a caller whom the process vouches for, and needs no credentials.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 """
@@ -58,6 +59,11 @@ def handle_connect(cnx: CommandConnection, command: CommandConnect) -> None:
     if command.HasField("original_principal"):
         cnx.original_principal = command.original_principal
     authenticators = cnx.connections.authenticators
+    if cnx.vouched_for is not None:
+        cnx.role = cnx.vouched_for.role
+        cnx.original_principal = cnx.vouched_for.original_principal
+        _finish(cnx)
+        return
     if not authenticators.is_enabled:
         _send_connected(cnx)
         return
