@@ -8,14 +8,15 @@ from pulsar_py.admin.metrics.process_figures import process_figures
 from pulsar_py.common.loops.clock import SystemClock
 
 
-def test_an_opened_file_is_a_descriptor_more() -> None:
+def test_opened_files_are_descriptors() -> None:
+    """Others of this process may be closed meanwhile, by the collection of garbage."""
     before = process_figures()
-    descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(7)]
+    descriptors = [os.open(os.devnull, os.O_RDONLY) for _ in range(200)]
     after = process_figures()
     for each in descriptors:
         os.close(each)
     assert before.open_descriptors_count is not None
-    assert after.open_descriptors_count == before.open_descriptors_count + 7
+    assert 100 < after.open_descriptors_count - before.open_descriptors_count <= 220
     assert after.cpu_seconds >= before.cpu_seconds
 
 
