@@ -21,15 +21,12 @@ import math
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
-from pulsar_py.admin.api.all_routes import all_routes
-from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.http_server import HttpLimits, HttpServer
-from pulsar_py.admin.resources.access import Access
+from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
@@ -54,6 +51,7 @@ from pulsar_py.server.namespaces.lookup import (
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.tls import TlsSettings
 from pulsar_py.storage.shared.settings import MIB, BookieSettings
+from pulsar_py.web import Web
 
 logger = logging.getLogger(__name__)
 
@@ -121,6 +119,7 @@ class Broker:
             config if isinstance(config, BrokerConfig) else BrokerConfig.from_values(config or {})
         )
         self._host = host
+        self._page_rules = page_rules(self._config, host)
         self._port = port
         self._web_port = web_port
         self._clock = clock or SystemClock()
@@ -211,7 +210,12 @@ class Broker:
         self._is_running = True
 
     async def stop(self) -> None:
-        """Stop serving, write everything down and release the directory. May be called again."""
+        """Stop serving, write everything down and release the directory. May be called again.
+
+        A broker of a cluster first hands its bundles over to the others.
+        """
+        if self._is_running and self._service is not None:
+            await self._service.hand_over()
         await self._stack.aclose()
         if self._is_running:
             self._is_running = False
@@ -256,21 +260,16 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        application = AdminApp(
-            all_routes(service),
-            access_of(service),
-            service.hooks.interceptors,
-            allowed_origins=config.webServiceAllowedOrigins,
-        ).handle
-        web = HttpServer(application, clock=clock, limits=http_limits(config))
+        web = Web(service, clock, self._page_rules)
         ports = Ports(
             Listener(service.connections),
-            web,
+            web.server,
             binary_tls=tls_settings(config, is_http=False),
             http_tls=tls_settings(config, is_http=True),
             reload_seconds=config.tlsCertRefreshCheckDurationSec,
         )
         self._stack.push_async_callback(ports.close)
+        self._stack.push_async_callback(web.close)
         host = self._advertised_host()
         numbers = PortNumbers(
             binary=self._port,
@@ -290,7 +289,11 @@ class Broker:
                 broker_service_url_tls=bound.broker_url_tls,
                 bundles_count=config.defaultNumberOfNamespaceBundles,
             )
-        service.set_addresses(local_addresses(config, bound, is_loopback=host in _LOOPBACK_HOSTS))
+        is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
+        addresses = local_addresses(config, bound, is_loopback=is_loopback)
+        service.set_addresses(addresses)
+        web.set_addresses(addresses)
+        await service.join_cluster()
         await ports.serve(clock)
 
     def _advertised_host(self) -> str:
@@ -320,6 +323,30 @@ def tls_settings(config: BrokerConfig, *, is_http: bool) -> TlsSettings:
     )
 
 
+def page_rules(config: BrokerConfig, bound_host: str) -> PageRules:
+    """What browsers may send to a broker that binds `bound_host`.
+
+    Raises:
+        ConfigurationError: An entry of a list is none, or the advertised listeners can't be read.
+    """
+    advertised = [config.advertisedAddress]
+    for addresses in parse_advertised_listeners(config.advertisedListeners).values():
+        urls = (
+            addresses.broker_url,
+            addresses.broker_url_tls,
+            addresses.http_url,
+            addresses.http_url_tls,
+        )
+        advertised.extend(urlsplit(url or "").netloc for url in urls)
+    return PageRules.of(
+        allowed_origins=config.webServiceAllowedOrigins,
+        allowed_hosts=config.webServiceAllowedHosts,
+        own_hosts=advertised,
+        bound_host=bound_host,
+        is_open=not config.authenticationEnabled or bool(config.anonymousUserRole),
+    )
+
+
 def makes_tenants(config: BrokerConfig) -> bool:
     """Whether a standalone broker makes its cluster, tenants and namespaces.
 
@@ -329,18 +356,6 @@ def makes_tenants(config: BrokerConfig) -> bool:
     plugin = config.brokerClientAuthenticationPlugin.rpartition(".")[2]
     has_credentials = plugin not in {"", "AuthenticationDisabled"}
     return not config.authenticationEnabled or has_credentials
-
-
-def access_of(service: BrokerService) -> Access | None:
-    """The guard of HTTP; None while everybody may call everything."""
-    if not service.authenticators.is_enabled:
-        return None
-    return Access(
-        service.authenticators,
-        service.authorization,
-        service.resources,
-        guards_metrics=service.config.authenticateMetricsEndpoint,
-    )
 
 
 def local_addresses(
@@ -360,18 +375,6 @@ def local_addresses(
     return LocalAddresses(default=listeners[internal], by_listener=listeners)
 
 
-def http_limits(config: BrokerConfig) -> HttpLimits:
-    """The limits of HTTP requests."""
-    limits = HttpLimits(
-        header_bytes=config.httpMaxRequestHeaderSize,
-        connections_count=config.maxHttpServerConnections,
-        idle_seconds=config.httpServerIdleTimeout / 1000,
-    )
-    if config.httpMaxRequestSize > 0:
-        return replace(limits, body_bytes=config.httpMaxRequestSize)
-    return limits
-
-
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:
     """The storage engine's settings; an interval of 0 is never."""
     write_cache_bytes = config.dbStorage_writeCacheMaxSizeMb * MIB
@@ -387,6 +390,8 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
+        is_journal_direct=config.journalDirectIO,
+        are_entry_logs_direct=config.dbStorage_directIOEntryLogger,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,

@@ -5,7 +5,13 @@ served, no more is read from the socket. There are limits for headers, bodies, t
 connections, and the time in which a peer has to send a request, read its answer, or send the next
 request. One timer closes connections that exceed a time.
 
-A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it.
+A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it; one
+with a stream as it is made. A stream that fails ends its connection, so that nobody takes the
+beginning of an answer for all of it.
+
+Below `UPGRADES` requests go to the `UpgradeHandler`, if there is one. It answers, or hands out a
+`Successor`, to which the connection passes on from then on whatever its socket has to tell; to the
+server it is one connection still.
 
 Invariant: at most one request of a connection is being served, and its whole answer is written.
 """
@@ -15,11 +21,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 import h11
 
@@ -34,11 +41,47 @@ logger = logging.getLogger(__name__)
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Called with method, target, headers (names in lower case), body and peer; never raises."""
 
+UPGRADES: Final = "/ws"
+"""The first segment of paths whose requests may end in another protocol than HTTP."""
+
+
+class Successor(Protocol):
+    """Another protocol, which takes over a connection; times out by itself."""
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        """Write the answer to the request, and go on in one's own protocol."""
+
+    def data_received(self, data: bytes) -> None:
+        """As of asyncio's protocols."""
+
+    def connection_lost(self) -> None:
+        """The socket is gone, maybe before `begin`; called once."""
+
+    def pause_writing(self) -> None:
+        """As of asyncio's protocols."""
+
+    def resume_writing(self) -> None:
+        """As of asyncio's protocols."""
+
+
+UpgradeHandler = Callable[
+    [str, str, Sequence[tuple[bytes, bytes]], Peer], Awaitable[Response | Successor]
+]
+"""Called with method, target, headers (names in lower case) and peer; never raises."""
+
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
 
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
+
+_NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_PAGE_HEADERS: Final = (
+    ("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+)
+"""Of pages, which are errors alone: nothing in them is run or loaded, nobody frames them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +100,16 @@ class HttpServer:
     """The listening sockets and their connections; owned by the broker's `Ports`."""
 
     def __init__(
-        self, application: Application, *, clock: Clock, limits: HttpLimits | None = None
+        self,
+        application: Application,
+        *,
+        clock: Clock,
+        limits: HttpLimits | None = None,
+        upgrades: UpgradeHandler | None = None,
     ) -> None:
+        """`upgrades` answers what lies below `UPGRADES`; None: the application does."""
         self._application = application
+        self._upgrades = upgrades
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
@@ -149,6 +199,7 @@ class HttpConnection(asyncio.Protocol):
         self._is_write_paused = False
         self._writable: asyncio.Future[None] | None = None  # a large answer waits for its peer
         self._is_ending = False  # the last answer is written, nothing more is read
+        self._successor: Successor | None = None  # None while HTTP is spoken
         self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -165,6 +216,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
+        if self._successor is not None:
+            self._successor.connection_lost()
         self._wake_writer()
 
     def drop(self) -> None:
@@ -175,15 +228,22 @@ class HttpConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Read no further request while the peer does not read its answer."""
         self._is_write_paused = True
+        if self._successor is not None:
+            self._successor.pause_writing()
 
     def resume_writing(self) -> None:
         """Go on, since the peer has read enough of its answer."""
         self._is_write_paused = False
+        if self._successor is not None:
+            self._successor.resume_writing()
+            return
         self._wake_writer()
         self._advance()
 
     def eof_received(self) -> bool:
         """Note that the peer sends no more; the answer to its last request is still written."""
+        if self._successor is not None:
+            return False
         if self._http.their_state is h11.MUST_CLOSE:
             return True
         self._http.receive_data(b"")
@@ -192,6 +252,9 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take received bytes, and read on unless a request is being served."""
+        if self._successor is not None:
+            self._successor.data_received(data)
+            return
         self._http.receive_data(data)
         self._advance()
 
@@ -237,16 +300,10 @@ class HttpConnection(asyncio.Protocol):
         self._server._tasks.spawn(self._answer(self._request, bytes(self._body)), "request")  # noqa: SLF001
 
     async def _answer(self, request: h11.Request, body: bytes) -> None:
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
-        }
-        response = await self._server._application(  # noqa: SLF001
-            request.method.decode("ascii"),
-            request.target.decode("latin-1"),
-            headers,
-            body,
-            self._peer,
-        )
+        response = await self._response(request, body)
+        if not isinstance(response, Response):
+            self._hand_over(response)
+            return
         if self._transport is not None:
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
             await self._send_in_parts(response, is_head=request.method == b"HEAD")
@@ -254,8 +311,36 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is not None:
             self._next_request()
 
+    async def _response(self, request: h11.Request, body: bytes) -> Response | Successor:
+        method, target = request.method.decode("ascii"), request.target.decode("latin-1")
+        upgrades = self._server._upgrades  # noqa: SLF001
+        if upgrades is not None and f"{target}/".startswith((f"{UPGRADES}/", f"{UPGRADES}?")):
+            return await upgrades(method, target, list(request.headers), self._peer)
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
+        }
+        return await self._server._application(method, target, headers, body, self._peer)  # noqa: SLF001
+
+    def _hand_over(self, successor: Successor) -> None:
+        """Go on in another protocol, with what was received behind the request."""
+        if self._transport is None:
+            successor.connection_lost()
+            return
+        self._successor = successor
+        rest, _ = self._http.trailing_data
+        successor.begin(self._transport)
+        if self._is_write_paused:
+            successor.pause_writing()
+        if rest:
+            successor.data_received(rest)
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
+
     async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
         """Write an answer, a large body part by part as its peer takes it."""
+        if response.stream is not None:
+            await self._send_stream(response, response.stream, is_head=is_head)
+            return
         self._send_head(response)
         body = b"" if is_head else response.body
         for start in range(0, len(body), PART_BYTES):
@@ -265,6 +350,26 @@ class HttpConnection(asyncio.Protocol):
                 return
             self._write(h11.Data(data=body[start : start + PART_BYTES]))
         self._write(h11.EndOfMessage())
+
+    async def _send_stream(
+        self, response: Response, stream: AsyncGenerator[bytes, None], *, is_head: bool
+    ) -> None:
+        """Write an answer while it is made, no faster than its peer takes it."""
+        async with aclosing(stream):
+            self._send_head(response)
+            try:
+                while not is_head and (part := await anext(stream, None)) is not None:
+                    if self._transport is None:
+                        return
+                    self._write(h11.Data(data=part))
+                    await self._until_writable()
+                    self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            except Exception:  # The outermost edge of a request, whose head is written already.
+                logger.exception("answer cut short")
+                self.drop()
+                self._transport = None
+        if self._transport is not None:
+            self._write(h11.EndOfMessage())
 
     async def _until_writable(self) -> None:
         """Return when the peer has taken what was written, or is gone; others have a turn."""
@@ -314,7 +419,10 @@ class HttpConnection(asyncio.Protocol):
         named.extend(response.headers)
         if response.content_type is not None:
             named.append(("Content-Type", response.content_type))
-        if response.status not in _BODYLESS:
+            named.append(_NO_SNIFFING)
+            if response.content_type.startswith("text/html"):
+                named.extend(_PAGE_HEADERS)
+        if response.status not in _BODYLESS and response.stream is None:
             named.append(("Content-Length", str(len(response.body))))
         # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.
         headers = [(name.encode(), text.encode()) for name, text in named]

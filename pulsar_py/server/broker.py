@@ -20,8 +20,13 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+)
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
     AutoTopicCreation,
@@ -59,6 +64,8 @@ from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
+from pulsar_py.server.load.cluster_membership import ClusterMembership
+from pulsar_py.server.namespaces.joining import first_report
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.policies.effective_settings import (
@@ -70,6 +77,7 @@ from pulsar_py.server.policies.effective_settings import (
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import (
     Authorization,
@@ -90,9 +98,6 @@ from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
-
-RATES_INTERVAL_SECONDS = 60.0
-"""Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
 """The parent of one key for each broker, named by the address of its web service."""
@@ -134,8 +139,14 @@ class BrokerService:
         self.metadata, self.ledger_store = metadata, ledger_store
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
+        chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing
+        self.membership = ClusterMembership(metadata, clock, chance) if is_of_cluster else None
         self.namespaces = NamespaceService(
-            metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
+            metadata,
+            self.resources,
+            default_bundles_count=config.defaultNumberOfNamespaceBundles,
+            membership=self.membership,
+            clock=clock,
         )
         self.ledger_store = ledger_store
         self.managed_ledgers = self._managed_ledger_opener(config, chance)
@@ -151,7 +162,9 @@ class BrokerService:
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
             clock,
             cluster=config.clusterName,
+            may_run=lambda: self.membership is None or self.membership.is_leader,
         )
+        self.loop_lag = LoopLag(clock)
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
         self.limits = BrokerLimits(clock)
         self._set_limits(config)
@@ -169,17 +182,18 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
+        self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _managed_ledger_opener(
-        self, config: BrokerConfig, chance: random.Random | None
+        self, config: BrokerConfig, chance: random.Random
     ) -> ManagedLedgerOpener:
         return ManagedLedgerOpener(
             self.ledger_store,
             self.metadata,
             self.clock,
-            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
+            chance=chance,
             cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
             cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
             cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
@@ -202,6 +216,7 @@ class BrokerService:
             authorization=self.authorization,
             resources=self.resources,
             interceptors=self.hooks.interceptors,
+            audit=self.audit,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
@@ -274,6 +289,35 @@ class BrokerService:
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
 
+    async def join_cluster(self) -> None:
+        """Become one of the brokers of the cluster, once the addresses are set.
+
+        Does nothing where there are no others. Lookups work only afterwards.
+
+        Raises:
+            MetadataError: The store can't be read or written now.
+        """
+        if self.membership is None:
+            return
+        report = first_report(self.addresses, start_millis=self.clock.wall_time_millis())
+        await self.membership.join(report)
+        await self.namespaces.own_heartbeat(report.broker_id)
+
+    async def hand_over(self) -> None:
+        """Leave the cluster, and give all bundles to other brokers, while connections stay open.
+
+        From then on lookups name other brokers. Does nothing where there are none.
+        """
+        if self.membership is None or not self.membership.is_joined:
+            return
+        timeout_seconds = self.config.brokerShutdownTimeoutMs / 1000
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.membership.leave()
+                await self.namespaces.hand_over()
+        except TimeoutError:
+            logger.warning("bundles not handed over", extra={"seconds": timeout_seconds})
+
     async def apply_dynamic_configuration(self) -> None:
         """Use the settings that are stored for all brokers now.
 
@@ -341,9 +385,12 @@ class BrokerService:
         """Return if topics can be looked up and written; nothing is changed.
 
         Raises:
-            ServiceNotReadyError: The session with the metadata store is in doubt.
+            ServiceNotReadyError: The session with the metadata store is in doubt, or the broker is
+                handing its bundles over.
             StoreUnavailableError: No ledger could be created now.
         """
+        if self.membership is not None and self.membership.is_leaving:
+            raise ServiceNotReadyError("the broker is leaving its cluster")
         self.namespaces.check_session()
         await self.ledger_store.check_takes(self._ledger_options)
 
@@ -357,7 +404,10 @@ class BrokerService:
                 await self.topics.close()
         except TimeoutError:
             logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
+        self.loop_lag.close()
         await self.connections.close()
+        if self.membership is not None:
+            await self.membership.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
         self.hooks.close()
@@ -403,8 +453,11 @@ class BrokerService:
                 config.brokerServiceCompactionMonitorIntervalInSeconds,
                 _for_persistent(topic_upkeep.compact_if_due),
             ),
-            Chore("measure rates", RATES_INTERVAL_SECONDS, _roll_rates),
+            Chore("measure rates", config.statsUpdateFrequencyInSecs, self._roll_rates),
         ]
+
+    async def _roll_rates(self, topic: Topic) -> None:
+        topic.roll_rates(self.config.statsUpdateFrequencyInSecs)
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
         if not topic_upkeep.is_inactive(topic):
@@ -436,10 +489,6 @@ async def _trim(topic: PersistentTopic) -> None:
 async def _maintain_deduplication(topic: PersistentTopic) -> None:
     if topic.deduplication is not None:
         topic.deduplication.maintain(topic.settings)
-
-
-async def _roll_rates(topic: Topic) -> None:
-    topic.roll_rates(RATES_INTERVAL_SECONDS)
 
 
 def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:

@@ -29,6 +29,7 @@ from pulsar_py.server.properties_text import commented_names, parse_properties, 
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_hooks import HookSettings
+from pulsar_py.server.settings_metrics import MetricsSettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
@@ -111,6 +112,7 @@ class BrokerConfig(
     StorageSettings,
     BrokerTopicSettings,
     HookSettings,
+    MetricsSettings,
     RateSettings,
     ServerSettings,
 ):
@@ -173,8 +175,15 @@ class BrokerConfig(
         for name, reason in sorted(without_effect.items()):
             logger.info("setting without effect", extra={"setting": name, "reason": reason})
         config = cls(**values)
+        config.__dict__["_without_effect"] = without_effect
         config.check_offered()
         return config
+
+    @property
+    def without_effect(self) -> Mapping[str, str]:
+        """The settings that were given another value than the default, in vain: name and reason."""
+        found: Mapping[str, str] = self.__dict__.get("_without_effect", {})
+        return found
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:  # Any: each is checked by its setting

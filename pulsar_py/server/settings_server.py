@@ -185,11 +185,50 @@ class ServerSettings(Settings):
         category="HTTP",
         doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
     )
+    webServiceRequestLogEnabled: bool = setting(
+        default=False,
+        category="HTTP",
+        doc="Whether each HTTP request has a line in the log, of the logger `pulsar_py.requests`: "
+        "address, method, path without query, status, bytes and milliseconds. Pulsar has no such "
+        "setting.",
+    )
     webServiceAllowedOrigins: frozenset[str] = setting(
         default=frozenset(),
         category="HTTP",
         doc="Origins such as `https://tools.example` whose pages may call the broker from a "
-        "browser; requests of other sites' pages are refused. Pulsar has no such setting.",
+        "browser, and get the headers of CORS; requests of other sites' pages are refused. Pulsar "
+        "has no such setting.",
+    )
+    webServiceAllowedHosts: frozenset[str] = setting(
+        default=frozenset(),
+        category="HTTP",
+        doc="Names such as `broker.example` by which HTTP requests may call a broker without "
+        "authentication, besides addresses, names of loopback and advertised ones. On loopback "
+        "alone other names are refused, else other names from browsers. Pulsar has no such "
+        "setting.",
+    )
+    webSocketServiceEnabled: bool = setting(
+        default=True,
+        category="HTTP",
+        doc="Whether `/ws` is served. Apache Pulsar's default is false, and true in standalone.",
+    )
+    webSocketSessionIdleTimeoutMillis: int = setting(
+        default=300_000,
+        minimum=0,
+        category="HTTP",
+        doc="Milliseconds after which a WebSocket is closed if nothing comes or goes; 0: never.",
+    )
+    webSocketMaxTextFrameSize: int = setting(
+        default=1024 * 1024,
+        minimum=1,
+        category="HTTP",
+        doc="Bytes of the longest message of a WebSocket client, all fragments together.",
+    )
+    webSocketPingDurationSeconds: int = setting(
+        default=-1,
+        minimum=-1,
+        category="HTTP",
+        doc="Seconds between two pings to each WebSocket client; 0 or less sends none.",
     )
     statusFilePath: str = setting(
         default="",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -89,6 +89,8 @@ class BookieStatistics:
     entry_log_read_bytes: int
     index_tables_count: int
     is_taking_writes: bool
+    disk_free_bytes: int
+    """When it was looked at last; 0 before the first look."""
 
 
 class Bookie(LedgerStore):
@@ -321,6 +323,10 @@ class Bookie(LedgerStore):
         """The statistics by name."""
         return asdict(self.statistics())
 
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """How long groups took to be written and synced, as a histogram."""
+        return self.journal.write_durations.figures("journal_write_seconds")
+
     def statistics(self) -> BookieStatistics:
         """Counts and sizes."""
         logs = self.storage.manifest.logs.values()
@@ -334,6 +340,7 @@ class Bookie(LedgerStore):
             entry_log_read_bytes=self.storage.readers.read_bytes,
             index_tables_count=len(self.storage.index.tables),
             is_taking_writes=not self.gate.is_shut,
+            disk_free_bytes=self._housekeeper.free_bytes,
         )
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from pulsar_py.client.brokers.client_config import ClientConfig
     from pulsar_py.common.loops.clock import Clock
 
-__all__ = ["ConnectionPool", "PoolContext"]
+__all__ = ["ConnectionPool", "Connector", "PoolContext"]
 
 logger = logging.getLogger(__name__)
+
+Connector = Callable[[ClientCnx, BrokerAddress], Awaitable[None]]
+"""Connects a `ClientCnx` with the broker of an address; raises OSError where there is none."""
 
 _Key = tuple[BrokerAddress, int]
 _NO_TLS_REASONS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
@@ -79,6 +83,8 @@ class ConnectionPool:
 
     def __init__(self, context: PoolContext) -> None:
         self._context = context
+        # Makes connections in place of sockets, for a client within the broker; None: sockets.
+        self.connector: Connector | None = None
         self._tasks = TaskOwner("connections")
         self._connections: dict[_Key, ClientCnx] = {}
         self._attempts: SharedCalls[ClientCnx] = SharedCalls(self._tasks)
@@ -184,7 +190,9 @@ class ConnectionPool:
         host, port = host_and_port(address.physical)
         loop = asyncio.get_running_loop()
         try:
-            if address.is_tls:
+            if self.connector is not None:
+                await self.connector(cnx, address)
+            elif address.is_tls:
                 context = self._context.config.new_ssl_context()
                 await loop.create_connection(
                     lambda: cnx, host, port, ssl=context, server_hostname=host

@@ -6,6 +6,7 @@ protocols, so that each can be read and tested without the socket.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Protocol
 
@@ -21,8 +22,9 @@ from pulsar_py.server.limits.in_flight import InFlightPublishes
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
-from pulsar_py.server.security.authorization import Authorization
+from pulsar_py.server.security.authorization import Authorization, Caller
 from pulsar_py.server.security.peer import Peer
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -38,9 +40,12 @@ class BrokerServices(Protocol):
     schemas: SchemaRegistry
     authenticators: Authenticators
     authorization: Authorization
+    audit: Audit
     revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
+    handshakes_count: int  # CONNECTs that were answered with CONNECTED, since the start
+    refused_handshakes_count: int  # and with ERROR
 
 
 class CommandConnection(ClientConnection, Protocol):
@@ -55,6 +60,7 @@ class CommandConnection(ClientConnection, Protocol):
     auth_method_name: str
     refreshes_original: bool  # whether its credentials are the ones that are refreshed
     auth_state: AuthenticationState | None
+    vouched_for: Caller | None  # within the process: who the client is, without credentials
     credentials_expire_at_millis: int | None
 
     # What the client opened, by the ids that it chose.
@@ -87,6 +93,11 @@ class CommandConnection(ClientConnection, Protocol):
 
     def spawn(self, work: Coroutine[object, object, None], name: str) -> None:
         """Run the rest of a command as a task; the connection reads on meanwhile."""
+
+    def spawn_until_lost(
+        self, work: Coroutine[object, object, None], name: str
+    ) -> asyncio.Task[object]:
+        """Run what may take long as a task, which is cancelled when the connection is lost."""
 
     def send_error(self, request_id: int, error: BaseException) -> None:
         """Answer a request with ERROR; an unexpected error is logged with its traceback."""

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
     from pulsar_py.server.publishing.producer import Producer
     from pulsar_py.server.security.authentication import AuthenticationState
+    from pulsar_py.server.security.authorization import Caller
     from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
 
@@ -119,6 +120,7 @@ class ServerCnx(asyncio.Protocol):
         "_queued_bytes",
         "_requests_count",
         "_transport",
+        "_until_lost",
         "_work",
         "_writable_waiters",
         "auth_method_name",
@@ -139,6 +141,7 @@ class ServerCnx(asyncio.Protocol):
         "remote_address",
         "role",
         "state",
+        "vouched_for",
         "watchers",
     )
 
@@ -155,6 +158,7 @@ class ServerCnx(asyncio.Protocol):
         self.remote_address = ""
         self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
+        self.vouched_for: Caller | None = None  # who this process says that its client is
         self.auth_method_name = ""
         self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
@@ -177,6 +181,7 @@ class ServerCnx(asyncio.Protocol):
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
         self._requests_count = 0  # tasks of this connection under way
+        self._until_lost: dict[asyncio.Task[object], None] = {}  # ends with the connection
         self._probe: asyncio.Future[bool] | None = None  # pending result of `check_liveness`
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
@@ -368,6 +373,18 @@ class ServerCnx(asyncio.Protocol):
             self._pause_reading(PAUSED_BY_REQUESTS)
         task = self.connections.tasks.spawn(work, name)
         task.add_done_callback(self._on_request_done)
+
+    def spawn_until_lost(
+        self, work: Coroutine[object, object, None], name: str
+    ) -> asyncio.Task[object]:
+        """Run what may take long as a task, which ends with the connection.
+
+        It does not count among the requests that pause reading: the caller bounds such tasks.
+        """
+        task: asyncio.Task[object] = self.connections.tasks.spawn(work, name)
+        self._until_lost[task] = None
+        task.add_done_callback(self._until_lost.pop)
+        return task
 
     def _on_request_done(self, task: asyncio.Task[object]) -> None:
         del task
@@ -588,6 +605,8 @@ class ServerCnx(asyncio.Protocol):
         if self._in_flight is not None:
             self._in_flight.close()
         self._end_probe(is_alive=False)
+        for task in self._until_lost:
+            task.cancel()
         self._leave_topics()
         if self._writable_waiters:
             self._loop.call_soon(self._wake_writable_waiters)

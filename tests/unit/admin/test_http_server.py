@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from pulsar_py.admin.http_messages import NO_CONTENT, Response
+import pytest
+
+from pulsar_py.admin.http_messages import NO_CONTENT, Response, page_response
 from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
 
 LARGE = bytes(range(256)) * 100_000
 """More than a peer's socket takes at once, and not a whole number of parts."""
+
+
+async def stream(*, breaks: bool) -> AsyncGenerator[bytes, None]:
+    for number in range(3):
+        yield f"part {number}\n".encode()
+        await asyncio.sleep(0)
+    if breaks:
+        raise ValueError("broken on purpose")
 
 
 async def echo(
@@ -22,8 +32,12 @@ async def echo(
         return Response(200, peer.remote_address.encode(), "text/plain")
     if target == "/large":
         return Response(200, LARGE, "text/plain")
+    if target in {"/stream", "/broken"}:
+        return Response(200, content_type="text/plain", stream=stream(breaks=target == "/broken"))
     if target == "/nothing":
         return NO_CONTENT
+    if target == "/page":
+        return page_response(404)
     text = f"{method} {target} {headers.get('x-test', '-')} ".encode()
     return Response(200, text + body, "text/plain", (("X-Served", "yes"),))
 
@@ -82,6 +96,21 @@ async def test_the_application_is_told_who_asks() -> None:
         assert (await read_response(reader))[2] == f"/{host}:{port}".encode()
 
 
+async def test_pages_run_nothing_and_nobody_frames_them() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, headers, _ = await read_response(reader)
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-frame-options"] == "deny"
+        writer.write(b"GET /data HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, headers, _ = await read_response(reader)
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "content-security-policy" not in headers
+        writer.write(b"not HTTP\r\n\r\n")
+        assert b"Content-Security-Policy" in await rest_of(reader)
+
+
 async def test_pipelined_requests_are_answered_in_order() -> None:
     async with serving() as server, connected(server) as (reader, writer):
         writer.write(b"GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -134,6 +163,31 @@ async def test_connection_close_is_obeyed() -> None:
     async with serving() as server, connected(server) as (reader, writer):
         writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(b"GET /x - ")
+
+
+CHUNKS = b"7\r\npart 0\n\r\n7\r\npart 1\n\r\n7\r\npart 2\n\r\n"
+
+
+async def test_a_stream_is_sent_in_chunks_and_the_connection_goes_on() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+            _, headers, _ = await read_response(reader)
+            assert headers["transfer-encoding"] == "chunked"
+            assert await reader.readexactly(len(CHUNKS) + 5) == CHUNKS + b"0\r\n\r\n"
+        writer.write(b"HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n")
+        await read_response(reader)
+        assert (await read_response(reader))[2] == b"GET /1 - "
+
+
+async def test_a_stream_that_fails_has_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /broken HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"0\r\n\r\n" not in await rest_of(reader)
+        assert "answer cut short" in caplog.text
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /stream HTTP/1.0\r\n\r\n")
+        assert (await rest_of(reader)).endswith(b"\r\n\r\npart 0\npart 1\npart 2\n")
 
 
 async def until_it_waits(connection: HttpConnection) -> None:

@@ -31,11 +31,11 @@ from pulsar_py.server.security.authentication import (
     Authenticators,
     ClientCredentials,
 )
-from pulsar_py.standalone import http_limits
 from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from pulsar_py.web import http_limits
 from pulsar_py.wire.commands import serialize
 from pulsar_py.wire.framing import encode_message_header
 from pulsar_py.wire.payload import parse_broker_entry_metadata

@@ -1,0 +1,180 @@
+"""`Web`: what one broker serves over HTTP: administration, and WebSocket where clients want it.
+
+It is built before the ports are bound, and learns the broker's addresses when they are. WebSocket
+is imported by its first handshake, and has the rights of whoever sends it: credentials are those of
+HTTP, or the parameter `token`.
+
+Source: WebService, WebSocketService of Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pulsar_py.admin.api.all_routes import all_routes
+from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.foreign_pages import PageRules
+from pulsar_py.admin.http_messages import Response
+from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer, Successor
+from pulsar_py.admin.request_log import logged
+from pulsar_py.admin.resources.access import Access
+from pulsar_py.common.errors import AuthenticationError, AuthorizationError
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.namespaces.lookup import LocalAddresses
+from pulsar_py.server.security.authentication import PRINCIPAL_HEADER
+from pulsar_py.server.security.authorization import Caller
+from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
+
+if TYPE_CHECKING:
+    from pulsar_py.websocket.service import WebSocketService
+
+__all__ = ["Web", "access_of", "http_limits"]
+
+logger = logging.getLogger(__name__)
+
+
+class Web:
+    """The HTTP side of one broker, whose composition root owns it."""
+
+    def __init__(self, service: BrokerService, clock: Clock, page_rules: PageRules) -> None:
+        config = service.config
+        self._page_rules = page_rules
+        self._service = service
+        self._clock = clock
+        self._addresses: LocalAddresses | None = None  # None before the ports are bound
+        self._websockets: WebSocketService | None = None  # None before the first handshake
+        application: Application = AdminApp(
+            all_routes(service),
+            access_of(service),
+            service.hooks.interceptors,
+            page_rules=page_rules,
+            audit=service.audit,
+        ).handle
+        if config.webServiceRequestLogEnabled:
+            application = logged(application, clock)
+        self.server = HttpServer(
+            application,
+            clock=clock,
+            limits=http_limits(config),
+            upgrades=self._upgrade if config.webSocketServiceEnabled else None,
+        )
+
+    def set_addresses(self, addresses: LocalAddresses) -> None:
+        """Say how clients find the broker; before anybody is let in."""
+        self._addresses = addresses
+
+    async def close(self) -> None:
+        """End WebSocket connections; the server itself is closed with its ports."""
+        if self._websockets is not None:
+            await self._websockets.close()
+
+    async def _upgrade(
+        self, method: str, target: str, headers: Sequence[tuple[bytes, bytes]], peer: Peer
+    ) -> Response | Successor:
+        if self._websockets is None:
+            self._websockets = self._new_websockets()
+
+        async def caller_of(named: Mapping[str, str]) -> _WebSocketCaller:
+            return _WebSocketCaller(self._service, await self._caller_of(named, peer), peer)
+
+        return await self._websockets.handshake(method, target, headers, caller_of)
+
+    def _new_websockets(self) -> WebSocketService:
+        from pulsar_py.websocket.broker_client import OwnBroker  # noqa: PLC0415 - at first use
+        from pulsar_py.websocket.connection import WebSocketLimits  # noqa: PLC0415
+        from pulsar_py.websocket.service import WebSocketService  # noqa: PLC0415
+
+        assert self._addresses is not None, "nobody is let in before the ports are bound"
+        config = self._service.config
+        known = [self._addresses.default, *self._addresses.by_listener.values()]
+        urls = [url for each in known for url in (each.broker_url, each.broker_url_tls) if url]
+        broker = OwnBroker(
+            service_url=urls[0],
+            addresses=frozenset(url.partition("://")[2] for url in urls),
+            reaches_others=not self._service.authenticators.is_enabled,
+        )
+        limits = WebSocketLimits(
+            max_text_bytes=config.webSocketMaxTextFrameSize,
+            idle_seconds=config.webSocketSessionIdleTimeoutMillis / 1000,
+            ping_seconds=config.webSocketPingDurationSeconds,
+        )
+        return WebSocketService(
+            broker,
+            clock=self._clock,
+            limits=limits,
+            page_rules=self._page_rules,
+        )
+
+    async def _caller_of(self, headers: Mapping[str, str], peer: Peer) -> Caller:
+        """Who sends a handshake.
+
+        Raises:
+            AuthenticationError: The credentials are missing or invalid.
+            AuthorizationError: It names somebody for whom it may not act.
+        """
+        service = self._service
+        if not service.authenticators.is_enabled:
+            return Caller(None)
+        try:
+            role = await service.authenticators.authenticate_http(headers, peer)
+        except AuthenticationError as error:
+            fields = {"remote_address": peer.remote_address, "reason": str(error)}
+            logger.warning("authentication failed", extra=fields)
+            raise AuthenticationError("Failed to authenticate") from None
+        original = headers.get(PRINCIPAL_HEADER)
+        caller = Caller(role, original)
+        if not service.authorization.is_valid(caller, may_name_itself=True):
+            raise AuthorizationError("Invalid roles.")
+        return caller if original != role else Caller(role)
+
+
+@dataclass(frozen=True, slots=True)
+class _WebSocketCaller:
+    """The caller of a handshake, for whom connections with the broker are made."""
+
+    service: BrokerService
+    caller: Caller
+    peer: Peer
+
+    @property
+    def peername(self) -> tuple[str, int] | None:
+        """The address, if it is known."""
+        if self.peer.remote_address == UNKNOWN_ADDRESS:
+            return None
+        host, _, port = self.peer.remote_address.removeprefix("/").rpartition(":")
+        return host, int(port)
+
+    def new_connection(self) -> asyncio.Protocol:
+        """The broker's end of a connection that has the caller's rights."""
+        return self.service.connections.new_connection_for(self.caller)
+
+
+def access_of(service: BrokerService) -> Access | None:
+    """The guard of HTTP; None while everybody may call everything."""
+    if not service.authenticators.is_enabled:
+        return None
+    return Access(
+        service.authenticators,
+        service.authorization,
+        service.resources,
+        service.audit,
+        guards_metrics=service.config.authenticateMetricsEndpoint,
+    )
+
+
+def http_limits(config: BrokerConfig) -> HttpLimits:
+    """The limits of HTTP requests."""
+    limits = HttpLimits(
+        header_bytes=config.httpMaxRequestHeaderSize,
+        connections_count=config.maxHttpServerConnections,
+        idle_seconds=config.httpServerIdleTimeout / 1000,
+    )
+    if config.httpMaxRequestSize > 0:
+        return replace(limits, body_bytes=config.httpMaxRequestSize)
+    return limits

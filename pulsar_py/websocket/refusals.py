@@ -1,0 +1,52 @@
+"""Errors as statuses of a handshake (pure).
+
+Source: AbstractWebSocketHandler.getErrorCode in Pulsar.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Final
+
+from pulsar_py.common.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    ConsumerAssignError,
+    ConsumerBusyError,
+    IncompatibleSchemaError,
+    InvalidConfigurationError,
+    ProducerBlockedQuotaExceededError,
+    ProducerBlockedQuotaExceededExceptionError,
+    ProducerBusyError,
+    ProducerFencedError,
+    TooManyRequestsError,
+    TopicNotFoundError,
+    TopicTerminatedError,
+)
+
+__all__ = ["status_of"]
+
+_STATUSES: Final = (
+    (InvalidConfigurationError, HTTPStatus.BAD_REQUEST),
+    (AuthenticationError, HTTPStatus.UNAUTHORIZED),
+    (AuthorizationError, HTTPStatus.FORBIDDEN),
+    (TopicNotFoundError, HTTPStatus.NOT_FOUND),
+    (ProducerBusyError, HTTPStatus.CONFLICT),
+    (ConsumerBusyError, HTTPStatus.CONFLICT),
+    (ConsumerAssignError, HTTPStatus.CONFLICT),
+    (ProducerFencedError, HTTPStatus.CONFLICT),
+    (IncompatibleSchemaError, HTTPStatus.CONFLICT),
+    (TooManyRequestsError, HTTPStatus.TOO_MANY_REQUESTS),
+    (ProducerBlockedQuotaExceededError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (ProducerBlockedQuotaExceededExceptionError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (TopicTerminatedError, HTTPStatus.SERVICE_UNAVAILABLE),
+    (TimeoutError, HTTPStatus.GATEWAY_TIMEOUT),
+)
+
+
+def status_of(error: Exception) -> HTTPStatus:
+    """The status that tells a client why it got no WebSocket."""
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return status
+    return HTTPStatus.INTERNAL_SERVER_ERROR
