@@ -1,0 +1,102 @@
+"""The events of `__change_events`, against messages that Apache Pulsar wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_py.common.errors import SchemaSerializationError
+from pulsar_py.common.names import TopicName
+from pulsar_py.proto.SchemaRegistryFormat_pb2 import SchemaInfo
+from pulsar_py.server.policies.policy_events import (
+    SCHEMA_PROPERTIES,
+    PolicyEvent,
+    decode_event,
+    encode_event,
+    schema_text,
+)
+
+RECORDED: dict[str, Any] = json.loads(
+    (Path(__file__).parents[3] / "recordings" / "change_events.json").read_text()
+)
+TOPIC = TopicName.parse("persistent://public/tp/a")
+RATE = {
+    "dispatchThrottlingRateInByte": 5,
+    "dispatchThrottlingRateInMsg": 6,
+    "ratePeriodInSecond": 1,
+    "relativeToPublishRate": True,
+}
+EVERY_SHAPE: dict[str, Any] = {
+    "backLogQuotaMap": {
+        "message_age": {"limit": 1, "limitSize": 1, "limitTime": 9, "policy": "producer_exception"}
+    },
+    "deduplicationEnabled": False,
+    "dispatchRate": RATE,
+    "subscriptionDispatchRate": RATE,
+    "subscriptionPolicies": {"s": {"dispatchRate": RATE}},
+    "subscriptionTypesEnabled": ["Key_Shared", "Shared"],
+    "entryFilters": {"entryFilterNames": "a,b"},
+    "schemaCompatibilityStrategy": "FULL",
+    "replicationClusters": ["a", "b"],
+    "delayedDeliveryTickTimeMillis": 1 << 40,
+    "persistence": {
+        "bookkeeperAckQuorum": 1,
+        "bookkeeperEnsemble": 2,
+        "bookkeeperWriteQuorum": 2,
+        "managedLedgerMaxMarkDeleteRate": 0.5,
+    },
+}
+
+
+def test_the_schema_is_the_one_that_apache_pulsar_registers() -> None:
+    entry = bytes.fromhex(RECORDED["schema_entry_hex"])
+    assert schema_text().encode() in entry
+    info = SchemaInfo.FromString(entry[3 : 3 + _info_size(entry)])
+    assert info.schema == schema_text().encode()
+    assert {pair.key: pair.value for pair in info.props} == SCHEMA_PROPERTIES
+
+
+def _info_size(entry: bytes) -> int:
+    return (entry[1] & 0x7F) | (entry[2] << 7)
+
+
+@pytest.mark.parametrize("message", RECORDED["messages"])
+def test_recorded_events_are_read_and_written_the_same(message: dict[str, Any]) -> None:
+    payload = bytes.fromhex(message["payload_hex"])
+    event = decode_event(message["partition_key"], payload)
+    assert event is not None
+    assert event.topic == TOPIC
+    assert (event.document is None) == message["null_value"]
+    assert event.key == message["partition_key"]
+    assert encode_event(event, "vec") == payload
+
+
+def test_what_a_recorded_event_says() -> None:
+    payload = bytes.fromhex(RECORDED["messages"][1]["payload_hex"])
+    assert decode_event(str(TOPIC), payload) == PolicyEvent(
+        TOPIC,
+        is_global=False,
+        document={
+            "messageTTLInSeconds": 3600,
+            "retentionPolicies": {"retentionSizeInMB": 20, "retentionTimeInMinutes": 10},
+        },
+    )
+
+
+@pytest.mark.parametrize("is_global", [False, True])
+def test_policies_of_every_shape_come_back(*, is_global: bool) -> None:
+    event = PolicyEvent(TOPIC, is_global, EVERY_SHAPE)
+    assert decode_event(event.key, encode_event(event, "c")) == event
+
+
+def test_partitions_have_the_event_of_their_topic() -> None:
+    assert PolicyEvent(TOPIC.partition(3), is_global=True, document=None).key == f"__G__{TOPIC}"
+
+
+def test_what_is_no_event() -> None:
+    assert decode_event("no://topic", b"") is None
+    with pytest.raises(SchemaSerializationError, match="2 bytes do not fit"):
+        decode_event(str(TOPIC), b"\x02\x04")
