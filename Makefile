@@ -10,7 +10,7 @@ WORKERS ?= 4
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-spark proto docs clean
+.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-admin bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -19,7 +19,7 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
-	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-spark"
+	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-admin, bench-spark"
 	@echo "make proto        write again what is generated of proto/*.proto"
 	@echo "make docs         write again what is generated of documents, and build/site of all of them"
 
@@ -68,6 +68,9 @@ bench-storage: setup
 
 bench-client: setup
 	$(BIN)/python -m benchmarks.client
+
+bench-admin: setup
+	$(BIN)/python -m benchmarks.admin_command
 
 bench-cluster: setup
 	$(BIN)/python -m benchmarks.cluster

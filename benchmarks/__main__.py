@@ -36,6 +36,12 @@ SMALL_CACHES = {
 CATCH_UP_BACKLOG_BYTES = 256 * MEGABYTE
 """Four times those caches."""
 
+RUN_BYTES = 2048 * MEGABYTE
+"""Of the rows that publish a number of bytes: more than the system leaves unwritten."""
+
+CHUNK_BYTES = 5 * MEGABYTE - 10 * 1024
+"""What clients put into a chunk where messages may have 5 MB, about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -54,8 +60,29 @@ LOADS = [
                 target, size_bytes=size, connections=count, seconds=seconds
             ),
         )
-        for label, size in (("100 B", 100), ("1 KB", 1024), ("16 KB", 16384))
+        for label, size in (
+            ("100 B", 100),
+            ("1 KB", 1024),
+            ("16 KB", 16384),
+            ("128 KB", 128 * 1024),
+            ("1 MB", MEGABYTE),
+        )
         for count in (1, 10)
+    ),
+    *(
+        Load(
+            f"durable publish of 2 GB after a sync of all disks, {label}, 1 connection",
+            lambda target, seconds, size=size: loads.durable_publish(
+                target, size_bytes=size, connections=1, seconds=seconds, total_bytes=RUN_BYTES
+            ),
+        )
+        for label, size in (("16 KB", 16384), ("128 KB", 128 * 1024))
+    ),
+    Load(
+        "durable publish, messages of 20 MB in 4 chunks, 1 connection",
+        lambda target, seconds: loads.durable_publish(
+            target, size_bytes=CHUNK_BYTES, connections=1, seconds=seconds, chunks_count=4
+        ),
     ),
     Load(
         "official client, batches of 1,000 x 1 KB",
@@ -84,6 +111,11 @@ LOADS = [
     Load(
         "publish to receive at 1,000/s",
         lambda target, seconds: loads.end_to_end_latency(target, seconds=2 * seconds),
+        figure="p50_millis",
+    ),
+    Load(
+        "publish to receive at half of the maximal rate, 1 KB",
+        lambda target, seconds: loads.latency_at_half_rate(target, seconds=2 * seconds),
         figure="p50_millis",
     ),
     Load("2,000 connections opened", lambda target, _: loads.many_connections(target), "seconds"),

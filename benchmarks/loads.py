@@ -12,15 +12,23 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchmarks.raw_client import RawConnection, entry, frame, send_block
+from benchmarks.raw_client import (
+    RawConnection,
+    StampedSend,
+    chunked_block,
+    entry,
+    frame,
+    send_block,
+)
 from benchmarks.targets import Target
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 _names = itertools.count()
 _BLOCK = 50
+_LARGE_WINDOW_BYTES = 16 << 20
 _NANOS = struct.Struct(">Q")
 
 
@@ -47,20 +55,38 @@ def fresh_topic(partition_of: str = "load") -> str:
     return f"persistent://public/default/bench-{partition_of}-{os.getpid()}-{next(_names)}"
 
 
+def _blocks(size_bytes: int, window_bytes: int) -> tuple[list[bytes], int, int]:
+    """Blocks of SENDs to send in turn, the entries of one, and how many may be in flight."""
+    count, window = _BLOCK, 200
+    if size_bytes <= 8192:
+        window = max(count, min(1000, window_bytes // size_bytes) // count * count)
+    elif size_bytes > 16384:
+        count = max(1, (1 << 20) // size_bytes)
+        window = _LARGE_WINDOW_BYTES // size_bytes // count * count
+    stored = entry(os.urandom(size_bytes))
+    return [send_block(1, index * count, count, stored) for index in range(8)], count, window
+
+
 class Publisher:
     """Keeps a window of SENDs in flight on one connection."""
 
-    def __init__(self, connection: RawConnection, size_bytes: int, window_bytes: int) -> None:
+    def __init__(
+        self,
+        connection: RawConnection,
+        size_bytes: int,
+        window_bytes: int,
+        *,
+        chunks_count: int = 0,
+    ) -> None:
+        """With `chunks_count` each message comes in so many chunks of the size."""
         self.connection = connection
         self.receipts_count = 0
-        stored = entry(os.urandom(size_bytes))
-        window = max(_BLOCK, min(1000, window_bytes // size_bytes) // _BLOCK * _BLOCK)
-        if size_bytes > 8192:
-            window = 200
-        self._window = window
-        self._blocks = itertools.cycle(
-            [send_block(1, index * _BLOCK, _BLOCK, stored) for index in range(8)]
-        )
+        if chunks_count:
+            blocks = [chunked_block(1, index, chunks_count, size_bytes) for index in range(4)]
+            self._block, self._window = chunks_count, 2 * chunks_count
+        else:
+            blocks, self._block, self._window = _blocks(size_bytes, window_bytes)
+        self._blocks = itertools.cycle(blocks)
         self._in_flight = 0
         self.is_stopped = False
         self.limit: int | None = None
@@ -80,12 +106,12 @@ class Publisher:
     def _fill(self) -> None:
         while (
             not self.is_stopped
-            and self._in_flight + _BLOCK <= self._window
+            and self._in_flight + self._block <= self._window
             and (self.limit is None or self.sent_count < self.limit)
         ):
             self.connection.write(next(self._blocks))
-            self._in_flight += _BLOCK
-            self.sent_count += _BLOCK
+            self._in_flight += self._block
+            self.sent_count += self._block
 
     def resume(self, limit: int) -> None:
         """Raise the number of messages that may be sent."""
@@ -104,26 +130,48 @@ class Publisher:
                 await asyncio.sleep(0.01)
 
 
-async def _publishers(target: Target, size: int, count: int) -> list[Publisher]:
+async def _publishers(
+    target: Target, size: int, count: int, chunks_count: int = 0
+) -> list[Publisher]:
     publishers = []
     for _ in range(count):
         connection = await RawConnection.connect(target.host, target.port)
         await connection.create_producer(fresh_topic(), 1)
-        publishers.append(Publisher(connection, size, 4 << 20))
+        publishers.append(Publisher(connection, size, 4 << 20, chunks_count=chunks_count))
     return publishers
 
 
 async def durable_publish(
-    target: Target, *, size_bytes: int, connections: int, seconds: float, warm_up: float = 1.0
+    target: Target,
+    *,
+    size_bytes: int,
+    connections: int,
+    seconds: float,
+    warm_up: float = 1.0,
+    total_bytes: int = 0,
+    chunks_count: int = 0,
 ) -> Figures:
-    """Unbatched SENDs of one size, from several connections at once, one topic each."""
-    publishers = await _publishers(target, size_bytes, connections)
+    """Unbatched SENDs of one size, from several connections at once, one topic each.
+
+    With `total_bytes` it goes on until so many are confirmed, and not for `seconds`; before that
+    the system writes out what earlier loads have left.
+    """
+    publishers = await _publishers(target, size_bytes, connections, chunks_count)
+    if total_bytes:
+        os.sync()
     for publisher in publishers:
         publisher.start()
     await asyncio.sleep(warm_up)
     before, cpu = sum(p.receipts_count for p in publishers), target.cpu_seconds()
     start = time.perf_counter()
-    await asyncio.sleep(seconds)
+    if total_bytes:
+        wanted = before + total_bytes // size_bytes
+        while sum(p.receipts_count for p in publishers) < wanted:
+            await asyncio.sleep(0.01)
+            if time.perf_counter() - start > 120:
+                raise RuntimeError(f"{target.name}: {total_bytes} bytes not confirmed in 120 s")
+    else:
+        await asyncio.sleep(seconds)
     elapsed = time.perf_counter() - start
     count = sum(p.receipts_count for p in publishers) - before
     used = target.cpu_seconds() - cpu
@@ -329,7 +377,10 @@ async def catch_up(
 async def end_to_end_latency(
     target: Target, *, rate_per_second: int = 1000, seconds: float = 8.0
 ) -> Figures:
-    """Publish to receive, at a fixed rate; each message carries its send time."""
+    """Publish to receive, at a fixed rate; each message carries its send time.
+
+    Up to 2,000 a second each message goes at its own time, beyond that those of a millisecond do.
+    """
     topic = fresh_topic()
     consuming = await RawConnection.connect(target.host, target.port)
     await consuming.subscribe(topic, "s", 1)
@@ -343,17 +394,23 @@ async def end_to_end_latency(
 
     consuming.start_counting()
     consuming.on_frame = on_message
-    consuming.flow(1, 1_000_000)
+    total = int(rate_per_second * (seconds + 1))
+    consuming.flow(1, total)
     publishing.start_counting()
-    padding = os.urandom(1016)
+    send = StampedSend(1, os.urandom(1016))
     cpu = target.cpu_seconds()
     start = time.perf_counter()
-    total = int(rate_per_second * (seconds + 1))
-    for index in range(total):
-        while (delay := start + index / rate_per_second - time.perf_counter()) > 0:
+    sent = 0
+    while sent < total:
+        due = min(int((time.perf_counter() - start) * rate_per_second) + 1, total)
+        for _ in range(sent, due):
+            publishing.write(send.frame(_NANOS.pack(time.perf_counter_ns())))
+        sent = due
+        delay = start + sent / rate_per_second - time.perf_counter()
+        if rate_per_second > 2000:
+            await asyncio.sleep(0.001)
+        elif delay > 0:
             await asyncio.sleep(delay if delay > 0.0005 else 0)
-        stored = entry(padding + _NANOS.pack(time.perf_counter_ns()))
-        publishing.write(send_block(1, index, 1, stored))
     deadline = time.perf_counter() + 10
     while len(latencies) < total and time.perf_counter() < deadline:
         await asyncio.sleep(0.05)
@@ -368,6 +425,15 @@ async def end_to_end_latency(
         p999_millis=counted[int(len(counted) * 0.999)],
         cpu_micros_per_entry=(target.cpu_seconds() - cpu) / total * 1e6,
     )
+
+
+async def latency_at_half_rate(target: Target, *, seconds: float) -> Figures:
+    """Publish to receive at half of the rate that the broker has just taken, 1 KB."""
+    taken = await durable_publish(target, size_bytes=1024, connections=1, seconds=2.0)
+    assert taken.entries_per_second is not None
+    rate = int(taken.entries_per_second / 2)
+    figures = await end_to_end_latency(target, rate_per_second=rate, seconds=seconds)
+    return replace(figures, entries_per_second=rate)
 
 
 async def many_connections(target: Target, *, count: int = 2000) -> Figures:

@@ -8,6 +8,7 @@ It speaks the binary protocol with any Pulsar broker.
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 from collections.abc import Callable
 from typing import cast
@@ -35,6 +36,10 @@ def entry(body: bytes, *, key: str | None = None) -> bytes:
     metadata = MessageMetadata(
         producer_name="bench", sequence_id=0, publish_time=1_700_000_000_000, partition_key=key
     ).SerializeToString()
+    return _checked(metadata, body)
+
+
+def _checked(metadata: bytes, body: bytes) -> bytes:
     checked = _SIZE.pack(len(metadata)) + metadata + body
     return b"\x0e\x01" + _SIZE.pack(crc32c.crc32c(checked)) + checked
 
@@ -47,6 +52,44 @@ def send_block(producer_id: int, first_sequence_id: int, count: int, stored: byt
     for sequence_id in range(first_sequence_id, first_sequence_id + count):
         command.send.sequence_id = sequence_id
         parts.append(frame(command, stored))
+    return b"".join(parts)
+
+
+class StampedSend:
+    """One SEND frame after another that differ in the last 8 bytes of the payload only."""
+
+    def __init__(self, producer_id: int, padding: bytes) -> None:
+        stored = entry(padding + bytes(8))
+        whole = send_block(producer_id, 0, 1, stored)
+        self._command = whole[: len(whole) - len(stored) + 2]
+        self._checked = stored[6:-8]
+        self._checksum = crc32c.crc32c(self._checked)
+
+    def frame(self, stamp: bytes) -> bytes:
+        """The frame with these 8 bytes at its end."""
+        checksum = _SIZE.pack(crc32c.crc32c(stamp, self._checksum))
+        return b"".join((self._command, checksum, self._checked, stamp))
+
+
+def chunked_block(producer_id: int, sequence_id: int, count: int, chunk_bytes: int) -> bytes:
+    """One message in `count` chunks, as a SEND frame each, in one buffer."""
+    command = BaseCommand(type=BaseCommand.SEND)
+    command.send.producer_id = producer_id
+    command.send.sequence_id = sequence_id
+    command.send.is_chunk = True
+    metadata = MessageMetadata(
+        producer_name="bench",
+        sequence_id=sequence_id,
+        publish_time=1_700_000_000_000,
+        uuid=f"bench-{sequence_id}",
+        num_chunks_from_msg=count,
+        total_chunk_msg_size=count * chunk_bytes,
+    )
+    body = os.urandom(chunk_bytes)
+    parts = []
+    for chunk_id in range(count):
+        metadata.chunk_id = chunk_id
+        parts.append(frame(command, _checked(metadata.SerializeToString(), body)))
     return b"".join(parts)
 
 

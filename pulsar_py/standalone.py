@@ -24,7 +24,9 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
+from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.common.errors import (
     ConfigurationError,
 )
@@ -117,6 +119,7 @@ class Broker:
             config if isinstance(config, BrokerConfig) else BrokerConfig.from_values(config or {})
         )
         self._host = host
+        self._page_rules = page_rules(self._config, host)
         self._port = port
         self._web_port = web_port
         self._clock = clock or SystemClock()
@@ -252,7 +255,7 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        web = Web(service, clock)
+        web = Web(service, clock, self._page_rules)
         ports = Ports(
             Listener(service.connections),
             web.server,
@@ -313,6 +316,30 @@ def tls_settings(config: BrokerConfig, *, is_http: bool) -> TlsSettings:
     )
 
 
+def page_rules(config: BrokerConfig, bound_host: str) -> PageRules:
+    """What browsers may send to a broker that binds `bound_host`.
+
+    Raises:
+        ConfigurationError: An entry of a list is none, or the advertised listeners can't be read.
+    """
+    advertised = [config.advertisedAddress]
+    for addresses in parse_advertised_listeners(config.advertisedListeners).values():
+        urls = (
+            addresses.broker_url,
+            addresses.broker_url_tls,
+            addresses.http_url,
+            addresses.http_url_tls,
+        )
+        advertised.extend(urlsplit(url or "").netloc for url in urls)
+    return PageRules.of(
+        allowed_origins=config.webServiceAllowedOrigins,
+        allowed_hosts=config.webServiceAllowedHosts,
+        own_hosts=advertised,
+        bound_host=bound_host,
+        is_open=not config.authenticationEnabled or bool(config.anonymousUserRole),
+    )
+
+
 def makes_tenants(config: BrokerConfig) -> bool:
     """Whether a standalone broker makes its cluster, tenants and namespaces.
 
@@ -356,6 +383,8 @@ def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSetting
         read_cache_bytes=config.dbStorage_readAheadCacheMaxSizeMb * MIB,
         journal_file_bytes=config.journalMaxSizeMB * MIB,
         journal_spare_files_count=config.journalMaxBackups * config.journalReuseFiles,
+        is_journal_direct=config.journalDirectIO,
+        are_entry_logs_direct=config.dbStorage_directIOEntryLogger,
         flush_interval_seconds=config.flushInterval / 1000,
         entry_log_bytes=config.logSizeLimit,
         garbage_interval_seconds=config.gcWaitTime / 1000,

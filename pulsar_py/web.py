@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
 from pulsar_py.admin.http_server import HttpLimits, HttpServer, Successor
 from pulsar_py.admin.resources.access import Access
@@ -40,17 +41,19 @@ logger = logging.getLogger(__name__)
 class Web:
     """The HTTP side of one broker, whose composition root owns it."""
 
-    def __init__(self, service: BrokerService, clock: Clock) -> None:
+    def __init__(self, service: BrokerService, clock: Clock, page_rules: PageRules) -> None:
+        """`page_rules` say which pages of a browser may send requests and handshakes."""
         config = service.config
         self._service = service
         self._clock = clock
+        self._page_rules = page_rules
         self._addresses: LocalAddresses | None = None  # None before the ports are bound
         self._websockets: WebSocketService | None = None  # None before the first handshake
         application = AdminApp(
             all_routes(service),
             access_of(service),
             service.hooks.interceptors,
-            allowed_origins=config.webServiceAllowedOrigins,
+            page_rules=page_rules,
         )
         self.server = HttpServer(
             application.handle,
@@ -102,9 +105,7 @@ class Web:
             broker,
             clock=self._clock,
             limits=limits,
-            allowed_origins=frozenset(
-                each.strip("/").lower() for each in config.webServiceAllowedOrigins
-            ),
+            page_rules=self._page_rules,
         )
 
     async def _caller_of(self, headers: Mapping[str, str], peer: Peer) -> Caller:

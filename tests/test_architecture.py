@@ -481,6 +481,7 @@ def test_third_party_packages_are_named_where_they_may_be_used() -> None:
 # --- banned names ------------------------------------------------------------------------------
 
 FILES = {
+    "pulsar_py.common.disks.file_writes": "how the real Disk writes",
     "pulsar_py.common.disks.local_disk": "the real Disk",
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",

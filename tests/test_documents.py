@@ -49,8 +49,10 @@ def dockerfile_words(instruction: str) -> list[str]:
 
 
 def test_the_container_starts_a_command_that_parses() -> None:
-    entry, *rest = dockerfile_words("ENTRYPOINT") + dockerfile_words("CMD")
-    assert entry == "pulsar-py"
+    text = (ROOT / "docker" / "Dockerfile").read_text()
+    assert "ENTRYPOINT" not in text  # tools run `sh -c` there
+    entry, *rest = dockerfile_words("CMD")
+    assert (ROOT / "docker" / entry).exists()
     assert parses(rest)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlencode
 
-from pulsar_py.admin.foreign_pages import refusal_of
+from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
     TEXT,
@@ -65,14 +65,14 @@ class AdminApp:
         access: Guard | None = None,
         interceptors: Interceptors | None = None,
         *,
-        allowed_origins: AbstractSet[str] = frozenset(),
+        page_rules: PageRules | None = None,
     ) -> None:
         """`access` guards the routes; None lets everybody call them.
 
-        `interceptors` are told of requests and answers. Pages of `allowed_origins` may call; those
-        of other sites may not.
+        `interceptors` are told of requests and answers. `page_rules` say what browsers may send;
+        None: nothing for pages of other sites.
         """
-        self._allowed_origins = frozenset(each.strip("/").lower() for each in allowed_origins)
+        self._page_rules = page_rules or PageRules()
         self._interceptors = interceptors
         self._router = Router(routes)
         self._access = access
@@ -86,8 +86,19 @@ class AdminApp:
         peer: Peer = NOBODY,
     ) -> Response:
         """Answer one request; never raises. Header names are in lower case."""
-        if (reason := refusal_of(headers, self._allowed_origins)) is not None:
+        rules = self._page_rules
+        if (reason := rules.refusal_of(headers)) is not None:
             return reason_response(HTTPStatus.FORBIDDEN, reason)
+        if (preflight := rules.preflight(method, headers)) is not None:
+            return preflight
+        response = await self._told_answer(method, target, headers, body, peer)
+        if permission := rules.permission(headers):
+            return replace(response, headers=(*response.headers, *permission))
+        return response
+
+    async def _told_answer(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
+    ) -> Response:
         interceptors = self._interceptors
         if interceptors is None:
             return await self._answer(method, target, headers, body, peer)

@@ -72,6 +72,14 @@ PART_BYTES: Final = 256 * 1024
 _SWEEP_SECONDS: Final = 5.0
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
+_NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
+_PAGE_HEADERS: Final = (
+    ("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+)
+"""Of pages, which are errors alone: nothing in them is run or loaded, nobody frames them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
@@ -385,6 +393,9 @@ class HttpConnection(asyncio.Protocol):
         named.extend(response.headers)
         if response.content_type is not None:
             named.append(("Content-Type", response.content_type))
+            named.append(_NO_SNIFFING)
+            if response.content_type.startswith("text/html"):
+                named.extend(_PAGE_HEADERS)
         if response.status not in _BODYLESS:
             named.append(("Content-Length", str(len(response.body))))
         # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.

@@ -44,6 +44,11 @@ def health(topic_version: str | None = None) -> Call[str]:
     return get("brokers/health", as_text, topicVersion=topic_version)
 
 
+def symptoms() -> Call[Json]:
+    """What an operator of the broker should look at; a call of our own."""
+    return get("brokers/symptoms", as_json)
+
+
 def version() -> Call[str]:
     """The version of the broker."""
     return get("brokers/version", as_text)

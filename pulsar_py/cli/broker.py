@@ -23,6 +23,7 @@ from pulsar_py.cli.standalone import (
     set_up_logging,
     signals_to_event,
 )
+from pulsar_py.cli.supervision import supervised
 from pulsar_py.cluster_stores import (
     ClusterAddresses,
     ClusterLedgers,
@@ -32,6 +33,7 @@ from pulsar_py.cluster_stores import (
     LargestQuorums,
 )
 from pulsar_py.common.errors import ConfigurationError, PulsarError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.store import MetadataStore, SessionEvent
 from pulsar_py.server.config import BrokerConfig
@@ -93,7 +95,8 @@ async def serve(options: ClusterBrokerOptions) -> None:
                 f"cluster {config.clusterName} metadata {settings.addresses.local}\n"
             )
             sys.stdout.flush()
-            await stopping.wait()
+            async with supervised(SystemClock()):
+                await stopping.wait()
     finally:
         await stores.close()
     if is_session_over:

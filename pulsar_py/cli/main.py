@@ -11,11 +11,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from pulsar_py.cli.admin.command import admin
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
+from pulsar_py.cli.context import context
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
+from pulsar_py.cli.watching.doctor import doctor, subscription
 from pulsar_py.cli.watching.tail import tail
 from pulsar_py.cli.watching.top import top
 
@@ -190,12 +193,30 @@ def compact_topic(*, topic: str, web_service_url: str, timeout_seconds: float) -
     click.echo(f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun")
 
 
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(*, shell: str) -> None:
+    """Print what makes a shell complete our words and options.
+
+    For bash: eval "$(pulsar-py completion bash)", in ~/.bashrc.
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - for this alone
+
+    made = get_completion_class(shell)
+    assert made is not None, "click has all of them"
+    click.echo(made(main, {}, "pulsar-py", "_PULSAR_PY_COMPLETE").source())
+
+
+main.add_command(admin)
+main.add_command(context)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)
 main.add_command(pipeline)
 main.add_command(secure)
 main.add_command(storage)
+main.add_command(doctor)
+main.add_command(subscription)
 main.add_command(tail)
 main.add_command(top)
 main.add_command(tokens)

@@ -9,28 +9,20 @@ Source: `bindAddress` of ServiceConfiguration in Pulsar, where its default is al
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 from dataclasses import dataclass
 from typing import Final, Self
 
-__all__ = ["Reach", "is_loopback"]
+from pulsar_py.common.network.hosts import is_loopback
+
+__all__ = ["Reach"]
 
 logger = logging.getLogger(__name__)
 
 _ALL: Final = "0.0.0.0"  # noqa: S104 - what `bindAddress` means in Pulsar
 _LOOPBACK: Final = "127.0.0.1"
 _WILDCARD_HOSTS: Final = frozenset({_ALL, "::"})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address or name is that of this machine for itself."""
-    bare = host.strip("[]").lower()
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return bare == "localhost" or bare.endswith(".localhost")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,10 @@ from pathlib import Path
 import uvloop
 
 from pulsar_py.cli.reach import Reach
+from pulsar_py.cli.supervision import supervised
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.config import BrokerConfig, is_secret
 from pulsar_py.server.properties_text import PropertyLine, property_lines
 from pulsar_py.server.security.key_source import warn_if_others_can_read
@@ -161,7 +163,8 @@ async def serve(options: StandaloneOptions) -> None:
         reach_of(config, options.host).log()
         sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
         sys.stdout.flush()
-        await stopping.wait()
+        async with supervised(SystemClock()):
+            await stopping.wait()
 
 
 def ready_line(options: StandaloneOptions, service_url: str, web_service_url: str) -> str:

@@ -173,8 +173,15 @@ class BrokerConfig(
         for name, reason in sorted(without_effect.items()):
             logger.info("setting without effect", extra={"setting": name, "reason": reason})
         config = cls(**values)
+        config.__dict__["_without_effect"] = without_effect
         config.check_offered()
         return config
+
+    @property
+    def without_effect(self) -> Mapping[str, str]:
+        """The settings that were given another value than the default, in vain: name and reason."""
+        found: Mapping[str, str] = self.__dict__.get("_without_effect", {})
+        return found
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:  # Any: each is checked by its setting

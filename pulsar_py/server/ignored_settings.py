@@ -231,7 +231,6 @@ compactionRateByBytes=1000000
 compactionRateByEntries=1000
 dataIntegrityChecking=
 dataIntegrityStampMissingCookies=
-dbStorage_directIOEntryLogger=
 dbStorage_directIOEntryLoggerMaxFdCacheTimeSeconds=
 dbStorage_directIOEntryLoggerReadBufferSizeMB=
 dbStorage_directIOEntryLoggerTotalReadBufferSizeMB=

@@ -189,7 +189,16 @@ class ServerSettings(Settings):
         default=frozenset(),
         category="HTTP",
         doc="Origins such as `https://tools.example` whose pages may call the broker from a "
-        "browser; requests of other sites' pages are refused. Pulsar has no such setting.",
+        "browser, and get the headers of CORS; requests of other sites' pages are refused. Pulsar "
+        "has no such setting.",
+    )
+    webServiceAllowedHosts: frozenset[str] = setting(
+        default=frozenset(),
+        category="HTTP",
+        doc="Names such as `broker.example` by which HTTP requests may call a broker without "
+        "authentication, besides addresses, names of loopback and advertised ones. On loopback "
+        "alone other names are refused, else other names from browsers. Pulsar has no such "
+        "setting.",
     )
     webSocketServiceEnabled: bool = setting(
         default=True,

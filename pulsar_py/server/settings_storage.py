@@ -173,7 +173,7 @@ class StorageSettings(Settings):
     )
 
     dbStorage_writeCacheMaxSizeMb: int = setting(
-        default=24,
+        default=64,
         minimum=1,
         category=BOOKIE,
         doc="Megabytes of memory for entries that are not in an entry log yet.",
@@ -183,6 +183,12 @@ class StorageSettings(Settings):
         minimum=0,
         category=BOOKIE,
         doc="Megabytes of memory for entries read from entry logs.",
+    )
+    dbStorage_directIOEntryLogger: bool = setting(
+        default=False,
+        category=BOOKIE,
+        doc="Whether entry logs are written past the system's page cache, where the file system "
+        "has such writes. What was written then has to be read from the disk.",
     )
     journalMaxSizeMB: int = setting(
         default=256,
@@ -202,6 +208,12 @@ class StorageSettings(Settings):
         maximum=1024,
         category=BOOKIE,
         doc="The most old journal files that are kept to be used again.",
+    )
+    journalDirectIO: bool = setting(
+        default=True,
+        category=BOOKIE,
+        doc="Whether journal files that are used again are written past the system's page cache, "
+        "where the file system has such writes.",
     )
     flushInterval: int = setting(
         default=60_000,

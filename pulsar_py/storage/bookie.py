@@ -89,6 +89,8 @@ class BookieStatistics:
     entry_log_read_bytes: int
     index_tables_count: int
     is_taking_writes: bool
+    disk_free_bytes: int
+    """When it was looked at last; 0 before the first look."""
 
 
 class Bookie(LedgerStore):
@@ -334,6 +336,7 @@ class Bookie(LedgerStore):
             entry_log_read_bytes=self.storage.readers.read_bytes,
             index_tables_count=len(self.storage.index.tables),
             is_taking_writes=not self.gate.is_shut,
+            disk_free_bytes=self._housekeeper.free_bytes,
         )
 
     async def close(self) -> None:

@@ -59,6 +59,8 @@ class Housekeeper:
         self._reserve = DiskReserve(disk, settings.reserve_bytes)
         # The last flush failed; until one succeeds only the gate's limit bounds memory.
         self._is_flush_failing = False
+        # Of the disk, as it was found last.
+        self.free_bytes = 0
         self._tasks = TaskOwner("storage")
         self._flushing = asyncio.Lock()
         self._collecting = asyncio.Lock()
@@ -287,6 +289,7 @@ class Housekeeper:
         except StorageError:
             logger.exception("free space unknown")
             return 0
+        self.free_bytes = free_bytes
         if settings.minimum_free_bytes:
             room_bytes = disk_room_bytes(
                 free_bytes,

@@ -1,6 +1,7 @@
 """`SimulatedDisk`: a `Disk` with the crashes and faults of real ones, replayed from a seed.
 
-Written data is there for readers at once, and durable only after its sync. A crash leaves of each
+Written data is there for readers at once, save the last bytes of a file that is written past the
+cache, and durable only after its sync. A crash leaves of each
 unsynced write nothing, all, a beginning, or some of its sectors, and of unsynced names at most the
 older ones. Writes of one file survive independently of each other, which amounts to reordering
 them. A failed write leaves a beginning of its data; a failed sync loses some of the data it had to
@@ -137,7 +138,13 @@ class SimulatedDisk(Disk):
             posixpath.basename(name) for name in self._names if posixpath.dirname(name) == path
         )
 
-    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+    async def create(
+        self,
+        path: str,
+        *,
+        reserve_bytes: int = 0,
+        is_direct: bool = False,
+    ) -> AppendFile:
         """Create an empty file; its name is durable after `sync_directory`."""
         await self.write_point("create", path)
         if path in self._names:
@@ -147,14 +154,19 @@ class SimulatedDisk(Disk):
         self.claim(reserve_bytes)
         inode = _Inode(reserve_bytes)
         self._set_name(path, inode)
-        return _SimulatedAppendFile(self, path, inode)
+        return _SimulatedAppendFile(self, path, inode, is_direct=is_direct)
 
-    async def open_again(self, path: str) -> AppendFile:
+    async def open_again(
+        self,
+        path: str,
+        *,
+        is_direct: bool = False,
+    ) -> AppendFile:
         """Open a file to be written again from its start."""
         await self.alive()
         inode = self._inode(path)
-        inode.end = 0
-        return _SimulatedAppendFile(self, path, inode)
+        inode.end = inode.synced_end = 0
+        return _SimulatedAppendFile(self, path, inode, is_direct=is_direct)
 
     async def rename(self, path: str, new_path: str) -> None:
         """Give a file another name; durable after `sync_directory`, at once for both names."""
@@ -325,6 +337,10 @@ class _Inode:
         self.durable = bytearray(reserve_bytes)
         self.unsynced: list[tuple[int, bytes]] = []
         self.end = 0
+        # The end as of the last sync.
+        self.synced_end = 0
+        # Offset and bytes of what was written and readers don't see before the next sync.
+        self.hidden = (0, b"")
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         data = b"".join(buffers)
@@ -333,13 +349,26 @@ class _Inode:
 
     def put(self, data: bytes) -> None:
         """Write at the end without moving it: the next write begins at the same offset."""
+        self.reveal()
         self.unsynced.append((self.end, data))
         self.data[self.end : self.end + len(data)] = data
+
+    def hide_tail(self) -> None:
+        """Keep unsynced bytes behind the last whole sector from readers, as direct writes do."""
+        start = max(self.end - self.end % SECTOR_BYTES, self.synced_end)
+        self.hidden = (start, bytes(self.data[start : self.end]))
+        self.data[start : self.end] = self.durable[start : self.end]
+
+    def reveal(self) -> None:
+        """Let readers see everything."""
+        _place(self.data, *self.hidden)
+        self.hidden = (0, b"")
 
     def sync(self) -> None:
         for offset, data in self.unsynced:
             _place(self.durable, offset, data)
         self.unsynced.clear()
+        self.synced_end = self.end
 
     def cut(self, length: int) -> None:
         """Truncate to `length`, durably."""
@@ -360,10 +389,11 @@ class _Inode:
 
 
 class _SimulatedAppendFile(AppendFile):
-    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
+    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode, *, is_direct: bool) -> None:
         self.path = path
         self._disk = disk
         self._inode = inode
+        self._is_direct = is_direct
 
     @property
     def size_bytes(self) -> int:
@@ -414,6 +444,8 @@ class _SimulatedAppendFile(AppendFile):
             self._inode.put(self._disk.part(buffers))
             raise
         self._inode.append(buffers)
+        if self._is_direct:
+            self._inode.hide_tail()
 
     async def sync(self) -> None:
         disk = self._disk
@@ -432,6 +464,7 @@ class _SimulatedAppendFile(AppendFile):
         await self._disk.write_point("synced", self.path)
 
     def _sync(self) -> None:
+        self._inode.reveal()
         if self._disk.takes_sync(f"data:{posixpath.dirname(self.path)}"):
             self._inode.sync()
 

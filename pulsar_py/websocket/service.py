@@ -12,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
 from wsproto.utilities import RemoteProtocolError
 
-from pulsar_py.admin.foreign_pages import refusal_of
+from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response, page_response, reason_response
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.failures import OnFailureAwait
@@ -72,13 +71,13 @@ class WebSocketService:
         *,
         clock: Clock,
         limits: WebSocketLimits,
-        allowed_origins: AbstractSet[str] = frozenset(),
+        page_rules: PageRules,
     ) -> None:
-        """Pages of `allowed_origins` may shake hands; those of other sites may not."""
+        """`page_rules` say which pages of a browser may shake hands."""
         self._broker = broker
         self._clock = clock
         self._limits = limits
-        self._allowed_origins = allowed_origins
+        self._page_rules = page_rules
         self._tasks = TaskOwner("websocket")
         self._connections: dict[WebSocketConnection, None] = {}
         self._is_closed = False
@@ -133,7 +132,7 @@ class WebSocketService:
             return page_response(HTTPStatus.METHOD_NOT_ALLOWED, answer)
         if "sec-websocket-key" not in headers:
             return page_response(HTTPStatus.BAD_REQUEST)
-        if (reason := refusal_of(headers, self._allowed_origins)) is not None:
+        if (reason := self._page_rules.refusal_of(headers)) is not None:
             return reason_response(HTTPStatus.FORBIDDEN, reason)
         return None
 

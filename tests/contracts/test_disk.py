@@ -94,6 +94,31 @@ async def test_a_file_that_is_written_again_keeps_what_is_not_overwritten(disk: 
     await again.close()
 
 
+async def test_a_file_that_is_written_past_the_cache_has_what_was_synced(disk: Disk) -> None:
+    chance = random.Random(5)
+    file = await disk.create("f", reserve_bytes=50_000, is_direct=True)
+    expected = b""
+    for size in (1, 4095, 4096, 10, 0, 9000, 512, 4096 * 3 - 522, 100):
+        buffers: list[Buffer] = [chance.randbytes(size // 3), chance.randbytes(size - size // 3)]
+        expected += b"".join(buffers)
+        if size % 3:
+            await file.append(buffers)
+        else:
+            assert await append_and_sync(file, buffers) is None
+            assert (await disk.read_whole("f"))[: len(expected)] == expected
+    await file.sync()
+    assert file.size_bytes == len(expected)
+    assert await disk.read_whole("f") == expected + bytes(50_000 - len(expected))
+    await file.close()
+
+    again = await disk.open_again("f", is_direct=True)
+    assert await append_and_sync(again, [b"x" * 5000]) is None
+    assert await disk.read_whole("f") == b"x" * 5000 + expected[5000:] + bytes(
+        50_000 - len(expected)
+    )
+    await again.close()
+
+
 async def test_a_renamed_file_has_one_name_and_replaces_another(disk: Disk) -> None:
     await disk.replace("a", b"a")
     await disk.replace("b", b"b")

@@ -68,7 +68,7 @@ async def http(
     address = urlsplit(broker.web_service_url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     data = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: x", "Connection: close"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close"]
     lines += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + data)

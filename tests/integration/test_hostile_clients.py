@@ -57,7 +57,10 @@ def log(tmp_path: Path) -> Path:
 def broker(tmp_path: Path, log: Path, files_count: int) -> Iterator[BrokerProcess]:
     # The crowd neither says CONNECT nor answers PING, and a busy machine takes its time to open it.
     patience = "keepAliveIntervalSeconds=3600"
-    with BrokerProcess(tmp_path / "data", "--set", patience, log=log) as process:
+    # Entries that wait for an entry log are memory of every publisher's, not of the bad ones.
+    cache = "dbStorage_writeCacheMaxSizeMb=24"
+    settings = ("--set", patience, "--set", cache)
+    with BrokerProcess(tmp_path / "data", *settings, log=log) as process:
         yield process
 
 

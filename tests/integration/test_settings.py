@@ -101,7 +101,7 @@ async def http(
     data = b"" if body is None else json.dumps(body).encode()
     lines = [
         f"{method} {path} HTTP/1.1",
-        "Host: test",
+        "Host: localhost",
         "Connection: close",
         "Content-Type: application/json",
         f"Content-Length: {len(data)}",

@@ -56,7 +56,9 @@ async def get(url: str, path: str, context: ssl.SSLContext | None) -> bytes:
             ssl=context,
             server_hostname="localhost" if context else None,
         )
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
         async with asyncio.timeout(10):
             answer = await reader.read()
         writer.close()

@@ -7,9 +7,11 @@ Left-out syncs are mutations of the disk and come with `tests.crash.storage.sync
 from __future__ import annotations
 
 import asyncio
+import posixpath
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -30,8 +32,11 @@ from pulsar_py.storage.entry_logs.entry_log_format import decode_run
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.entry_logs.run_reader import RunReader
 from pulsar_py.storage.housekeeper import Housekeeper
+from pulsar_py.storage.journal import journal_reader
+from pulsar_py.storage.journal.file_header import FileHeader
 from pulsar_py.storage.journal.journal import Journal
-from pulsar_py.storage.journal.journal_files import journal_path
+from pulsar_py.storage.journal.journal_files import SPARE, journal_path
+from pulsar_py.testing.disk import SimulatedDisk
 
 Mutation = Callable[[], Any]
 """A context manager."""
@@ -266,6 +271,37 @@ def a_failed_flush_is_taken_for_done() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def blocks_of_earlier_lives_read() -> Iterator[None]:
+    original = journal_reader.block_length
+
+    def mutated(data: Any, at: int, life: FileHeader, offset: int) -> int | None:
+        file_id = int.from_bytes(data[at + 16 : at + 24], "big")
+        return original(data, at, replace(life, generation=None, file_id=file_id), offset)
+
+    with patch.object(journal_reader, "block_length", mutated):
+        yield
+
+
+@contextmanager
+def prepared_header_not_synced() -> Iterator[None]:
+    original = SimulatedDisk.open_again
+
+    class Forgetful:
+        def __init__(self, file: Any) -> None:
+            self.append, self.close = file.append, file.close
+
+        async def sync(self) -> None:
+            return None
+
+    async def mutated(self: SimulatedDisk, path: str, **options: Any) -> Any:
+        file = await original(self, path, **options)
+        return Forgetful(file) if posixpath.basename(path).startswith(SPARE) else file
+
+    with patch.object(SimulatedDisk, "open_again", mutated):
+        yield
+
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.__name__: mutation
     for mutation in (
@@ -289,5 +325,7 @@ MUTATIONS: dict[str, Mutation] = {
         topic_outlives_deletion,
         a_full_disk_is_for_ever,
         a_failed_flush_is_taken_for_done,
+        blocks_of_earlier_lives_read,
+        prepared_header_not_synced,
     )
 }

@@ -447,7 +447,7 @@ async def delete(topics: Topics, topic: str) -> None:
     url = topics.broker.web_service_url.removeprefix("http://")
     reader, writer = await asyncio.open_connection(*url.split(":"))
     writer.write(
-        f"DELETE /admin/v2/{path}?force=true HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+        f"DELETE /admin/v2/{path}?force=true HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
     )
     status = await reader.readline()
     writer.close()

@@ -18,6 +18,7 @@ from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
 from pulsar_py.admin.operations.namespace_clusters import NamespaceClusters
 from pulsar_py.admin.operations.offloading import Offloading
 from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
+from pulsar_py.admin.operations.symptoms import Symptoms
 from pulsar_py.admin.policies.namespace_attributes import NamespaceAttributes
 from pulsar_py.admin.policies.namespace_policies import NamespacePolicyResource
 from pulsar_py.admin.policies.topic_policies import TopicPolicyResource
@@ -47,6 +48,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Brokers(broker),
         DynamicSettings(broker),
         BrokerStats(broker),
+        Symptoms(broker),
         Clusters(broker),
         ClusterRelations(broker),
         IsolationPolicies(broker),

@@ -26,6 +26,7 @@ STORAGE_METRICS = {
     "entry_log_read_bytes": ("pulsar_py_storage_entry_log_read_bytes_total", "counter"),
     "index_tables_count": ("pulsar_py_storage_index_tables", "gauge"),
     "is_taking_writes": ("pulsar_py_storage_writable", "gauge"),
+    "disk_free_bytes": ("pulsar_py_storage_disk_free_bytes", "gauge"),
 }
 """The embedded ledger store's own figures, by their names there: exported name and type."""
 

@@ -1,60 +1,51 @@
-"""How commands that watch a cluster reach it: their options, and the clients made of them (edge).
+"""Options of commands that watch a cluster, and the clients that are made of them (edge).
 
-A token comes from a file or from the environment, never from the command line, where every user of
-the machine could read it.
+What is not given comes from where `pulsar_py.cli.connecting` has it: variables, `client.conf`, the
+context in use. A secret never stands on the command line.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from pulsar_py.admin_client import AdminSettings
-    from pulsar_py.client import Client
+    from pulsar_py.cli.connecting.connection import Connection
+    from pulsar_py.client import Authentication, Client
 
-__all__ = ["CONNECTION", "Connection"]
+__all__ = ["CONNECTION", "admin_settings_of", "client_of", "connection_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
 
-SERVICE_URL_VARIABLE: Final = "PULSAR_PY_SERVICE_URL"
-ADMIN_URL_VARIABLE: Final = "PULSAR_PY_ADMIN_URL"
-TOKEN_VARIABLE: Final = "PULSAR_PY_TOKEN"  # noqa: S105 - a variable's name
+TIMEOUT_SECONDS: Final = 30.0
+"""For each request of the REST API."""
+
+_KEYS: Final = {
+    "service_url": "brokerServiceUrl",
+    "admin_url": "webServiceUrl",
+    "auth_plugin": "authPlugin",
+    "auth_params": "authParams",
+    "tls_trust_cert_path": "tlsTrustCertsFilePath",
+}
+"""Options, and the keys of `client.conf` that mean the same."""
 
 
 def CONNECTION(command: F) -> F:  # noqa: N802 - used as the constants of options are
     """The options of a connection; the command gets them by name."""
     for option in reversed(
         (
+            click.option("--service-url", help="Where brokers listen  [default: of the context]."),
+            click.option("--admin-url", help="Where their REST API is  [default: the same]."),
+            click.option("--auth-plugin", help="token, tls, basic or oauth2."),
             click.option(
-                "--service-url",
-                envvar=SERVICE_URL_VARIABLE,
-                default="pulsar://localhost:6650",
-                show_default=True,
-                show_envvar=True,
-                help="Where brokers listen.",
+                "--auth-params", help="Its parameters; a token as file:///PATH, env:NAME or stdin:."
             ),
             click.option(
-                "--admin-url",
-                envvar=ADMIN_URL_VARIABLE,
-                default="http://localhost:8080",
-                show_default=True,
-                show_envvar=True,
-                help="Where their REST API is.",
-            ),
-            click.option(
-                "--token-file",
-                type=click.Path(path_type=Path, dir_okay=False, exists=True),
-                help=f"File with a token  [default: the variable {TOKEN_VARIABLE}, or none].",
-            ),
-            click.option(
-                "--tls-trust-certs",
-                type=click.Path(path_type=Path, dir_okay=False, exists=True),
+                "--tls-trust-cert-path",
                 help="PEM file of the authorities to trust  [default: the system's].",
             ),
         )
@@ -63,57 +54,64 @@ def CONNECTION(command: F) -> F:  # noqa: N802 - used as the constants of option
     return command
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """Where a cluster is, and with which credentials it is asked."""
+def connection_of(options: Mapping[str, Any]) -> Connection:  # Any: click's values
+    """Where a command connects.
 
-    service_url: str
-    admin_url: str
-    token_file: Path | None = None
-    token: str | None = field(default=None, repr=False)
-    tls_trust_certs: Path | None = None
+    Raises:
+        ConfigurationError: A file can't be read, or an option holds a secret.
+    """
+    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Connection:  # Any: click's values
-        """Of a command's options and the environment."""
-        return cls(
-            service_url=options["service_url"],
-            admin_url=options["admin_url"],
-            token_file=options["token_file"],
-            token=os.environ.get(TOKEN_VARIABLE) or None,
-            tls_trust_certs=options["tls_trust_certs"],
-        )
+    try:
+        return connection({key: options[name] for name, key in _KEYS.items()}, os.environ)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
 
-    def admin_settings(self) -> AdminSettings:
-        """For a client of the admin API.
 
-        Raises:
-            ConfigurationError: The token's file can't be read.
-        """
-        from pulsar_py.admin_client import AdminSettings  # noqa: PLC0415 - for --help
+def admin_settings_of(connection: Connection) -> AdminSettings:
+    """For a client of the REST API.
 
-        return AdminSettings(
-            url=self.admin_url, token=self._token(), tls_trust_certs_file=self.tls_trust_certs
-        )
+    Raises:
+        ConfigurationError: The credentials can't be read.
+    """
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
 
-    def client(self) -> Client:
-        """A client of the binary protocol, to be closed."""
-        from pulsar_py.client import AuthenticationToken, Client  # noqa: PLC0415 - for --help
+    try:
+        return connection.admin_settings(TIMEOUT_SECONDS)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
 
-        token = self._token()
-        certificates = self.tls_trust_certs
-        return Client(
-            self.service_url,
-            None if token is None else AuthenticationToken(token),
-            tls_trust_certs_file_path=None if certificates is None else str(certificates),
-        )
 
-    def _token(self) -> str | None:
-        from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - for --help
+def client_of(connection: Connection) -> Client:
+    """A client of the binary protocol, to be closed.
 
-        if self.token_file is None:
-            return self.token
-        try:
-            return self.token_file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"--token-file {self.token_file}: {error}") from error
+    Raises:
+        ConfigurationError: The credentials can't be read.
+    """
+    from pulsar_py.cli.connecting.connection import token_of  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
+    from pulsar_py.client import AuthenticationToken, Client  # noqa: PLC0415 - as above
+    from pulsar_py.client.security.authentication_plugins import (  # noqa: PLC0415 - as above
+        authentication_from_plugin,
+    )
+    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+
+    plugin, params = (connection.values.get(key, "") for key in ("authPlugin", "authParams"))
+    authentication: Authentication | None = None
+    try:
+        if plugin and plugin.lower().endswith("token"):
+            authentication = AuthenticationToken(token_of(params))
+        elif plugin:
+            authentication = authentication_from_plugin(plugin, params)
+    except ContextError as error:
+        raise ConfigurationError(str(error)) from None
+    return Client(
+        connection.service_url,
+        authentication,
+        tls_trust_certs_file_path=connection.values.get("tlsTrustCertsFilePath"),
+        tls_allow_insecure_connection=connection.flag("tlsAllowInsecureConnection", default=False),
+        tls_validate_hostname=connection.flag("tlsEnableHostnameVerification", default=True),
+    )

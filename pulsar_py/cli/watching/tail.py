@@ -12,7 +12,12 @@ from typing import Any
 
 import click
 
-from pulsar_py.cli.watching.connecting import CONNECTION, Connection
+from pulsar_py.cli.watching.connecting import (
+    CONNECTION,
+    admin_settings_of,
+    client_of,
+    connection_of,
+)
 
 
 @click.command()
@@ -81,7 +86,7 @@ async def _run(topics: tuple[str, ...], options: dict[str, Any]) -> None:
     from pulsar_py.cli.watching.shown_messages import ShownMessage  # noqa: PLC0415 - for --help
 
     request = tail_jobs.request_of(topics, options)
-    connection = Connection.of(options)
+    connection = connection_of(options)
     with_topic = bool(request.pattern) or len(topics) > 1
     is_json = options["output"] == "json"
 
@@ -91,7 +96,7 @@ async def _run(topics: tuple[str, ...], options: dict[str, Any]) -> None:
     def complain(line: str) -> None:
         click.echo(line, err=True)
 
-    async with connection.client() as client:
+    async with client_of(connection) as client:
         await tail_jobs.tail(
-            request, client, connection.admin_settings(), show=show, complain=complain
+            request, client, admin_settings_of(connection), show=show, complain=complain
         )

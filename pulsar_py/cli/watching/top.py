@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from pulsar_py.cli.watching.connecting import CONNECTION, Connection
+from pulsar_py.cli.watching.connecting import (
+    CONNECTION,
+    admin_settings_of,
+    connection_of,
+)
 
 
 @click.command()
@@ -48,11 +52,11 @@ def top(**options: Any) -> None:  # Any: click's values
     import asyncio  # noqa: PLC0415 - for --help
 
     from pulsar_py.cli.watching import top_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.watching.top_rows import Order, View  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching.top_rows import Order, TopView  # noqa: PLC0415 - for --help
     from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
 
     request = top_jobs.TopRequest(
-        view=View(options["view"]),
+        view=TopView(options["view"]),
         order=Order(options["order"]),
         rows_count=options["rows"],
         interval_seconds=options["interval"],
@@ -61,7 +65,7 @@ def top(**options: Any) -> None:  # Any: click's values
         is_once=options["once"],
     )
     try:
-        asyncio.run(top_jobs.run(request, Connection.of(options).admin_settings(), click.echo))
+        asyncio.run(top_jobs.run(request, admin_settings_of(connection_of(options)), click.echo))
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

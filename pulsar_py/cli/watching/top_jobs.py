@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_py.admin_client import AdminSettings, AsyncAdminClient, brokers
-from pulsar_py.cli.watching.top_rows import Order, Row, Snapshot, View, rows_between
+from pulsar_py.cli.watching.top_rows import Order, Row, TopSnapshot, TopView, rows_between
 from pulsar_py.common.loops.clock import Clock, SystemClock
 
 __all__ = ["TopRequest", "run", "table_of"]
@@ -33,7 +33,7 @@ _FOUR_DIGITS: Final = 999.5
 class TopRequest:
     """One call of the command."""
 
-    view: View
+    view: TopView
     order: Order
     rows_count: int
     interval_seconds: float
@@ -78,12 +78,12 @@ async def each_interval(
         before = after
 
 
-async def _snapshot(request: TopRequest, calls: AsyncAdminClient, clock: Clock) -> Snapshot:
+async def _snapshot(request: TopRequest, calls: AsyncAdminClient, clock: Clock) -> TopSnapshot:
     answer = await calls.call(brokers.topics_of_broker())
-    return Snapshot.of(clock.monotonic_seconds(), answer, request.namespace)
+    return TopSnapshot.of(clock.monotonic_seconds(), answer, request.namespace)
 
 
-def table_of(view: View, rows: Sequence[Row]) -> Table:
+def table_of(view: TopView, rows: Sequence[Row]) -> Table:
     """The table for people; names are shown as they are, whatever they contain."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(view.value.removesuffix("s"), overflow="fold")
@@ -97,15 +97,15 @@ def table_of(view: View, rows: Sequence[Row]) -> Table:
         ("producers", lambda row: str(row.producers)),
         ("consumers", lambda row: str(row.consumers)),
     ]
-    if view is View.SUBSCRIPTIONS:
+    if view is TopView.SUBSCRIPTIONS:
         numbers = [
             each for each in numbers if "in" not in each[0].split() and each[0] != "producers"
         ]
-    if view is View.CONNECTIONS:
+    if view is TopView.CONNECTIONS:
         numbers = [each for each in numbers if each[0] != "backlog"]
     for heading, _ in numbers:
         table.add_column(heading, justify="right")
-    last = {View.SUBSCRIPTIONS: "stopped by", View.CONNECTIONS: "client"}.get(view)
+    last = {TopView.SUBSCRIPTIONS: "stopped by", TopView.CONNECTIONS: "client"}.get(view)
     if last is not None:
         table.add_column(last, overflow="fold")
     for row in rows:

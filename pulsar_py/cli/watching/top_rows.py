@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-__all__ = ["Order", "Row", "Snapshot", "View", "rows_between"]
+__all__ = ["Order", "Row", "TopSnapshot", "TopView", "rows_between"]
 
 Json = Mapping[str, Any]  # Any: JSON
 
 
-class View(StrEnum):
+class TopView(StrEnum):
     """What there is a row of."""
 
     TOPICS = "topics"
@@ -58,7 +58,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TopSnapshot:
     """An answer of a broker, and when it came."""
 
     seconds: float
@@ -66,7 +66,7 @@ class Snapshot:
     topics: Mapping[str, Json]
 
     @classmethod
-    def of(cls, seconds: float, answer: Json, namespace: str | None = None) -> Snapshot:
+    def of(cls, seconds: float, answer: Json, namespace: str | None = None) -> TopSnapshot:
         """Of the JSON, perhaps of one namespace alone."""
         found: dict[str, Json] = {}
         for name, bundles in (answer or {}).items():
@@ -86,13 +86,13 @@ _KEYS: Final[Mapping[Order, Callable[[Row], Any]]] = {  # Any: what sorts
 }
 
 
-def rows_between(before: Snapshot, after: Snapshot, view: View, order: Order) -> list[Row]:
+def rows_between(before: TopSnapshot, after: TopSnapshot, view: TopView, order: Order) -> list[Row]:
     """All rows of the later snapshot, sorted; rates are since the earlier one."""
     seconds = max(after.seconds - before.seconds, 0.001)
     make = {
-        View.TOPICS: _topics,
-        View.SUBSCRIPTIONS: _subscriptions,
-        View.CONNECTIONS: _connections,
+        TopView.TOPICS: _topics,
+        TopView.SUBSCRIPTIONS: _subscriptions,
+        TopView.CONNECTIONS: _connections,
     }[view]
     return sorted(make(before, after, seconds), key=lambda row: (_KEYS[order](row), row.name))
 
@@ -102,7 +102,7 @@ def _rate(before: Json, after: Json, counter: str, seconds: float) -> float:
     return float(now - then if now >= then else now) / seconds
 
 
-def _topics(before: Snapshot, after: Snapshot, seconds: float) -> Iterator[Row]:
+def _topics(before: TopSnapshot, after: TopSnapshot, seconds: float) -> Iterator[Row]:
     for name, topic in after.topics.items():
         old = before.topics.get(name, topic)
         subscriptions = topic.get("subscriptions", {}).values()
@@ -119,7 +119,7 @@ def _topics(before: Snapshot, after: Snapshot, seconds: float) -> Iterator[Row]:
         )
 
 
-def _subscriptions(before: Snapshot, after: Snapshot, seconds: float) -> Iterator[Row]:
+def _subscriptions(before: TopSnapshot, after: TopSnapshot, seconds: float) -> Iterator[Row]:
     for topic_name, topic in after.topics.items():
         olds = before.topics.get(topic_name, topic).get("subscriptions", {})
         for name, subscription in topic.get("subscriptions", {}).items():
@@ -135,7 +135,7 @@ def _subscriptions(before: Snapshot, after: Snapshot, seconds: float) -> Iterato
             )
 
 
-def _connections(before: Snapshot, after: Snapshot, seconds: float) -> Iterator[Row]:
+def _connections(before: TopSnapshot, after: TopSnapshot, seconds: float) -> Iterator[Row]:
     found: dict[str, Row] = {}
     for topic_name, topic in after.topics.items():
         for producer in topic.get("publishers", ()):

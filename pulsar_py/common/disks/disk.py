@@ -129,16 +129,26 @@ class Disk(ABC):
         """Sorted names of the files in a directory; empty if there is no such directory."""
 
     @abstractmethod
-    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+    async def create(
+        self, path: str, *, reserve_bytes: int = 0, is_direct: bool = False
+    ) -> AppendFile:
         """Create an empty file for appending, with space reserved (which reads as zeros).
+
+        Args:
+            path: The file.
+            reserve_bytes: Space that appending then need not ask for.
+            is_direct: Write past the system's cache of files, if there is one and that can be
+                done. What is durable when stays the same, but what was not synced may not be read.
 
         Raises:
             StorageError: The file exists, or cannot be created.
         """
 
     @abstractmethod
-    async def open_again(self, path: str) -> AppendFile:
+    async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
         """Open a file to be written again from its start; it keeps what is not overwritten.
+
+        `is_direct` is as for `create`.
 
         Raises:
             FileNotFoundError: There is none.

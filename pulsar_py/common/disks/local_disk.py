@@ -10,7 +10,7 @@ Data is synced with `fdatasync` (the size is data, too), directories with `fsync
 process, however that ends.
 """
 
-# ruff: noqa: TID251 - this is the one place that syncs files.
+# ruff: noqa: TID251 - this is one of the two places that sync files.
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile, Disk, OnSynced, ReadFile
+from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_all
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 LOCK_NAME = "LOCK"
 POOL_THREADS_COUNT = 4
-BUFFERS_PER_CALL = 1024
-"""IOV_MAX on Linux: how many buffers one call writes at most."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
@@ -52,6 +52,7 @@ class LocalDisk(Disk):
         self._pool: ThreadPoolExecutor | None = None
         self._syncer: _SyncThread | None = None
         self._lock_descriptor: int | None = None
+        self._direct_writes = DirectWrites()
 
     def full_path(self, path: str) -> str:
         """Where a path of this disk is on the machine."""
@@ -70,14 +71,11 @@ class LocalDisk(Disk):
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, _translated, lambda: work(*args, **kwargs))
 
-    def append_and_sync(
-        self, descriptor: int, offset: int, buffers: Sequence[Buffer], on_synced: OnSynced
-    ) -> None:
-        """Hand a write to the syncing thread."""
+    def run_syncing(self, work: Callable[[], None], on_synced: OnSynced) -> None:
+        """Hand a write with its sync to the syncing thread."""
         if self._syncer is None:
             self._syncer = _SyncThread()
-        loop = asyncio.get_running_loop()
-        self._syncer.jobs.put((loop, descriptor, offset, buffers, on_synced))
+        self._syncer.jobs.put((asyncio.get_running_loop(), work, on_synced))
 
     async def make_directory(self, path: str) -> None:
         """Create a directory and its parents."""
@@ -87,14 +85,21 @@ class LocalDisk(Disk):
         """Sorted names of the files in a directory."""
         return await self.run(_list_files, self.full_path(path))
 
-    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+    async def create(
+        self, path: str, *, reserve_bytes: int = 0, is_direct: bool = False
+    ) -> AppendFile:
         """Create an empty file for appending, with space reserved."""
         descriptor = await self.run(_create, self.full_path(path), reserve_bytes)
-        return _LocalAppendFile(self, path, descriptor)
+        return self._append_file(path, descriptor, is_direct=is_direct)
 
-    async def open_again(self, path: str) -> AppendFile:
+    async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
         """Open a file to be written again from its start."""
         descriptor = await self.run(os.open, self.full_path(path), os.O_RDWR)
+        return self._append_file(path, descriptor, is_direct=is_direct)
+
+    def _append_file(self, path: str, descriptor: int, *, is_direct: bool) -> AppendFile:
+        if is_direct:
+            return _DirectAppendFile(self, path, descriptor, self._direct_writes)
         return _LocalAppendFile(self, path, descriptor)
 
     async def rename(self, path: str, new_path: str) -> None:
@@ -160,6 +165,7 @@ class LocalDisk(Disk):
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
+        self._direct_writes.close()
 
 
 class _SyncThread:
@@ -167,7 +173,7 @@ class _SyncThread:
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[
-            tuple[asyncio.AbstractEventLoop, int, int, Sequence[Buffer], OnSynced] | None
+            tuple[asyncio.AbstractEventLoop, Callable[[], None], OnSynced] | None
         ] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="pulsar-journal", daemon=True)
         self._thread.start()
@@ -179,14 +185,14 @@ class _SyncThread:
 
     def _run(self) -> None:
         while (job := self.jobs.get()) is not None:
-            loop, descriptor, offset, buffers, on_synced = job
+            loop, work, on_synced = job
             error: BaseException | None = None
             try:
-                _translated(lambda: _write_and_sync(descriptor, offset, buffers))  # noqa: B023 - called at once
+                _translated(work)
             except (StorageError, FileNotFoundError) as failure:
                 error = failure
             # Nothing of this job may stay alive while the thread waits for the next one.
-            del job, buffers
+            del job, work
             # RuntimeError: the loop was closed meanwhile, so nobody waits for the report.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(on_synced, error)
@@ -206,12 +212,13 @@ class _LocalAppendFile(AppendFile):
     def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
         offset = self._size_bytes
         self._size_bytes += sum(map(len, buffers))
-        self._disk.append_and_sync(self._descriptor, offset, buffers, on_synced)
+        work = partial(_write_and_sync, self._descriptor, offset, buffers)
+        self._disk.run_syncing(work, on_synced)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self._size_bytes
         self._size_bytes += sum(map(len, buffers))
-        await self._disk.run(_write, self._descriptor, offset, buffers)
+        await self._disk.run(write_all, self._descriptor, offset, buffers)
 
     async def sync(self) -> None:
         await self._disk.run(os.fdatasync, self._descriptor)
@@ -220,6 +227,36 @@ class _LocalAppendFile(AppendFile):
         # From now on a late write fails: the system may soon give the number to another file.
         descriptor, self._descriptor = self._descriptor, -1
         await self._disk.run(os.close, descriptor)
+
+
+class _DirectAppendFile(_LocalAppendFile):
+    """A file that is written past the page cache; readers see what was synced."""
+
+    def __init__(self, disk: LocalDisk, path: str, descriptor: int, shared: DirectWrites) -> None:
+        super().__init__(disk, path, descriptor)
+        self._writer = DirectWriter(descriptor, shared)
+
+    def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        offset = self._size_bytes
+        self._size_bytes += sum(map(len, buffers))
+        work = partial(self._write_and_sync, offset, self._size_bytes, buffers)
+        self._disk.run_syncing(work, on_synced)
+
+    def _write_and_sync(self, offset: int, end: int, buffers: Sequence[Buffer]) -> None:
+        self._writer.write(offset, buffers)
+        self._writer.sync(end)
+
+    async def append(self, buffers: Sequence[Buffer]) -> None:
+        offset = self._size_bytes
+        self._size_bytes += sum(map(len, buffers))
+        await self._disk.run(self._writer.write, offset, buffers)
+
+    async def sync(self) -> None:
+        await self._disk.run(self._writer.sync, self._size_bytes)
+
+    async def close(self) -> None:
+        self._writer.close()
+        await super().close()
 
 
 class _LocalReadFile(ReadFile):
@@ -268,28 +305,8 @@ def _translated(work: Callable[[], T]) -> T:
 
 
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
-    _write(descriptor, offset, buffers)
+    write_all(descriptor, offset, buffers)
     os.fdatasync(descriptor)
-
-
-def _write(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
-    for start in range(0, len(buffers), BUFFERS_PER_CALL):
-        offset = _write_some(descriptor, offset, buffers[start : start + BUFFERS_PER_CALL])
-
-
-def _write_some(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> int:
-    rest = list(buffers)
-    end = offset + sum(map(len, rest))
-    while offset < end:
-        written = os.pwritev(descriptor, rest, offset)
-        offset += written
-        if offset == end:
-            break
-        while rest and written >= len(rest[0]):
-            written -= len(rest.pop(0))
-        if rest and written:
-            rest[0] = memoryview(rest[0])[written:]
-    return offset
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:
@@ -354,7 +371,7 @@ def _replace(path: str, data: Buffer) -> None:
     temporary = f"{path}.tmp"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
-        _write(descriptor, 0, [data])
+        write_all(descriptor, 0, [data])
         os.fdatasync(descriptor)
     finally:
         os.close(descriptor)

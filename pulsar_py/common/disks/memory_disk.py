@@ -42,7 +42,13 @@ class MemoryDisk(Disk):
             posixpath.basename(name) for name in self._files if posixpath.dirname(name) == path
         )
 
-    async def create(self, path: str, *, reserve_bytes: int = 0) -> AppendFile:
+    async def create(
+        self,
+        path: str,
+        *,
+        reserve_bytes: int = 0,
+        is_direct: bool = False,  # noqa: ARG002 - there is no cache
+    ) -> AppendFile:
         """Create an empty file; a reservation is only counted against the capacity."""
         if path in self._files:
             raise StorageError(f"{path}: exists already")
@@ -53,7 +59,12 @@ class MemoryDisk(Disk):
         self._files[path] = content
         return _MemoryAppendFile(self, path, content)
 
-    async def open_again(self, path: str) -> AppendFile:
+    async def open_again(
+        self,
+        path: str,
+        *,
+        is_direct: bool = False,  # noqa: ARG002 - there is no cache
+    ) -> AppendFile:
         """Open a file to be written again from its start."""
         content = self._content(path)
         content.end = 0

@@ -225,23 +225,41 @@ def is_inactive(topic: Topic) -> bool:
     if topic.state is not TopicState.OPEN or topic.is_system:
         return False
     now = topic.context.clock.monotonic_seconds()
-    policy = topic.settings.inactive
-    retention_seconds = 0.0
-    has_backlog = False
-    if isinstance(topic, PersistentTopic):
-        retention_seconds = topic.settings.managed_ledger.retention_seconds
-        has_backlog = any(each.cursor.backlog_count() for each in _with_quotas(topic))
-    clients_count = len(topic.producers) + topic.waiting_producers_count + topic.consumers_count
-    use = TopicUse(
-        clients_count=clients_count,
-        subscriptions_count=len(topic.subscriptions.keys() - {COMPACTION_CURSOR}),
-        has_backlog=has_backlog,
-    )
-    if expiry.is_topic_active(use, policy.delete_mode):
+    if _is_used(topic):
         topic.last_active_seconds = now
         return False
     return expiry.is_topic_inactive_for_long(
         idle_seconds=now - topic.last_active_seconds,
-        policy=policy,
-        retention_seconds=retention_seconds,
+        policy=topic.settings.inactive,
+        retention_seconds=_retention_seconds(topic),
     )
+
+
+def seconds_until_deletion(topic: Topic) -> float | None:
+    """When an unused topic is deleted if it stays unused; None for one that is kept."""
+    if topic.state is not TopicState.OPEN or topic.is_system or _is_used(topic):
+        return None
+    retention, policy = _retention_seconds(topic), topic.settings.inactive
+    if not policy.is_deletion_enabled or retention < 0:
+        return None
+    idle = topic.context.clock.monotonic_seconds() - topic.last_active_seconds
+    return max(policy.max_inactive_seconds, retention) - idle
+
+
+def _retention_seconds(topic: Topic) -> float:
+    is_kept = isinstance(topic, PersistentTopic)
+    return topic.settings.managed_ledger.retention_seconds if is_kept else 0.0
+
+
+def _is_used(topic: Topic) -> bool:
+    has_backlog = False
+    if isinstance(topic, PersistentTopic):
+        has_backlog = any(each.cursor.backlog_count() for each in _with_quotas(topic))
+    use = TopicUse(
+        clients_count=(
+            len(topic.producers) + topic.waiting_producers_count + topic.consumers_count
+        ),
+        subscriptions_count=len(topic.subscriptions.keys() - {COMPACTION_CURSOR}),
+        has_backlog=has_backlog,
+    )
+    return expiry.is_topic_active(use, topic.settings.inactive.delete_mode)

@@ -62,9 +62,9 @@ class EntryLogWriter:
         self.end = LOG_HEADER_BYTES
 
     @classmethod
-    async def create(cls, disk: Disk, log_id: int) -> EntryLogWriter:
-        """Begin a log; its name is not durable yet."""
-        return cls(log_id, await disk.create(log_path(log_id)))
+    async def create(cls, disk: Disk, log_id: int, *, is_direct: bool = False) -> EntryLogWriter:
+        """Begin a log; its name is not durable yet. `is_direct` is as for `Disk.create`."""
+        return cls(log_id, await disk.create(log_path(log_id), is_direct=is_direct))
 
     def add(self, run: list[Buffer], count: int) -> Location:
         """Give a run its place in the file; it stays in memory until `write`."""

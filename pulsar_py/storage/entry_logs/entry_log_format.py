@@ -33,7 +33,11 @@ from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.packed_entries import PackedEntries
-from pulsar_py.storage.journal.journal_format import big_endian, from_big_endian
+from pulsar_py.storage.journal.journal_format import (
+    JOIN_BELOW_BYTES,
+    big_endian,
+    from_big_endian,
+)
 
 LOG_MAGIC = b"PLSRELOG"
 VERSION = 1
@@ -110,12 +114,15 @@ def cut_runs(entries: Sequence[EntryBytes], run_bytes: int) -> Iterator[tuple[in
 
 
 def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]) -> list[Buffer]:
-    """Buffers of one run, in order."""
+    """Buffers of one run, in order; large entries are among them as they are."""
     lengths = array("I", map(len, entries))
     rest = _RUN_REST.pack(ledger_id, first_entry_id, len(entries), 0) + big_endian(lengths)
-    body = entries[0] if len(entries) == 1 else b"".join(entries)
-    checksum = crc32c(body, crc32c(rest))
-    return [_RUN_START.pack(RUN_MAGIC, checksum) + rest, body]
+    is_joined = sum(lengths) < JOIN_BELOW_BYTES * len(entries)
+    body: Sequence[EntryBytes] = [b"".join(entries)] if is_joined else entries
+    checksum = crc32c(rest)
+    for buffer in body:
+        checksum = crc32c(buffer, checksum)
+    return [_RUN_START.pack(RUN_MAGIC, checksum) + rest, *body]
 
 
 def decode_run(

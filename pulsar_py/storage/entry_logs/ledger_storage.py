@@ -122,7 +122,12 @@ class RunWriter:
         if self._log is not None:
             self._full_logs.append(self._log)
             self._log = None
-        self._log = await EntryLogWriter.create(self._storage.disk, self._storage.allocate_log_id())
+        storage = self._storage
+        self._log = await EntryLogWriter.create(
+            storage.disk,
+            storage.allocate_log_id(),
+            is_direct=storage.settings.are_entry_logs_direct,
+        )
         self._has_new_name = True
         return self._log
 

@@ -158,7 +158,8 @@ class JournalFiles:
                     await file.close()
                 await self._disk.rename(spare, path)
                 self._written.add(header.file_id)
-                return NewFile(await self._disk.open_again(path), header)
+                is_direct = self._settings.is_journal_direct
+                return NewFile(await self._disk.open_again(path, is_direct=is_direct), header)
             except (StorageError, FileNotFoundError) as error:
                 logger.warning("spare of the journal given up", extra={"error": str(error)})
                 self._written.discard(header.file_id)

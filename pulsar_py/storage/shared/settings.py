@@ -27,10 +27,12 @@ class BookieSettings:
     volatile_limit_bytes: int = 4096 * MIB
     """The most that a volatile engine holds; beyond it appends get `DiskFullError`."""
 
-    write_cache_bytes: int = 24 * MIB
-    """One of the two write cache generations; when it is full it is flushed to an entry log."""
+    write_cache_bytes: int = 64 * MIB
+    """One of the two write cache generations; when it is full it is flushed to an entry log. Small
+    ones are flushed more often, which delays groups of the journal (ADR 32); an idle engine has
+    none of this memory."""
 
-    append_limit_bytes: int = 192 * MIB
+    append_limit_bytes: int = 256 * MIB
     """Entries queued or not yet flushed, and the memory that they keep alive; beyond it appends get
     `StoreBusyError` until there is room. At least the size of two generations, or a flush would
     stop all writes."""
@@ -54,6 +56,11 @@ class BookieSettings:
     """Blocks of the journal begin at multiples of this, a power of two from 512 to 64 KiB: the
     device's block, so that a write never touches what was confirmed before."""
 
+    is_journal_direct: bool = True
+    """Write journal files that are used again past the system's cache of files, where it can be
+    done. (A file's first life is not: reserved space that is written for the first time costs more
+    that way.)"""
+
     journal_spare_files_count: int = 2
     """The most journal files that are kept to be used again when their entries are in entry logs;
     0 removes them at once."""
@@ -64,6 +71,9 @@ class BookieSettings:
 
     entry_log_bytes: int = 256 * MIB
     """Size at which the next entry log begins."""
+
+    are_entry_logs_direct: bool = False
+    """Write entry logs past the system's cache of files, where it can be done."""
 
     run_bytes: int = 256 * KIB
     """The largest run: neighbouring entries of one ledger with one checksum and one index key."""

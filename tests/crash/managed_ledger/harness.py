@@ -30,6 +30,7 @@ SETTINGS = BookieSettings(
     journal_file_bytes=16_384,
     journal_block_bytes=512,
     entry_log_bytes=16_000,
+    are_entry_logs_direct=True,
     run_bytes=600,
     read_cache_bytes=4_000,
     index_cache_bytes=8_192,

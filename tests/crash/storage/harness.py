@@ -27,6 +27,7 @@ SETTINGS = BookieSettings(
     journal_file_bytes=4_096,
     journal_block_bytes=512,
     entry_log_bytes=4_000,
+    are_entry_logs_direct=True,
     run_bytes=600,
     read_ahead_bytes=1_500,
     read_cache_bytes=4_000,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from pulsar_py.admin.http_messages import NO_CONTENT, Response
+from pulsar_py.admin.http_messages import NO_CONTENT, Response, page_response
 from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
@@ -24,6 +24,8 @@ async def echo(
         return Response(200, LARGE, "text/plain")
     if target == "/nothing":
         return NO_CONTENT
+    if target == "/page":
+        return page_response(404)
     text = f"{method} {target} {headers.get('x-test', '-')} ".encode()
     return Response(200, text + body, "text/plain", (("X-Served", "yes"),))
 
@@ -80,6 +82,21 @@ async def test_the_application_is_told_who_asks() -> None:
         writer.write(b"GET /who HTTP/1.1\r\nHost: a\r\n\r\n")
         host, port = writer.get_extra_info("sockname")
         assert (await read_response(reader))[2] == f"/{host}:{port}".encode()
+
+
+async def test_pages_run_nothing_and_nobody_frames_them() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /page HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, headers, _ = await read_response(reader)
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert headers["x-frame-options"] == "deny"
+        writer.write(b"GET /data HTTP/1.1\r\nHost: a\r\n\r\n")
+        _, headers, _ = await read_response(reader)
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "content-security-policy" not in headers
+        writer.write(b"not HTTP\r\n\r\n")
+        assert b"Content-Security-Policy" in await rest_of(reader)
 
 
 async def test_pipelined_requests_are_answered_in_order() -> None:

@@ -33,30 +33,30 @@ def recording() -> dict[str, Any]:
 @cache
 def recorded() -> tuple[Request, ...]:
     requests = [each for call in recording()["calls"] for each in call["requests"]]
-    return tuple(_request(method, path, *body) for method, path, *body in requests)
+    return tuple(request_of(method, path, *body) for method, path, *body in requests)
 
 
 def sent(call: Call[Any]) -> Request:
     """What goes out for a call."""
     body = [] if call.body is NO_BODY else [json.loads(encoded(call.body))]
-    return _request(call.method, call.path, *body)
+    return request_of(call.method, call.path, *body)
 
 
 def was_recorded(call: Call[Any]) -> bool:
     method, path, query, body = sent(call)
-    return any((method, path, query) == each[:3] and _has(each[3], body) for each in recorded())
+    return any((method, path, query) == each[:3] and has_body(each[3], body) for each in recorded())
 
 
-def _request(method: str, target: str, body: Any = None) -> Request:
+def request_of(method: str, target: str, body: Any = None) -> Request:
     path, _, query = target.partition("?")
     while (decoded := unquote_plus(path)) != path:  # Java encodes some names twice
         path = decoded
     return method, path, dict(parse_qsl(query, keep_blank_values=True)), body
 
 
-def _has(whole: Any, part: Any) -> bool:
+def has_body(whole: Any, part: Any) -> bool:
     if isinstance(part, dict) and isinstance(whole, dict):
-        return all(key in whole and _has(whole[key], value) for key, value in part.items())
+        return all(key in whole and has_body(whole[key], value) for key, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
         return sorted(map(str, part)) == sorted(map(str, whole))
     return bool(whole == part)

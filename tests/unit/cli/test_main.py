@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import pulsar_py
@@ -64,3 +65,24 @@ def test_the_package_runs_as_a_module() -> None:
         check=True,
     )
     assert done.stdout == f"pulsar-py, version {pulsar_py.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_shells_learn_to_complete(shell: str) -> None:
+    done = CliRunner().invoke(main, ["completion", shell])
+    assert "_PULSAR_PY_COMPLETE" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("pulsar-py adm", "admin"),
+        ("pulsar-py admin topicP", "topicPolicies"),
+        ("pulsar-py admin topics peek", "peek-messages"),
+        ("pulsar-py admin topics skip --cou", "--count"),
+    ],
+)
+def test_words_and_options_are_completed(words: str, expected: str) -> None:
+    *before, last = words.split()
+    found = ShellComplete(main, {}, "pulsar-py", "_X").get_completions(before[1:], last)
+    assert [each.value for each in found] == [expected]

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pulsar_py.common.disks.disk import AppendFile
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.ledgers.store import LedgerWriter
 from pulsar_py.server.config import BrokerConfig
@@ -84,6 +85,35 @@ async def test_how_many_journal_files_are_kept_to_be_used_again(
         await store.flush()
         names = await disk.list_directory("journal")
         assert sum(name.startswith("spare-") for name in names) == kept
+
+
+@pytest.mark.setting("journalDirectIO", "dbStorage_directIOEntryLogger")
+@pytest.mark.parametrize(("journal", "logs"), [(True, False), (False, True)])
+async def test_which_files_are_written_past_the_page_cache(
+    virtual_clock: VirtualClock, *, journal: bool, logs: bool
+) -> None:
+    class Noting(MemoryDisk):
+        def __init__(self) -> None:
+            super().__init__()
+            self.direct: set[str] = set()
+
+        async def create(
+            self, path: str, *, reserve_bytes: int = 0, is_direct: bool = False
+        ) -> AppendFile:
+            self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
+            return await super().create(path, reserve_bytes=reserve_bytes, is_direct=is_direct)
+
+        async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
+            self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
+            return await super().open_again(path, is_direct=is_direct)
+
+    disk = Noting()
+    settings = {"journalDirectIO": journal, "dbStorage_directIOEntryLogger": logs}
+    async with bookie(virtual_clock, disk, journalMaxSizeMB=1, **settings) as store:
+        for _ in range(3):
+            await ledger(store, 2000)
+            await store.flush()
+    assert ("journal" in disk.direct, "entries" in disk.direct) == (journal, logs)
 
 
 @pytest.mark.setting("flushInterval")

@@ -41,6 +41,21 @@ async def test_synced_bytes_survive_and_others_may_in_whole_sectors() -> None:
     assert min(outcomes.values()) > 3, outcomes
 
 
+async def test_the_last_bytes_written_past_the_cache_are_read_after_the_sync() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    file = await disk.create("f", is_direct=True)
+    await file.append([b"a" * 600])
+    assert await disk.read_whole("f") == b"a" * 512
+    await file.append([b"b" * 100])
+    await file.sync()
+    await file.append([b"c" * 500])
+    assert await disk.read_whole("f") == b"a" * 600 + b"b" * 100 + b"c" * 324
+    await file.sync()
+
+    assert await disk.read_whole("f") == b"a" * 600 + b"b" * 100 + b"c" * 500
+    assert file.size_bytes == 1200
+
+
 async def test_unsynced_names_are_lost_in_order() -> None:
     survived = Counter()
     for seed in range(60):

@@ -355,7 +355,9 @@ def test_a_whole_broker_answers_and_hours_pass_at_once() -> None:
     async def main() -> bytes:
         async with Broker(clock=VirtualClock(), chance=random.Random(1), web_port=8080):
             reader, writer = await asyncio.open_connection("localhost", 8080)
-            writer.write(b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            writer.write(
+                b"GET /admin/v2/clusters HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )
             answer = await reader.read()
             writer.close()
             await asyncio.sleep(3600)

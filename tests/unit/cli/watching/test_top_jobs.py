@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli.watching.top_jobs import TopRequest, run, table_of
-from pulsar_py.cli.watching.top_rows import Order, Row, View
+from pulsar_py.cli.watching.top_rows import Order, Row, TopView
 from pulsar_py.client import Client
 from pulsar_py.standalone import Broker
 
@@ -19,7 +19,7 @@ async def test_a_picture_is_printed_once() -> None:
         await client.subscribe("orders", "billing")
         admin = AdminSettings(url=broker.web_service_url)
         lines: list[str] = []
-        for view, is_json in ((View.SUBSCRIPTIONS, False), (View.TOPICS, True)):
+        for view, is_json in ((TopView.SUBSCRIPTIONS, False), (TopView.TOPICS, True)):
             request = TopRequest(
                 view=view,
                 order=Order.BACKLOG,
@@ -40,7 +40,7 @@ def test_names_are_shown_as_they_are_and_numbers_are_short() -> None:
     row = Row(name="[red]t\x1b[2J", messages_in=1234.5, bytes_in=5e12, backlog=999, bytes_out=12.34)
     console = Console(width=160, color_system=None)
     with console.capture() as capture:
-        console.print(table_of(View.TOPICS, [row]))
+        console.print(table_of(TopView.TOPICS, [row]))
     heading, line = capture.get().splitlines()
     assert heading.split()[:3] == ["topic", "msg/s", "in"]
     assert line.split() == ["[red]t\\x1b[2J", "1.23k", "5T", "0", "12.3", "999", "0", "0", "0"]

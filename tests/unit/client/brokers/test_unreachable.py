@@ -39,7 +39,7 @@ async def test_tls_to_a_plain_port_has_a_reason(caplog: pytest.LogCaptureFixture
 
     server = await asyncio.start_server(abort, "127.0.0.1", 0)
     url = f"pulsar+ssl://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with server, Client(url, operation_timeout_seconds=1) as client:
+    async with server, Client(url, operation_timeout_seconds=30) as client:
         with pytest.raises(NotABrokerError, match="no TLS on that port"):
             await client.create_producer("t")
     assert "no TLS on that port?" in caplog.text

@@ -66,6 +66,24 @@ async def test_each_kind_of_write_is_synced_before_it_counts(
     ]  # fmt: skip
 
 
+async def test_writes_past_the_page_cache_are_synced_with_what_is_behind_the_last_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f", is_direct=True)
+    calls = Calls(monkeypatch)
+
+    await synced(file, b"group")
+    await file.append([b"more"])
+    await file.sync()
+    await file.close()
+    await disk.close()
+
+    of_file = [name for name, path in calls.seen if path == "f"]
+    assert of_file == ["pwritev", "fdatasync", "pwritev", "fdatasync"]
+    assert (tmp_path / "f").read_bytes() == b"groupmore"
+
+
 async def test_a_new_root_is_durable_once_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

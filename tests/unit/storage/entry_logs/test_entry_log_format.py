@@ -78,3 +78,14 @@ def test_the_log_header_names_log_and_version() -> None:
         check_log_header(bytes(40), 5, "p")
     with pytest.raises(CorruptDataError, match="version 9, this pulsar_py reads version 1"):
         check_log_header(data[:8] + b"\0\0\0\x09" + data[12:], 5, "p")
+
+
+def test_large_entries_are_not_copied_and_small_ones_are_joined() -> None:
+    large = [bytes([number]) * 3000 for number in range(3)]
+    head, *body = encode_run(7, 0, large)
+    assert all(buffer is entry for buffer, entry in zip(body, large, strict=True))
+    run = decode_run(b"".join([head, *body]), "p", 0)
+    assert [bytes(entry) for entry in run.entries] == large
+
+    small = [b"a" * 10, b"b" * 20]
+    assert encode_run(7, 0, small)[1:] == [b"a" * 10 + b"b" * 20]

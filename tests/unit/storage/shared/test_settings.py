@@ -11,7 +11,7 @@ def test_the_defaults_fit_together() -> None:
 
 
 def test_contradictions_are_refused_with_both_values() -> None:
-    with pytest.raises(ConfigurationError, match=r"limit of 10 bytes: .* of 25165824 bytes"):
+    with pytest.raises(ConfigurationError, match=r"limit of 10 bytes: .* of 67108864 bytes"):
         BookieSettings(append_limit_bytes=10).check()
     with pytest.raises(
         ConfigurationError, match=r"runs of 300 bytes: expected at most .* 200 bytes"

@@ -1,0 +1,79 @@
+"""Sends the calls of one word: asks before what destroys, or only says what would be (edge).
+
+With `--dry-run` calls that only ask are sent, and the others are listed with what they would do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import GeneratorType
+from typing import Any
+
+from pulsar_py.admin_client.call import NO_BODY, Call, Reply, as_text, encoded, nothing
+from pulsar_py.cli.admin.words import Args, Word
+
+Exchange = Callable[[Call[Any]], Reply]
+
+
+class NotConfirmedError(Exception):
+    """The user did not want it."""
+
+
+class WordSession:
+    """Runs words; made for one command line."""
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        *,
+        is_dry_run: bool = False,
+        confirm: Callable[[str], bool] | None = None,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        """`confirm` is asked before calls that destroy; None: nobody is. `sleep` takes seconds."""
+        self._exchange = exchange
+        self._is_dry_run = is_dry_run
+        self._confirm = confirm
+        self._sleep = sleep
+
+    def run(self, word: Word, args: Args) -> Any:  # Any: JSON, or what a generator returned
+        """What the word prints, as a value; None without an answer.
+
+        Raises:
+            NotConfirmedError: The user did not want it.
+            ValueError: Options are missing or exclude each other.
+        """
+        steps = word.run(args)
+        if not isinstance(steps, GeneratorType):
+            assert isinstance(steps, Call)
+            reply = self._send(steps)
+            return answer_of(steps, reply)
+        try:
+            step = next(steps)
+            while True:
+                if isinstance(step, Call):
+                    step = steps.send(self._send(step))
+                else:
+                    assert self._sleep is not None, "a word waits"
+                    self._sleep(step)
+                    step = next(steps)
+        except StopIteration as end:
+            return end.value
+
+    def _send(self, call: Call[Any]) -> Reply:
+        if call.method != "GET" and self._is_dry_run:
+            body = "" if call.body is NO_BODY else f" {encoded(call.body).decode()}"
+            lost = f"; lost: {call.destroys}" if call.destroys else ""
+            sys.stdout.write(f"would send {call.method} {call.path}{body}{lost}\n")
+            return Reply(204, {}, b"", lambda: None)
+        if call.destroys and self._confirm is not None and not self._confirm(call.destroys):
+            raise NotConfirmedError
+        return self._exchange(call)
+
+
+def answer_of(call: Call[Any], reply: Reply) -> Any:  # Any: JSON
+    """The answer as the broker wrote it."""
+    if call.answer is nothing:
+        return None
+    return as_text(reply) if call.answer is as_text else reply.json()

@@ -1,0 +1,118 @@
+"""Named clusters that `pulsar-py context` keeps in a file, and the values of `client.conf` (edge).
+
+The file is JSON, `{"current": NAME, "contexts": {NAME: {KEY: VALUE}}}`, with the keys of
+`client.conf`; it may hold tokens, so only its owner may read it (0600, in a directory with 0700).
+It is written beside and renamed, so that a reader sees the old one or the new one.
+
+Source: `client.conf` of Apache Pulsar, whose form is that of Java's properties.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+KEYS: Final = (
+    "webServiceUrl",
+    "brokerServiceUrl",
+    "authPlugin",
+    "authParams",
+    "tlsTrustCertsFilePath",
+    "tlsAllowInsecureConnection",
+    "tlsEnableHostnameVerification",
+)
+"""What a context may hold, and what of `client.conf` is read."""
+
+_PUBLIC_BITS: Final = 0o077
+
+
+class ContextError(Exception):
+    """A context or its file is not what it should be; the text says what to do."""
+
+
+@dataclass(slots=True)
+class Contexts:
+    """All contexts, and which one is used."""
+
+    current: str | None = None
+    contexts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def used(self) -> Mapping[str, str]:
+        """The values of the context in use; none without one."""
+        return self.contexts.get(self.current or "", {})
+
+
+def contexts_path(environment: Mapping[str, str]) -> Path:
+    """`$PULSAR_PY_CONTEXTS`, or `pulsar_py/contexts.json` in the user's directory of settings."""
+    if given := environment.get("PULSAR_PY_CONTEXTS"):
+        return Path(given)
+    home = environment.get("XDG_CONFIG_HOME") or str(Path("~").expanduser() / ".config")
+    return Path(home) / "pulsar_py" / "contexts.json"
+
+
+def load_contexts(path: Path) -> Contexts:
+    """The contexts of a file; none if there is no file.
+
+    Raises:
+        ContextError: Others may read it, or it is not of the form above.
+    """
+    from pulsar_py.common.foreign_json import parse_json  # noqa: PLC0415 - not for `--help`
+
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text()
+    except FileNotFoundError:
+        return Contexts()
+    except OSError as error:
+        raise ContextError(f"{path}: {error.strerror}") from error
+    if mode & _PUBLIC_BITS:
+        raise ContextError(f"{path}: others may read it, and it may hold tokens: chmod 600 {path}")
+    try:
+        found: Any = parse_json(text)
+        given = {
+            str(name): {str(key): str(value) for key, value in values.items()}
+            for name, values in found["contexts"].items()
+        }
+        current = found.get("current")
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ContextError(f"{path}: expected the JSON that pulsar-py context writes") from error
+    return Contexts(None if current is None else str(current), given)
+
+
+def save_contexts(path: Path, contexts: Contexts) -> None:
+    """Replace the file.
+
+    Raises:
+        ContextError: It can't be written.
+    """
+    text = json.dumps({"current": contexts.current, "contexts": contexts.contexts}, indent=2)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = path.with_name(f".{path.name}.new")
+        temporary.touch(mode=0o600)
+        temporary.chmod(0o600)  # one that a crash left behind
+        temporary.write_text(f"{text}\n")
+        temporary.replace(path)
+    except OSError as error:
+        raise ContextError(f"{path}: {error.strerror}") from error
+
+
+def client_conf(path: Path) -> dict[str, str]:
+    """The values of a `client.conf` that are used here; empty ones are left out.
+
+    Raises:
+        ContextError: It can't be read.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContextError(f"{path}: {error}") from error
+    found = {}
+    for line in lines:
+        key, separator, value = line.strip().partition("=")
+        if separator and not key.startswith(("#", "!")) and key.strip() in KEYS and value.strip():
+            found[key.strip()] = value.strip()
+    return found

@@ -1,0 +1,91 @@
+"""The commands `pulsar-py doctor`, and `pulsar-py subscription` for what it names.
+
+Here are their options; `doctor_jobs` does the work, and is imported when they run. Exit codes of
+`doctor`: 0 if nothing is wrong, 1 if something is, or with the reason in one line, 2 for wrong
+usage.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pulsar_py.cli.watching.connecting import (
+    CONNECTION,
+    admin_settings_of,
+    connection_of,
+)
+
+OUTPUT = click.option(
+    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+@click.command()
+@click.argument("name", metavar="[SUBSCRIPTION]", required=False)
+@click.option("--topic", help="Its topic  [default: all of the namespace are looked through].")
+@click.option("--namespace", default="public/default", show_default=True)
+@OUTPUT
+@CONNECTION
+def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
+    """Say why SUBSCRIPTION does not move and which command helps, or what is wrong with a broker.
+
+    Without a subscription: disk, descriptors, the event loop, certificates and tokens that end,
+    who can connect, settings given in vain, and topics that are about to be deleted.
+    """
+    from pulsar_py.cli.watching import doctor_jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+
+    if name is None and options["topic"] is not None:
+        raise click.UsageError("--topic is that of a subscription: name it")
+    try:
+        admin = admin_settings_of(connection_of(options))
+        if name is None:
+            found = doctor_jobs.of_broker(admin)
+        else:
+            found = doctor_jobs.of_subscription(admin, name, options["topic"], options["namespace"])
+    except PulsarError as error:
+        raise click.ClickException(str(error)) from None
+    if options["output"] == "json":
+        click.echo(doctor_jobs.as_json(found))
+    else:
+        for line in doctor_jobs.as_text(found, is_of_subscription=name is not None):
+            click.echo(line)
+    is_well = not any(each.get("reasons") or each.get("urgency") == "error" for each in found)
+    raise SystemExit(0 if is_well else 1)
+
+
+@click.group()
+def subscription() -> None:
+    """Stop the dispatch of a subscription, and let it go on."""
+
+
+def _moved(topic: str, name: str, options: dict[str, Any], *, is_paused: bool) -> None:
+    from pulsar_py.admin_client import AdminClient, subscriptions  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+
+    call = subscriptions.pause if is_paused else subscriptions.resume
+    try:
+        with AdminClient(admin_settings_of(connection_of(options))) as admin:
+            admin.call(call(topic, name))
+    except PulsarError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@subscription.command()
+@click.argument("topic")
+@click.argument("name", metavar="SUBSCRIPTION")
+@CONNECTION
+def pause(topic: str, name: str, **options: Any) -> None:  # Any: click's values
+    """Send no more messages to the consumers of a subscription, also after a restart."""
+    _moved(topic, name, options, is_paused=True)
+
+
+@subscription.command()
+@click.argument("topic")
+@click.argument("name", metavar="SUBSCRIPTION")
+@CONNECTION
+def resume(topic: str, name: str, **options: Any) -> None:  # Any: click's values
+    """Send messages to the consumers of a subscription again."""
+    _moved(topic, name, options, is_paused=False)

@@ -1,0 +1,125 @@
+"""Asks a broker for `pulsar-py doctor`, and makes text of what it answers (edge).
+
+Of a subscription it tells why it does not move, and the command that helps; without one it tells
+what an operator of the broker should look at, and when the caller's own token ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pulsar_py.admin_client import AdminClient, AdminSettings, brokers, subscriptions
+from pulsar_py.cli.watching.remedies import remedy
+from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.loops.clock import Clock, SystemClock
+
+__all__ = ["as_text", "of_broker", "of_subscription", "token_symptoms"]
+
+Json = dict[str, Any]  # Any: JSON
+
+TOKEN_DAYS: Final = 7
+_DAY: Final = 86_400
+
+
+def of_broker(admin: AdminSettings, clock: Clock | None = None) -> list[Json]:
+    """The symptoms of a broker, and of the token that it is asked with.
+
+    Raises:
+        ServiceError, ClientError: The broker refused, or can't be reached.
+    """
+    now_seconds = (clock or SystemClock()).wall_time_millis() / 1000
+    with AdminClient(admin) as calls:
+        found: list[Json] = list(calls.call(brokers.symptoms()))
+    return [*token_symptoms(admin.token, now_seconds), *found]
+
+
+def token_symptoms(token: str | None, now_seconds: float) -> list[Json]:
+    """Whether a JSON Web Token ends soon; nothing of another kind of token."""
+    try:
+        payload = (token or "").split(".")[1]
+        claims = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        left = float(claims["exp"]) - now_seconds
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        return []
+    if left > TOKEN_DAYS * _DAY:
+        return []
+    when = f"ends in {left / _DAY:.1f} days" if left > 0 else "has ended"
+    return [
+        {
+            "code": "TOKEN_EXPIRES" if left > 0 else "TOKEN_EXPIRED",
+            "urgency": "warning" if left > 0 else "error",
+            "subject": "the token of this command",
+            "message": f"The token that this command uses {when}.",
+            "help": "Make another one: pulsar-py tokens create.",
+        }
+    ]
+
+
+def of_subscription(
+    admin: AdminSettings, subscription: str, topic: str | None, namespace: str
+) -> list[Json]:
+    """Why a subscription does not move, for each topic or partition that has it.
+
+    Raises:
+        TopicNotFoundError: No topic of the namespace has such a subscription.
+        ServiceError, ClientError: The broker refused, or can't be reached.
+    """
+    with AdminClient(admin) as calls:
+        if topic is not None:
+            found: list[Json] = list(calls.call(subscriptions.standstill(topic, subscription)))
+        else:
+            found = list(_in_namespace(calls, subscription, namespace))
+    if not found:
+        raise TopicNotFoundError(
+            f"no topic of {namespace} has a subscription {subscription!r}; name the topic with "
+            "--topic, or another namespace with --namespace"
+        )
+    for each in found:
+        for reason in each["reasons"]:
+            command = remedy(
+                reason["code"], each["topic"], each["subscription"], reason.get("fields", {})
+            )
+            if command:
+                reason["command"] = command
+    return found
+
+
+def _in_namespace(calls: AdminClient, subscription: str, namespace: str) -> Iterator[Json]:
+    answer = calls.call(brokers.topics_of_broker())
+    for bundles in (answer or {}).get(namespace, {}).values():
+        for name, topic in sorted(bundles.get("persistent", {}).items()):
+            if subscription in topic.get("subscriptions", {}):
+                yield from calls.call(subscriptions.standstill(name, subscription))
+
+
+def as_text(found: Sequence[Json], *, is_of_subscription: bool) -> Iterator[str]:
+    """Lines for people; names are printed as they are, but for control characters."""
+    if not is_of_subscription:
+        for each in found:
+            yield _plain(f"{each['urgency'].upper():8}{each['subject']}: {each['message']}")
+            yield _plain(f"        {each['help']}")
+        if not found:
+            yield "Nothing to look at."
+        return
+    for each in found:
+        yield _plain(f"{each['topic']}, subscription {each['subscription']}:")
+        if not each["reasons"]:
+            yield "  it moves: entries are being sent"
+        for reason in each["reasons"]:
+            yield _plain(f"  {reason['message']}")
+            if "command" in reason:
+                yield _plain(f"    {reason['command']}")
+
+
+def as_json(found: Sequence[Json]) -> str:
+    """The same for programs."""
+    return json.dumps(list(found), separators=(",", ":"))
+
+
+def _plain(text: str) -> str:
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

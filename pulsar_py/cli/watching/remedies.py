@@ -1,0 +1,81 @@
+"""`remedy`: the command that helps a subscription which does not move, for each cause (pure).
+
+A cause that only the application can end has none: no command receives or acknowledges for it
+without taking its messages away.
+
+Source: the codes of `…/subscription/<name>/standstill`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+__all__ = ["REMEDIES", "remedy"]
+
+Fields = Mapping[str, Any]  # Any: JSON
+
+
+def _setting(name: str) -> Callable[[str, str, Fields], str]:
+    return lambda _topic, _subscription, fields: (
+        f"pulsar-py admin brokers update-dynamic-config --config {name} "
+        f"--value {2 * int(fields.get('limit', 0)) or 0}"
+    )
+
+
+def _rate(topic: str, _subscription: str, fields: Fields) -> str:
+    scope = str(fields.get("scope", ""))
+    if scope == "subscription":
+        return f"pulsar-py admin topicPolicies set-subscription-dispatch-rate -md -1 -bd -1 {topic}"
+    if scope == "topic":
+        return f"pulsar-py admin topicPolicies set-dispatch-rate -md -1 -bd -1 {topic}"
+    if scope == "broker":
+        name = "dispatchThrottlingRateInMsg"
+        return f"pulsar-py admin brokers update-dynamic-config --config {name} --value 0"
+    return ""
+
+
+def _none(_topic: str, _subscription: str, _fields: Fields) -> str:
+    return ""
+
+
+def _unload(topic: str, _subscription: str, _fields: Fields) -> str:
+    return f"pulsar-py admin topics unload {topic}"
+
+
+REMEDIES: Final[Mapping[str, Callable[[str, str, Fields], str]]] = {
+    "NOT_OPEN": _none,
+    "PAUSED": lambda topic, name, _: f"pulsar-py subscription resume {topic} {name}",
+    "NO_CONSUMERS": lambda topic, name, _: f"pulsar-py client consume -s {name} -n 0 {topic}",
+    "SWITCHING_CONSUMER": _none,
+    "READ_FAILED": lambda *_: "pulsar-py doctor",
+    "RATE_LIMIT": _rate,
+    "BROKER_UNACKED_LIMIT": _setting("maxUnackedMessagesPerBroker"),
+    "SUBSCRIPTION_UNACKED_LIMIT": lambda topic, _, fields: (
+        "pulsar-py admin topicPolicies set-max-unacked-messages-per-subscription "
+        f"-m {2 * int(fields.get('limit', 0))} {topic}"
+    ),
+    "CONSUMER_UNACKED_LIMIT": lambda topic, _, fields: (
+        "pulsar-py admin topicPolicies set-max-unacked-messages-per-consumer "
+        f"-m {2 * max((each.get('limit', 0) for each in fields.get('consumers', ())), default=0)} "
+        f"{topic}"
+    ),
+    "NO_PERMITS": _none,
+    "SLOW_SOCKET": _unload,
+    "BLOCKED_HASH": _unload,
+    "HASH_WITHOUT_CONSUMER": _none,
+    "LOOK_AHEAD_LIMIT": _setting("keySharedLookAheadMsgInReplayThresholdPerSubscription"),
+    "HELD_BACK": _none,
+    "DELAYED": lambda topic, name, _: f"pulsar-py admin topics clear-backlog -s {name} {topic}",
+    "HOLE": _unload,
+    "UNACKNOWLEDGED": _unload,
+    "NOTHING_THERE": lambda topic, *_: f"pulsar-py client produce -m hello {topic}",
+}
+"""By code: a function of topic, subscription and the reason's fields; an empty text is none."""
+
+
+def remedy(code: str, topic: str, subscription: str, fields: Fields) -> str:
+    """The command that ends a cause, ready for a shell; empty if there is none."""
+    make = REMEDIES.get(code, _none)
+    return make(shlex.quote(topic), shlex.quote(subscription), fields)

@@ -1,0 +1,87 @@
+"""The image's layout in a scratch directory, called as tools call it; and the unit for systemd."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(sys.executable).parent
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """What the image has as /pulsar."""
+    target = tmp_path / "pulsar"
+    subprocess.run([ROOT / "docker" / "lay-out", target], check=True)
+    return target
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PULSAR_")}
+    return kept | {"PATH": f"{PROGRAMS}{os.pathsep}{kept['PATH']}", **more}
+
+
+def test_it_is_started_as_testcontainers_does(home: Path) -> None:
+    command = (
+        f"{home}/bin/apply-config-from-env.py {home}/conf/standalone.conf "
+        "&& exec bin/pulsar standalone --no-functions-worker -nss"
+    )
+    settings = environment(
+        PULSAR_PREFIX_clusterName="tests",
+        PULSAR_PREFIX_brokerServicePort="0",
+        PULSAR_PREFIX_webServicePort="0",
+        PULSAR_PREFIX_bindAddress="127.0.0.1",
+    )
+    with subprocess.Popen(
+        ["sh", "-c", command], cwd=home, env=settings, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            assert words[:2] == ["pulsar-py", "ready:"]
+            for path, body in (("clusters", b'["tests"]'), ("brokers/ready", b"ok")):
+                with urllib.request.urlopen(f"{words[3]}/admin/v2/{path}", timeout=30) as answer:
+                    assert answer.read() == body
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0
+    assert "clusterName=tests\n" in (home / "conf" / "standalone.conf").read_text()
+    assert (home / "data").is_dir()
+
+
+def test_settings_of_the_environment_come_into_files(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "some.conf"
+    file.write_text("# text\nclusterName=a\n#bindAddress=\nport = 1\n")
+    program = home / "bin" / "apply-config-from-env.py"
+    settings = environment(
+        PULSAR_PREFIX_clusterName="b c=d", bindAddress="::1", other="x", PULSAR_PREFIX_new="n"
+    )
+    before = file.stat().st_mtime_ns
+    subprocess.run([program, file], env=environment(), check=True)
+    assert file.stat().st_mtime_ns == before
+    subprocess.run([program, file], env=settings, check=True)
+    assert file.read_text() == "# text\nclusterName=b c=d\nbindAddress=::1\nport = 1\nnew=n\n"
+    found = subprocess.run([program], env=settings, capture_output=True, check=False)
+    assert found.returncode == 2
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze")
+    unit = (ROOT / "packaging" / "pulsar-py.service").read_text()
+    program = tmp_path / "pulsar-py"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    file = tmp_path / "pulsar-py.service"
+    file.write_text(unit.replace("/opt/pulsar-py/bin/pulsar-py", str(program)))
+    found = subprocess.run(
+        ["systemd-analyze", "verify", file], capture_output=True, text=True, check=False
+    )
+    assert "pulsar-py.service" not in found.stderr, found.stderr

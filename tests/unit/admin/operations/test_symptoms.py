@@ -1,0 +1,90 @@
+"""What an operator of a broker should look at."""
+
+from __future__ import annotations
+
+import datetime as dt
+import resource
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_py.admin.operations import symptoms as module
+from pulsar_py.admin.operations.symptoms import certificate_symptoms
+from pulsar_py.server.config import BrokerConfig
+from tests.certificates import Certificate
+from tests.unit.admin.resources.conftest import Admin
+
+PATH = "/admin/v2/brokers/symptoms"
+
+
+@pytest.fixture(autouse=True)
+def fast_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests may run beside others, on a machine that keeps everybody waiting."""
+    monkeypatch.setattr(module, "SLOW_LOOP_SECONDS", 1e9)
+    monkeypatch.setattr(module, "SLOW_SYNC_SECONDS", 1e9)
+
+
+async def codes(admin: Admin) -> list[str]:
+    return [each["code"] for each in await admin.get(PATH)]
+
+
+async def test_a_broker_of_one_s_own_machine_has_none(admin: Admin) -> None:
+    assert await codes(admin) == []
+
+
+async def test_a_setting_given_in_vain_is_named(admin: Admin) -> None:
+    admin.service.config = BrokerConfig.from_texts({"numAcceptorThreads": "4"})
+    (found,) = await admin.get(PATH)
+    assert (found["code"], found["urgency"]) == ("SETTING_WITHOUT_EFFECT", "notice")
+    assert found["subject"] == "numAcceptorThreads"
+    assert BrokerConfig.from_texts({"numAcceptorThreads": "1"}).without_effect == {}
+
+
+async def test_a_full_disk_comes_before_one_that_is_nearly_full(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures: dict[str, Any] = {"disk_free_bytes": 10**9, "is_taking_writes": True}
+    monkeypatch.setattr(type(admin.service.ledger_store), "figures", lambda _: figures)
+    assert await codes(admin) == ["DISK_NEARLY_FULL"]
+    figures["is_taking_writes"] = False
+    assert await codes(admin) == ["DISK_FULL"]
+
+
+async def test_few_descriptors_are_told(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 10))
+    assert await codes(admin) == ["FEW_DESCRIPTORS"]
+
+
+async def test_slow_loops_and_syncs_are_told(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SLOW_LOOP_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SLOW_SYNC_SECONDS", 0.0)
+    assert await codes(admin) == ["SLOW_LOOP", "SLOW_SYNC"]
+
+
+async def test_topics_that_go_soon_are_named(admin: Admin) -> None:
+    await admin.call("PUT", "/admin/v2/persistent/public/default/unused", {})
+    name = "persistent://public/default/unused"
+    (found,) = await admin.get(PATH)
+    assert found["subject"] == name
+    assert "1 unused topics" in found["message"]
+    await admin.call("PUT", "/admin/v2/persistent/public/default/unused/subscription/s")
+    assert await codes(admin) == []
+
+
+def test_certificates_that_end_are_told_before_and_after(tmp_path: Path) -> None:
+    path = Path(Certificate(tmp_path, "broker").certificate_path)  # until 2100
+
+    def found(year: int, month: int) -> list[tuple[str, str]]:
+        now = dt.datetime(year, month, 15, tzinfo=dt.UTC)
+        return [(each.code, each.urgency.value) for each in certificate_symptoms(path, now)]
+
+    assert found(2099, 6) == []
+    assert found(2099, 12) == [("CERTIFICATE_EXPIRES", "warning")]
+    assert found(2100, 1) == [("CERTIFICATE_EXPIRED", "error")]
+    path.write_bytes(path.read_bytes() * 2)
+    assert len(found(2100, 1)) == 2
+    path.write_text("-----END CERTIFICATE-----")
+    assert found(2099, 6) == [("CERTIFICATE_UNREADABLE", "error")]
+    path.unlink()
+    assert found(2099, 6) == [("CERTIFICATE_UNREADABLE", "error")]
