@@ -10,7 +10,6 @@ Source: WebService, WebSocketService of Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,14 +18,16 @@ from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
-from pulsar_py.admin.http_server import HttpLimits, HttpServer, Successor
+from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
+from pulsar_py.admin.request_log import logged
 from pulsar_py.admin.resources.access import Access
+from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.namespaces.lookup import LocalAddresses
-from pulsar_py.server.security.authentication import PRINCIPAL_HEADER
+from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
 
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from pulsar_py.websocket.service import WebSocketService
 
 __all__ = ["Web", "access_of", "http_limits"]
-
-logger = logging.getLogger(__name__)
 
 
 class Web:
@@ -54,9 +53,13 @@ class Web:
             access_of(service),
             service.hooks.interceptors,
             page_rules=page_rules,
+            audit=service.audit,
         )
+        handle: Application = application.handle
+        if config.webServiceRequestLogEnabled:
+            handle = logged(handle, clock)
         self.server = HttpServer(
-            application.handle,
+            handle,
             clock=clock,
             limits=http_limits(config),
             upgrades=self._upgrade if config.webSocketServiceEnabled else None,
@@ -121,8 +124,12 @@ class Web:
         try:
             role = await service.authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
-            fields = {"remote_address": peer.remote_address, "reason": str(error)}
-            logger.warning("authentication failed", extra=fields)
+            service.audit.authentication_refused(
+                address=peer.remote_address,
+                method_name=headers.get(METHOD_HEADER, ""),
+                reason=str(error),
+                path=UPGRADES,
+            )
             raise AuthenticationError("Failed to authenticate") from None
         original = headers.get(PRINCIPAL_HEADER)
         caller = Caller(role, original)
@@ -160,6 +167,7 @@ def access_of(service: BrokerService) -> Access | None:
         service.authenticators,
         service.authorization,
         service.resources,
+        service.audit,
         guards_metrics=service.config.authenticateMetricsEndpoint,
     )
 

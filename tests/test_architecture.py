@@ -215,6 +215,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_hooks",
+    "pulsar_py.server.settings_metrics",
     "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",
     "pulsar_py.server.ignored_settings",

@@ -32,6 +32,8 @@ from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import AuthenticationError, PulsarError
 from pulsar_py.server.hooks.interceptors import Interceptors
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer
 
@@ -66,12 +68,14 @@ class AdminApp:
         interceptors: Interceptors | None = None,
         *,
         page_rules: PageRules | None = None,
+        audit: Audit | None = None,
     ) -> None:
         """`access` guards the routes; None lets everybody call them.
 
         `interceptors` are told of requests and answers. `page_rules` say what browsers may send;
-        None: nothing for pages of other sites.
+        None: nothing for pages of other sites. `audit` is told of requests that find a route.
         """
+        self._audit = audit
         self._page_rules = page_rules or PageRules()
         self._interceptors = interceptors
         self._router = Router(routes)
@@ -139,7 +143,18 @@ class AdminApp:
             peer=peer,
             role=None if caller is None else caller.role,
         )
-        return await encoded_in_turns(await _call(found.route, request, self._access, caller))
+        response = await encoded_in_turns(await _call(found.route, request, self._access, caller))
+        if self._audit is not None:
+            needs = found.route.needs
+            self._audit.on_request(
+                caller,
+                address=peer.remote_address,
+                method=method,
+                path=raw_path,
+                action=needs.description if isinstance(needs, Action) else "",
+                status=response.status,
+            )
+        return response
 
 
 async def _call(  # noqa: PLR0911 - a kind of error each

@@ -12,7 +12,7 @@ Source: RestException and ObjectMapperFactory in Pulsar.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 from http import HTTPStatus
@@ -47,10 +47,12 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer, complete in memory.
+    """An answer, complete in memory unless it has a `stream`.
 
     `large_value` is a value that the body is yet to be encoded from, where that is too much for one
-    turn of the loop; its lists and objects must not change any more.
+    turn of the loop; its lists and objects must not change any more. `stream` makes the body part
+    by part while it is sent, in chunks without a length known before, and stands in its place; who
+    does not run it to its end closes it.
     """
 
     status: int = HTTPStatus.OK
@@ -58,6 +60,7 @@ class Response:
     content_type: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     large_value: object | None = None
+    stream: AsyncGenerator[bytes, None] | None = None
 
 
 NO_CONTENT = Response(HTTPStatus.NO_CONTENT)
@@ -141,6 +144,14 @@ async def encoded_in_turns(response: Response) -> Response:
         parts.append(piece.encode())
         await asyncio.sleep(0)
     return replace(response, body=b"".join(parts), large_value=None)
+
+
+async def whole(response: Response) -> Response:
+    """The same answer with its body in memory, where it had a stream."""
+    if response.stream is None:
+        return response
+    parts = [part async for part in response.stream]
+    return replace(response, body=b"".join(parts), stream=None)
 
 
 async def encoded_part(value: object, turns: Turns) -> EncodedJson:

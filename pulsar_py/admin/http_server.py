@@ -5,7 +5,9 @@ served, no more is read from the socket. There are limits for headers, bodies, t
 connections, and the time in which a peer has to send a request, read its answer, or send the next
 request. One timer closes connections that exceed a time.
 
-A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it.
+A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it; one
+with a stream as it is made. A stream that fails ends its connection, so that nobody takes the
+beginning of an answer for all of it.
 
 Below `UPGRADES` requests go to the `UpgradeHandler`, if there is one. It answers, or hands out a
 `Successor`, to which the connection passes on from then on whatever its socket has to tell; to the
@@ -19,15 +21,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import h11
 
 from pulsar_py.admin.http_messages import Response, page_response
+from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.security.peer import Peer, peer_of
@@ -37,34 +41,6 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Called with method, target, headers (names in lower case), body and peer; never raises."""
-
-UPGRADES: Final = "/ws"
-"""The first segment of paths whose requests may end in another protocol than HTTP."""
-
-
-class Successor(Protocol):
-    """Another protocol, which takes over a connection; times out by itself."""
-
-    def begin(self, transport: asyncio.Transport) -> None:
-        """Write the answer to the request, and go on in one's own protocol."""
-
-    def data_received(self, data: bytes) -> None:
-        """As of asyncio's protocols."""
-
-    def connection_lost(self) -> None:
-        """The socket is gone, maybe before `begin`; called once."""
-
-    def pause_writing(self) -> None:
-        """As of asyncio's protocols."""
-
-    def resume_writing(self) -> None:
-        """As of asyncio's protocols."""
-
-
-UpgradeHandler = Callable[
-    [str, str, Sequence[tuple[bytes, bytes]], Peer], Awaitable[Response | Successor]
-]
-"""Called with method, target, headers (names in lower case) and peer; never raises."""
 
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
@@ -335,6 +311,9 @@ class HttpConnection(asyncio.Protocol):
 
     async def _send_in_parts(self, response: Response, *, is_head: bool) -> None:
         """Write an answer, a large body part by part as its peer takes it."""
+        if response.stream is not None:
+            await self._send_stream(response, response.stream, is_head=is_head)
+            return
         self._send_head(response)
         body = b"" if is_head else response.body
         for start in range(0, len(body), PART_BYTES):
@@ -344,6 +323,26 @@ class HttpConnection(asyncio.Protocol):
                 return
             self._write(h11.Data(data=body[start : start + PART_BYTES]))
         self._write(h11.EndOfMessage())
+
+    async def _send_stream(
+        self, response: Response, stream: AsyncGenerator[bytes, None], *, is_head: bool
+    ) -> None:
+        """Write an answer while it is made, no faster than its peer takes it."""
+        async with aclosing(stream):
+            self._send_head(response)
+            try:
+                while not is_head and (part := await anext(stream, None)) is not None:
+                    if self._transport is None:
+                        return
+                    self._write(h11.Data(data=part))
+                    await self._until_writable()
+                    self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            except Exception:  # The outermost edge of a request, whose head is written already.
+                logger.exception("answer cut short")
+                self.drop()
+                self._transport = None
+        if self._transport is not None:
+            self._write(h11.EndOfMessage())
 
     async def _until_writable(self) -> None:
         """Return when the peer has taken what was written, or is gone; others have a turn."""
@@ -396,7 +395,7 @@ class HttpConnection(asyncio.Protocol):
             named.append(_NO_SNIFFING)
             if response.content_type.startswith("text/html"):
                 named.extend(_PAGE_HEADERS)
-        if response.status not in _BODYLESS:
+        if response.status not in _BODYLESS and response.stream is None:
             named.append(("Content-Length", str(len(response.body))))
         # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.
         headers = [(name.encode(), text.encode()) for name, text in named]

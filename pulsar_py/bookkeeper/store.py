@@ -234,6 +234,10 @@ class BookKeeperLedgerStore(LedgerStore):
             custom_metadata=metadata.custom_metadata,
         )
 
+    def copies_of(self, options: LedgerOptions) -> int:
+        """The size of the write quorum."""
+        return options.write_quorum_size
+
     def figures(self) -> Mapping[str, float]:
         """What the store holds now, and what happened since it was connected."""
         bookies, ensembles, counters = (

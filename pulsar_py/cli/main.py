@@ -12,6 +12,7 @@ import click
 from click.core import ParameterSource
 
 from pulsar_py.cli.admin.command import admin
+from pulsar_py.cli.client.command import client
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.context import context
 from pulsar_py.cli.pipeline import pipeline
@@ -208,6 +209,7 @@ def completion(*, shell: str) -> None:
 
 
 main.add_command(admin)
+main.add_command(client)
 main.add_command(context)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)

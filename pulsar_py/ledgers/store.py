@@ -297,6 +297,10 @@ class LedgerStore(ABC):
             StoreUnavailableError: None could, for example of too few bookies.
         """
 
+    def copies_of(self, options: LedgerOptions) -> int:  # noqa: ARG002 - a default
+        """How many copies of each entry a ledger with these options has; by default one."""
+        return 1
+
     def figures(self) -> Mapping[str, float]:
         """The store's counts and sizes now, under names of its own; empty by default."""
         return {}

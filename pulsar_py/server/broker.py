@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
     AutoTopicCreation,
@@ -70,6 +71,7 @@ from pulsar_py.server.policies.effective_settings import (
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import (
     Authorization,
@@ -90,9 +92,6 @@ from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
 
 logger = logging.getLogger(__name__)
-
-RATES_INTERVAL_SECONDS = 60.0
-"""Length of the window that rates are measured over; Pulsar's statsUpdateFrequencyInSecs."""
 
 HEALTH_PATH = "/pulsar_py/health"
 """The parent of one key for each broker, named by the address of its web service."""
@@ -152,6 +151,7 @@ class BrokerService:
             clock,
             cluster=config.clusterName,
         )
+        self.loop_lag = LoopLag(clock)
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
         self.limits = BrokerLimits(clock)
         self._set_limits(config)
@@ -169,6 +169,7 @@ class BrokerService:
             authentication_settings(config), clock
         )
         self.authorization = self._authorization(config)
+        self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
@@ -202,6 +203,7 @@ class BrokerService:
             authorization=self.authorization,
             resources=self.resources,
             interceptors=self.hooks.interceptors,
+            audit=self.audit,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
@@ -357,6 +359,7 @@ class BrokerService:
                 await self.topics.close()
         except TimeoutError:
             logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
+        self.loop_lag.close()
         await self.connections.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
@@ -403,8 +406,11 @@ class BrokerService:
                 config.brokerServiceCompactionMonitorIntervalInSeconds,
                 _for_persistent(topic_upkeep.compact_if_due),
             ),
-            Chore("measure rates", RATES_INTERVAL_SECONDS, _roll_rates),
+            Chore("measure rates", config.statsUpdateFrequencyInSecs, self._roll_rates),
         ]
+
+    async def _roll_rates(self, topic: Topic) -> None:
+        topic.roll_rates(self.config.statsUpdateFrequencyInSecs)
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
         if not topic_upkeep.is_inactive(topic):
@@ -436,10 +442,6 @@ async def _trim(topic: PersistentTopic) -> None:
 async def _maintain_deduplication(topic: PersistentTopic) -> None:
     if topic.deduplication is not None:
         topic.deduplication.maintain(topic.settings)
-
-
-async def _roll_rates(topic: Topic) -> None:
-    topic.roll_rates(RATES_INTERVAL_SECONDS)
 
 
 def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:

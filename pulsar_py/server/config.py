@@ -29,6 +29,7 @@ from pulsar_py.server.properties_text import commented_names, parse_properties, 
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_hooks import HookSettings
+from pulsar_py.server.settings_metrics import MetricsSettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
@@ -111,6 +112,7 @@ class BrokerConfig(
     StorageSettings,
     BrokerTopicSettings,
     HookSettings,
+    MetricsSettings,
     RateSettings,
     ServerSettings,
 ):

@@ -521,8 +521,7 @@ saslJaasClientAllowedIds=.*pulsar.*
 saslJaasServerRoleTokenSignerSecretPath=
 saslJaasServerSectionName=PulsarBroker
 
-#x A method is always checked by its own provider, and roles are logged as they are.
-authenticationRoleLoggingAnonymizer=NONE
+#x A method is always checked by its own provider.
 strictAuthMethod=false
 
 # Nothing is offloaded to other storage.
@@ -609,27 +608,32 @@ webSocketPulsarClientMemoryLimitInMB=0
 # Set by the program that starts a broker of Apache Pulsar, not by its users.
 isRunningStandalone=false
 
-# `/metrics` has a fixed selection in this version, which these do not change.
-aggregatePublisherStatsByProducerName=false
+# Properties of topics are no labels of metrics in this version.
 allowedTopicPropertyKeysForMetrics=
-*exposeBundlesMetricsInPrometheus=false
-exposeConsumerLevelMetricsInPrometheus=false
 exposeCustomTopicMetricLabelsEnabled=false
+
+# Producers have one line or object each, as they are.
+aggregatePublisherStatsByProducerName=false
+exposePublisherStats=true
+
+# The metrics that these switch or tune are not there, see docs/METRICS.md.
+*exposeBundlesMetricsInPrometheus=false
 exposeManagedCursorMetricsInPrometheus=false
 exposeManagedLedgerMetricsInPrometheus=true
-exposePreciseBacklogInPrometheus=false
-exposeProducerLevelMetricsInPrometheus=false
-exposePublisherStats=true
 exposeSubscriptionBacklogSizeInPrometheus=false
-exposeTopicLevelMetricsInPrometheus=true
 healthCheckMetricsUpdateTimeInSeconds=-1
 managedLedgerPrometheusStatsLatencyRolloverSeconds=60
+
+# Backlogs are exact at no further cost.
+exposePreciseBacklogInPrometheus=false
+
+# All rates have the window of `statsUpdateFrequencyInSecs`, which begins with the broker.
 managedLedgerStatsPeriodSeconds=60
+statsUpdateInitialDelayInSecs=60
+
+# A page of metrics is written as it is made, as fast as its reader takes it, and never kept.
 metricsBufferResponse=false
 metricsServletTimeoutMs=30000
-splitTopicAndPartitionLabelInPrometheus=false
-statsUpdateFrequencyInSecs=60
-statsUpdateInitialDelayInSecs=60
 
 # Functions, packages and protocol handlers are parts of Apache Pulsar that are not served.
 additionalServlets=

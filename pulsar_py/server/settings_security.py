@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pulsar_py.server.security.role_logging import RoleLogging
 from pulsar_py.server.settings import Settings, setting
 
 TLS: Final = "TLS"
@@ -137,6 +138,11 @@ class SecuritySettings(Settings):
         default=False,
         category=AUTHENTICATION,
         doc="Whether `/metrics` needs authentication, too.",
+    )
+    authenticationRoleLoggingAnonymizer: RoleLogging = setting(
+        default=RoleLogging.NONE,
+        category=AUTHENTICATION,
+        doc="How roles stand in logs: as they are, as `[REDACTED]`, or as a digest in base64.",
     )
     tokenSecretKey: str = setting(
         default="",

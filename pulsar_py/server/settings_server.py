@@ -185,6 +185,13 @@ class ServerSettings(Settings):
         category="HTTP",
         doc="Bytes of the longest HTTP request body; -1 is 16 MiB.",
     )
+    webServiceRequestLogEnabled: bool = setting(
+        default=False,
+        category="HTTP",
+        doc="Whether each HTTP request has a line in the log, of the logger `pulsar_py.requests`: "
+        "address, method, path without query, status, bytes and milliseconds. Pulsar has no such "
+        "setting.",
+    )
     webServiceAllowedOrigins: frozenset[str] = setting(
         default=frozenset(),
         category="HTTP",

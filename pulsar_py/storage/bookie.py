@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -322,6 +322,10 @@ class Bookie(LedgerStore):
     def figures(self) -> Mapping[str, float]:
         """The statistics by name."""
         return asdict(self.statistics())
+
+    def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """How long groups took to be written and synced, as a histogram."""
+        return self.journal.write_durations.figures("journal_write_seconds")
 
     def statistics(self) -> BookieStatistics:
         """Counts and sizes."""

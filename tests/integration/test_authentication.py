@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hmac
 import json
+import logging
 import secrets
 import time
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from pulsar_py.client import AuthenticationToken, Client
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.log_format import fields_of
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.security.authentication import (
@@ -408,3 +410,38 @@ async def test_whether_tenants_are_made_at_the_start(plugin: str, expected: int)
     async with Broker(config=authorized(brokerClientAuthenticationPlugin=plugin)) as broker:
         found = await status(broker, f"Bearer {token('admin')}", "tenants/public")
         assert found == expected
+
+
+@pytest.mark.setting("authenticationRoleLoggingAnonymizer", "webServiceRequestLogEnabled")
+async def test_who_did_what_stands_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    config = authorized(
+        authenticationRoleLoggingAnonymizer="REDACTED", webServiceRequestLogEnabled=True
+    )
+    stranger, expired = token("stranger"), token("late", exp=1)
+    async with Broker(config=config) as broker:
+        await admin(broker, "PUT", "tenants/t", {"allowedClusters": ["standalone"]})
+        assert await status(broker, f"Bearer {stranger}", "tenants") == 401
+        assert await status(broker, f"Bearer {expired}") == 401
+        async with Client(
+            broker.service_url, authentication=AuthenticationToken(stranger)
+        ) as client:
+            with pytest.raises(Exception, match="not authorized"):
+                await client.create_producer(TOPIC)
+        figures = broker.service.authenticators.counts.statistics()
+        assert figures.successes_count["token"] >= 3
+        assert figures.expired_count == 1
+        assert broker.service.audit.statistics().changes_count == 1
+        assert broker.service.audit.statistics().authorization_refusals_count >= 2
+    lines = [each for each in caplog.records if each.name == "pulsar_py.audit"]
+    assert {each.message for each in lines} == {"changed", "refused", "authentication failed"}
+    changed = fields_of(next(each for each in lines if each.message == "changed"))
+    assert changed["role"] == "[REDACTED]"
+    assert changed["resource"] == "/admin/v2/tenants/t"
+    assert changed["action"] == "create tenant"
+    requests = [fields_of(each) for each in caplog.records if each.name == "pulsar_py.requests"]
+    assert [each["path"] for each in requests][:2] == ["/admin/v2/tenants/t", "/admin/v2/tenants"]
+    written = str([(each.getMessage(), fields_of(each)) for each in caplog.records])
+    assert stranger not in written
+    assert expired not in written
+    assert "'stranger'" not in written

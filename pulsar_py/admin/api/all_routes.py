@@ -8,6 +8,7 @@ from itertools import chain
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.readable_messages import ReadableMessages
 from pulsar_py.admin.messages.stored_messages import StoredMessages
+from pulsar_py.admin.metrics.page import Metrics
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
 from pulsar_py.admin.operations.broker_stats import BrokerStats
@@ -26,7 +27,6 @@ from pulsar_py.admin.resources.brokers import Brokers
 from pulsar_py.admin.resources.clusters import Clusters
 from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
 from pulsar_py.admin.resources.lookup import Lookup
-from pulsar_py.admin.resources.metrics import Metrics
 from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.admin.resources.permissions import Permissions
 from pulsar_py.admin.resources.persistence import Persistence

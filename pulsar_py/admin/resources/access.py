@@ -9,7 +9,6 @@ Source: AuthenticationFilter, PulsarWebResource in Pulsar's broker.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
@@ -20,13 +19,16 @@ from pulsar_py.admin.router import BadPathError, Route, first_segment
 from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.security.actions import Action
-from pulsar_py.server.security.authentication import PRINCIPAL_HEADER, Authenticators
+from pulsar_py.server.security.audit import Audit
+from pulsar_py.server.security.authentication import (
+    METHOD_HEADER,
+    PRINCIPAL_HEADER,
+    Authenticators,
+)
 from pulsar_py.server.security.authorization import AccessTarget, Authorization, Caller
 from pulsar_py.server.security.peer import Peer
 
 __all__ = ["Access"]
-
-logger = logging.getLogger(__name__)
 
 _GUARDED: Final = ("admin", "lookup", "topics")
 _METRICS: Final = "metrics"
@@ -45,12 +47,14 @@ class Access:
         authenticators: Authenticators,
         authorization: Authorization,
         resources: Resources,
+        audit: Audit,
         *,
         guards_metrics: bool = False,
     ) -> None:
         self._authenticators = authenticators
         self._authorization = authorization
         self._resources = resources
+        self._audit = audit
         self._guarded = (*_GUARDED, _METRICS) if guards_metrics else _GUARDED
 
     async def caller_of(
@@ -69,8 +73,12 @@ class Access:
         try:
             role = await self._authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
-            fields = {"remote_address": peer.remote_address, "path": raw_path}
-            logger.warning("authentication failed", extra={**fields, "reason": str(error)})
+            self._audit.authentication_refused(
+                address=peer.remote_address,
+                method_name=headers.get(METHOD_HEADER, ""),
+                reason=str(error),
+                path=raw_path,
+            )
             raise
         return Caller(role, headers.get(PRINCIPAL_HEADER))
 

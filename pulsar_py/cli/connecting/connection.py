@@ -20,7 +20,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
 from pulsar_py.admin_client.settings import AdminSettings
@@ -31,6 +31,9 @@ from pulsar_py.cli.connecting.contexts import (
     load_contexts,
 )
 from pulsar_py.common.foreign_json import parse_json
+
+if TYPE_CHECKING:
+    from pulsar_py.client.client import Client
 
 ADMIN_URL: Final = "http://localhost:8080"
 SERVICE_URL: Final = "pulsar://localhost:6650"
@@ -92,6 +95,34 @@ class Connection:
             timeout_seconds=timeout_seconds,
             **given,
         )
+
+    def client(self, **options: Any) -> Client:  # Any: those of `ClientOptions`
+        """An asyncio client, not connected yet.
+
+        Raises:
+            ContextError, InvalidConfigurationError: The credentials or an option are not valid.
+        """
+        from pulsar_py.client.client import Client  # noqa: PLC0415 - `admin` does without
+        from pulsar_py.client.security.authentication_plugins import (  # noqa: PLC0415 - as above
+            authentication_from_plugin,
+        )
+
+        plugin = self.values.get("authPlugin", "")
+        params = self.values.get("authParams", "")
+        if _plugin(plugin) == "token":
+            params = f"token:{token_of(params)}"
+        elif params.startswith(("env:", "stdin:")):
+            params = _read(params)
+        authentication = authentication_from_plugin(plugin, params) if plugin else None
+        if self.service_url.startswith(("pulsar+ssl:", "https:")):
+            options |= {
+                "tls_trust_certs_file_path": self.values.get("tlsTrustCertsFilePath"),
+                "tls_allow_insecure_connection": self.flag(
+                    "tlsAllowInsecureConnection", default=False
+                ),
+                "tls_validate_hostname": self.flag("tlsEnableHostnameVerification", default=True),
+            }
+        return Client(self.service_url, authentication, **options)
 
 
 def connection(options: Mapping[str, str | None], environment: Mapping[str, str]) -> Connection:

@@ -34,7 +34,14 @@ async def authorize(
         MetadataError: Nobody can tell.
     """
     authorization = cnx.connections.authorization
-    if authorization.is_enabled and not await authorization.allows(
-        Caller(cnx.role, cnx.original_principal), action, target
-    ):
+    if not authorization.is_enabled:
+        return
+    caller = Caller(cnx.role, cnx.original_principal)
+    if not await authorization.allows(caller, action, target):
+        cnx.connections.audit.authorization_refused(
+            caller,
+            address=cnx.peer.remote_address,
+            action=action.description,
+            resource=str(target),
+        )
         raise AuthorizationError(refusal)

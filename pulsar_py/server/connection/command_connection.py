@@ -21,6 +21,7 @@ from pulsar_py.server.limits.in_flight import InFlightPublishes
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
 from pulsar_py.server.security.authorization import Authorization, Caller
 from pulsar_py.server.security.peer import Peer
@@ -38,9 +39,12 @@ class BrokerServices(Protocol):
     schemas: SchemaRegistry
     authenticators: Authenticators
     authorization: Authorization
+    audit: Audit
     revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
+    handshakes_count: int  # CONNECTs that were answered with CONNECTED, since the start
+    refused_handshakes_count: int  # and with ERROR
 
 
 class CommandConnection(ClientConnection, Protocol):

@@ -25,6 +25,7 @@ from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Authorization, Caller, Unrestricted
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -53,6 +54,7 @@ class Connections:
         authorization: Authorization | None = None,
         resources: Resources | None = None,
         interceptors: Interceptors | None = None,
+        audit: Audit | None = None,
     ) -> None:
         """`interceptors` are told of connections and commands."""
         self.topics = topics
@@ -63,15 +65,19 @@ class Connections:
         self.settings = settings
         self.authenticators = authenticators or Authenticators()
         self.authorization = authorization or Unrestricted()
+        self.audit = audit or Audit(clock)
         self._interceptors: Interceptors | None = None  # None if none listens
         if interceptors is not None and interceptors.hears(*CALLS):
             self._interceptors = interceptors
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:
-            self.revoking = Revoking(self.authorization, resources, lambda: self._open, self.tasks)
+            self.revoking = Revoking(
+                self.authorization, resources, lambda: self._open, self.tasks, self.audit
+            )
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
+        self.handshakes_count = self.refused_handshakes_count = 0  # likewise
         self._open: dict[ServerCnx, None] = {}  # in order of connecting
         self._per_host: Counter[str] = Counter()
         self._sweep_timer: asyncio.TimerHandle | None = None
@@ -98,6 +104,11 @@ class Connections:
     def count(self) -> int:
         """Open connections."""
         return len(self._open)
+
+    @property
+    def paused_count(self) -> int:
+        """Connections that are not being read now, because of a limit."""
+        return sum(cnx.is_reading_paused for cnx in self._open)
 
     def start(self) -> None:
         """Start the keep-alive sweep on the running loop, and listen to what is owned."""

@@ -11,7 +11,6 @@ Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,8 +39,6 @@ from pulsar_py.wire.connection_state import Handshake, broker_feature_flags
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
-
-logger = logging.getLogger(__name__)
 
 
 def handle_ping(cnx: CommandConnection, command: CommandPing) -> None:
@@ -125,7 +122,7 @@ async def _authenticate_original(cnx: CommandConnection, command: CommandConnect
         cnx.original_principal = cnx.connections.authenticators.anonymous_role
         return True
     cnx.auth_state = state
-    answer = await _checked(cnx, command.original_auth_data.encode())
+    answer = await _checked(cnx, command.original_auth_data.encode(), command.original_auth_method)
     if not isinstance(answer, Authenticated):
         if answer is not None:
             _refuse_credentials(cnx, AuthenticationError("a proxy can't pass on challenges"))
@@ -168,14 +165,24 @@ async def _authenticate_again(cnx: CommandConnection, auth_data: bytes) -> None:
     _finish(cnx)
 
 
-async def _checked(cnx: CommandConnection, auth_data: bytes) -> Authenticated | Challenge | None:
-    """The answer of the connection's method; None if there is nobody to go on with."""
+async def _checked(
+    cnx: CommandConnection, auth_data: bytes, method_name: str | None = None
+) -> Authenticated | Challenge | None:
+    """The answer of the connection's method; None if there is nobody to go on with.
+
+    `method_name` is that of a proxy's client, whose credentials are not the connection's yet.
+    """
     assert cnx.auth_state is not None
+    counts = cnx.connections.authenticators.counts
+    method_name = method_name or cnx.auth_method_name
     try:
         answer = await cnx.auth_state.authenticate(auth_data)
     except Exception as error:  # noqa: BLE001 - whatever fails must not let the client in
+        counts.failed(method_name, error)
         _refuse_credentials(cnx, error)
         return None
+    if isinstance(answer, Authenticated):
+        counts.succeeded(method_name)
     return answer if cnx.is_connected else None
 
 
@@ -183,9 +190,8 @@ def _finish(cnx: CommandConnection) -> None:
     """End the handshake, unless the client names a role that it may not act for."""
     caller = Caller(cnx.role, cnx.original_principal)
     if not cnx.connections.authorization.is_valid(caller, may_name_itself=False):
-        logger.warning(
-            "role refused",
-            extra={"role": caller.role, "original_principal": caller.original_principal},
+        cnx.connections.audit.authorization_refused(
+            caller, address=cnx.peer.remote_address, action="connect", resource="the broker"
         )
         _refuse(cnx, AuthorizationError("Invalid roles."))
         return
@@ -206,6 +212,7 @@ def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE)
 
 
 def _send_connected(cnx: CommandConnection) -> None:
+    cnx.connections.handshakes_count += 1
     settings = cnx.connections.settings
     cnx.state.on_connected(takes_auth_response=cnx.auth_state is not None)
     cnx.send(
@@ -222,13 +229,15 @@ def _send_connected(cnx: CommandConnection) -> None:
 
 def _refuse_credentials(cnx: CommandConnection, error: Exception) -> None:
     """Refuse credentials: the log has the reason, whoever sent them learns nothing."""
-    fields = {"remote_address": cnx.peer.remote_address, "method": cnx.auth_method_name}
-    logger.warning("authentication failed", extra={**fields, "reason": str(error)})
+    cnx.connections.audit.authentication_refused(
+        address=cnx.peer.remote_address, method_name=cnx.auth_method_name, reason=str(error)
+    )
     _refuse(cnx, AuthenticationError("Failed to authenticate"))
 
 
 def _refuse(cnx: CommandConnection, error: ServiceError) -> None:
     if not cnx.is_connected:
         return
+    cnx.connections.refused_handshakes_count += 1
     cnx.send(commands.error(commands.NO_REQUEST_ID, error.code, str(error)))
     cnx.refuse(str(error))

@@ -20,6 +20,7 @@ from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authorization import AccessTarget, Authorization, Caller
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.topic import Topic
@@ -46,11 +47,14 @@ class Revoking:
         resources: Resources,
         open_connections: Callable[[], Iterable[RightsHolder]],
         tasks: TaskOwner,
+        audit: Audit,
     ) -> None:
+        """`audit` says how roles stand in logs."""
         self._authorization = authorization
         self._resources = resources
         self._open_connections = open_connections
         self._tasks = tasks
+        self._audit = audit
         self._stop_watching: list[Callable[[], None]] = []
         self.changes_count = 0  # of rights, since the start
 
@@ -93,14 +97,14 @@ class Revoking:
     async def _check_producer(self, caller: Caller, producer: Producer) -> None:
         target = AccessTarget.of_topic(producer.topic.name)
         if not await self._is_allowed(caller, Action.PRODUCE, target):
-            logger.info("producer lost its right", extra=_fields(caller, target))
+            logger.info("producer lost its right", extra=self._fields(caller, target))
             producer.disconnect()
 
     async def _check_consumer(
         self, caller: Caller, consumer: Consumer, target: AccessTarget
     ) -> None:
         if not await self._is_allowed(caller, Action.CONSUME, target):
-            logger.info("consumer lost its right", extra=_fields(caller, target))
+            logger.info("consumer lost its right", extra=self._fields(caller, target))
             consumer.disconnect()
 
     async def _is_allowed(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
@@ -111,10 +115,5 @@ class Revoking:
             logger.warning("rights not checked", extra={"error": str(error)})
             return True
 
-
-def _fields(caller: Caller, target: AccessTarget) -> dict[str, object]:
-    return {
-        "role": caller.role,
-        "original_principal": caller.original_principal,
-        "target": str(target),
-    }
+    def _fields(self, caller: Caller, target: AccessTarget) -> dict[str, object]:
+        return {**self._audit.role_fields(caller), "target": str(target)}

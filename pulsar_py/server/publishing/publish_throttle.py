@@ -33,6 +33,7 @@ class PublishThrottle:
         self._append = append
         self._limiters: tuple[RateLimiter, ...] = ()
         self._held: deque[tuple[bytes, PublishContext]] = deque()
+        self.limited_count = 0  # how often a limit was reached, so that entries had to be held
 
     @property
     def is_needed(self) -> bool:
@@ -57,6 +58,8 @@ class PublishThrottle:
         if not self._held and self._may_spend(context):
             self._append(data, context)
             return
+        if not self._held:
+            self.limited_count += 1
         context[0].in_flight.hold(context[3])
         self._held.append((data, context))
 

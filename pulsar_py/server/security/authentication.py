@@ -13,6 +13,7 @@ Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pu
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -94,6 +95,68 @@ class AuthenticationProvider(Protocol):
         """
 
 
+class ExpiredCredentialsError(AuthenticationError):
+    """The credentials were good once."""
+
+
+class MissingCredentialsError(AuthenticationError):
+    """Nobody said who they are."""
+
+
+class UnknownMethodError(AuthenticationError):
+    """The credentials are of no method that is served."""
+
+
+def reason_of(error: Exception) -> str:
+    """Why credentials are refused, in a word: one of a few, for figures."""
+    if isinstance(error, ExpiredCredentialsError):
+        return "expired"
+    if isinstance(error, MissingCredentialsError):
+        return "missing"
+    return "unknown method" if isinstance(error, UnknownMethodError) else "invalid"
+
+
+NO_METHOD: Final = "none"
+"""The method, in figures, of those that named none that is served."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticationStatistics:
+    """How often clients proved who they are, since the start, and how often they did not."""
+
+    successes_count: Mapping[str, int]
+    """By method."""
+    failures_count: Mapping[tuple[str, str], int]
+    """By method and reason."""
+
+    @property
+    def expired_count(self) -> int:
+        """Credentials that had expired, of all methods."""
+        return sum(
+            count for (_, reason), count in self.failures_count.items() if reason == "expired"
+        )
+
+
+class AuthenticationCounts:
+    """Counts for `AuthenticationStatistics`; owned by `Authenticators`."""
+
+    def __init__(self) -> None:
+        self._successes: Counter[str] = Counter()  # by method
+        self._failures: Counter[tuple[str, str]] = Counter()  # by method and reason
+
+    def succeeded(self, method_name: str) -> None:
+        """Credentials of a method that is served were good."""
+        self._successes[method_name] += 1
+
+    def failed(self, method_name: str, error: Exception) -> None:
+        """Credentials were refused; `method_name` is one that is served, or `NO_METHOD`."""
+        self._failures[method_name, reason_of(error)] += 1
+
+    def statistics(self) -> AuthenticationStatistics:
+        """The figures as they are now."""
+        return AuthenticationStatistics(dict(self._successes), dict(self._failures))
+
+
 @dataclass(frozen=True, slots=True)
 class Authenticators:
     """The methods of a broker, by name. Without any, authentication is off."""
@@ -102,6 +165,7 @@ class Authenticators:
     anonymous_role: str | None = None
     is_original_authenticated: bool = False
     """Whether a proxy has to send its client's credentials, too; else its word counts."""
+    counts: AuthenticationCounts = field(default_factory=AuthenticationCounts, compare=False)
 
     @property
     def is_enabled(self) -> bool:
@@ -119,7 +183,9 @@ class Authenticators:
             return provider.new_state(credentials)
         if self.anonymous_role is not None:
             return None
-        raise AuthenticationError(f"unsupported authentication method {credentials.method_name!r}")
+        raise self._counted(
+            UnknownMethodError(f"unsupported authentication method {credentials.method_name!r}")
+        )
 
     async def authenticate_http(self, headers: Mapping[str, str], peer: Peer) -> str | None:
         """The role of a request, None if its credentials prove none.
@@ -131,20 +197,37 @@ class Authenticators:
         """
         credentials = HttpCredentials(headers, peer)
         method_name = headers.get(METHOD_HEADER)
-        if method_name is not None:
-            provider = self.providers.get(method_name)
-            if provider is None:
-                raise AuthenticationError(f"Unsupported authentication method: [{method_name}].")
-            answer = await provider.authenticate_http(credentials)
-            if answer is None:
-                raise AuthenticationError(f"no credentials of the method {method_name}")
-            return answer.role
-        for provider in self.providers.values():
-            answer = await provider.authenticate_http(credentials)
+        if method_name is not None and method_name not in self.providers:
+            raise self._counted(
+                UnknownMethodError(f"unsupported authentication method {method_name!r}")
+            )
+        for name in self.providers if method_name is None else (method_name,):
+            answer = await self._asked(name, credentials)
             if answer is not None:
                 return answer.role
+        if method_name is not None:
+            raise self._counted(
+                MissingCredentialsError(f"no credentials of the method {method_name}")
+            )
         if "authorization" in headers:
-            raise AuthenticationError("credentials of no method that is served")
+            raise self._counted(UnknownMethodError("credentials of no method that is served"))
         if self.anonymous_role is not None:
             return self.anonymous_role
-        raise AuthenticationError("Authentication required")
+        raise self._counted(MissingCredentialsError("authentication required"))
+
+    async def _asked(self, name: str, credentials: HttpCredentials) -> Authenticated | None:
+        """The answer of one provider; whatever fails in it must not let the caller in."""
+        try:
+            answer = await self.providers[name].authenticate_http(credentials)
+        except Exception as error:  # Of users' own providers, too: none must end the request.
+            self.counts.failed(name, error)
+            if isinstance(error, AuthenticationError):
+                raise
+            raise AuthenticationError(f"the provider of {name} failed: {error!r}") from error
+        if answer is not None:
+            self.counts.succeeded(name)
+        return answer
+
+    def _counted(self, error: AuthenticationError) -> AuthenticationError:
+        self.counts.failed(NO_METHOD, error)
+        return error

@@ -22,6 +22,7 @@ from pulsar_py.server.security.authentication import (
     AuthenticationProvider,
     AuthenticationState,
     ClientCredentials,
+    ExpiredCredentialsError,
     HttpCredentials,
 )
 from pulsar_py.server.security.key_source import KeySource, key_bytes
@@ -111,6 +112,7 @@ class TokenProvider(AuthenticationProvider):
 
         self._decode = jwt.decode
         self._jwt_error = jwt.PyJWTError
+        self._expired_error = jwt.ExpiredSignatureError
         self._settings = settings
         self._claim = settings.auth_claim or "sub"
         if settings.audience_claim and not settings.audience:
@@ -170,6 +172,8 @@ class TokenProvider(AuthenticationProvider):
                 leeway=self._settings.allowed_clock_skew_seconds,
                 options={"verify_aud": False, "verify_iat": False},
             )
+        except self._expired_error as error:
+            raise ExpiredCredentialsError(f"token refused: {error}") from error
         except self._jwt_error as error:
             raise AuthenticationError(f"token refused: {error}") from error
         self._check_audience(claims)

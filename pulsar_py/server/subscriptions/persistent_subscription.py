@@ -688,6 +688,7 @@ class PersistentSubscription(Subscription):
             is_replicated=self.is_replicated,
             active_consumer_name=None if active is None else active.name,
             expired_rate=self._expired_rate,
+            expired_count=self._expired_count,
             messages_out_count=self._messages_out_gone
             + sum(each.messages_out_count for each in consumers),
             bytes_out_count=self._bytes_out_gone + sum(each.bytes_out_count for each in consumers),

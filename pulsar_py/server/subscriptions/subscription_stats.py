@@ -68,6 +68,8 @@ class SubscriptionStats:
     is_replicated: bool = False
     active_consumer_name: str | None = None
     expired_rate: float = 0.0
+    expired_count: int = 0
+    """Messages that expired since the topic was loaded."""
     dropped_messages_count: int = 0
     dropped_rate: float = 0.0
     last_expired_millis: int = 0

@@ -98,6 +98,8 @@ class PersistentTopic(Topic):
         self._stamper = EntryStamper(settings.entry_metadata_interceptors)
         self._failing: list[Producer] = []  # producers with pending entries in a fenced topic
         self._lost = False  # another owner has the ledger
+        self._stored_rate = 0.0  # of entries, in the last window
+        self._stored_count_rolled = 0
         self._max_read_position = LATEST  # later entries are held back from consumers
         self.compaction = (
             None if context.compaction is None else TopicCompaction(self, context.compaction)
@@ -619,6 +621,7 @@ class PersistentTopic(Topic):
         return TopicStats(
             **fields,
             storage_bytes=self.ledger.size_bytes,
+            stored_rate=self._stored_rate,
             backlog_bytes=self.ledger.backlog_size_bytes(),
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,
             backlog_quota_limit_seconds=age.limit_seconds if age else -1,
@@ -626,6 +629,13 @@ class PersistentTopic(Topic):
             last_message_index=self._stamper.last_index if self._stamper.adds_index else None,
             compaction=CompactionStats() if self.compaction is None else self.compaction.stats(),
         )
+
+    def roll_rates(self, seconds: float) -> None:
+        """Start a new window of rates; the last one was this long."""
+        super().roll_rates(seconds)
+        count = self.ledger.entries_added_count
+        self._stored_rate = (count - self._stored_count_rolled) / seconds
+        self._stored_count_rolled = count
 
     def internal_stats(self) -> ManagedLedgerStats:
         """A snapshot of the managed ledger with its ledgers and cursors."""

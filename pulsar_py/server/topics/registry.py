@@ -136,6 +136,11 @@ class TopicRegistry:
         """Loaded topics by full name, those being closed included."""
         return self._topics
 
+    @property
+    def loads_count(self) -> int:
+        """Topics that are being loaded, or wait for that."""
+        return self._loads.count
+
     def loaded(self, name: TopicName) -> Topic | None:
         """The topic if it is in memory and serving."""
         topic = self._topics.get(str(name))

@@ -29,6 +29,10 @@ class TopicStats:
     average_message_bytes: float
     is_chunked: bool
     storage_bytes: int = 0
+    stored_rate: float = 0.0
+    """Entries stored a second."""
+    publish_limited_count: int = 0
+    """How often publishing was held back by a limit on its rate."""
     backlog_bytes: int = 0
     backlog_quota_limit_bytes: int = -1
     backlog_quota_limit_seconds: int = -1

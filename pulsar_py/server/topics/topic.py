@@ -533,6 +533,7 @@ class Topic(ABC):
             "waiting_producers_count": self.waiting_producers_count,
             "created_millis": self.created_millis,
             "last_published_millis": self.last_published_millis,
+            "publish_limited_count": 0 if self._throttle is None else self._throttle.limited_count,
             "producers": producers,
             "subscriptions": subscriptions,
         }

@@ -43,6 +43,11 @@ class TopicLoads:
         self._waiting: deque[asyncio.Future[None]] = deque()  # loads whose turn has not come
         self._loads: dict[str, asyncio.Task[Topic | Exception]] = {}
 
+    @property
+    def count(self) -> int:
+        """Loads under way, those that wait for their turn included."""
+        return len(self._loads)
+
     def is_loading(self, name: str) -> bool:
         """Whether the topic is being loaded now."""
         return name in self._loads

@@ -29,6 +29,7 @@ from itertools import accumulate
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile
+from pulsar_py.common.durations import Durations
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.storage.journal.file_header import FileHeader
@@ -143,6 +144,8 @@ class Journal:
         self._prepared: asyncio.Task[NewFile] | None = None
         self._idle: asyncio.Future[None] | None = None
         self.groups_count = 0
+        self.write_durations = Durations()  # of writing and syncing a group
+        self._taken_at = 0.0  # when the group that is being written was taken
         self.written_bytes = 0
 
     def enqueue(self, ledger: Ledger) -> None:
@@ -226,6 +229,7 @@ class Journal:
                 self._idle.set_result(None)
             return
         self._group = group
+        self._taken_at = self._loop.time()
         if self._settings.is_volatile:
             self._loop.call_soon(self._on_synced, None)
         elif self._file is None or self._file.size_bytes >= self._settings.journal_file_bytes:
@@ -296,6 +300,7 @@ class Journal:
         group = self._group
         assert group is not None
         self._group = None
+        self.write_durations.add(self._loop.time() - self._taken_at)
         failure = _as_storage_error(error)
         if failure is None and group.is_late:
             failure = StorageError("journal: the disk answered after the time-out")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+
+import pytest
 
 from pulsar_py.admin.http_messages import NO_CONTENT, Response, page_response
 from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
@@ -15,6 +17,14 @@ LARGE = bytes(range(256)) * 100_000
 """More than a peer's socket takes at once, and not a whole number of parts."""
 
 
+async def stream(*, breaks: bool) -> AsyncGenerator[bytes, None]:
+    for number in range(3):
+        yield f"part {number}\n".encode()
+        await asyncio.sleep(0)
+    if breaks:
+        raise ValueError("broken on purpose")
+
+
 async def echo(
     method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
 ) -> Response:
@@ -22,6 +32,8 @@ async def echo(
         return Response(200, peer.remote_address.encode(), "text/plain")
     if target == "/large":
         return Response(200, LARGE, "text/plain")
+    if target in {"/stream", "/broken"}:
+        return Response(200, content_type="text/plain", stream=stream(breaks=target == "/broken"))
     if target == "/nothing":
         return NO_CONTENT
     if target == "/page":
@@ -203,6 +215,31 @@ async def test_connection_close_is_obeyed() -> None:
     async with serving() as server, connected(server) as (reader, writer):
         writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         assert (await reader.read()).endswith(b"GET /x - ")
+
+
+CHUNKS = b"7\r\npart 0\n\r\n7\r\npart 1\n\r\n7\r\npart 2\n\r\n"
+
+
+async def test_a_stream_is_sent_in_chunks_and_the_connection_goes_on() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        for _ in range(2):
+            writer.write(b"GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")
+            _, headers, _ = await read_response(reader)
+            assert headers["transfer-encoding"] == "chunked"
+            assert await reader.readexactly(len(CHUNKS) + 5) == CHUNKS + b"0\r\n\r\n"
+        writer.write(b"HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\nGET /1 HTTP/1.1\r\nHost: a\r\n\r\n")
+        await read_response(reader)
+        assert (await read_response(reader))[2] == b"GET /1 - "
+
+
+async def test_a_stream_that_fails_has_no_end(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /broken HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"0\r\n\r\n" not in await rest_of(reader)
+        assert "answer cut short" in caplog.text
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /stream HTTP/1.0\r\n\r\n")
+        assert (await rest_of(reader)).endswith(b"\r\n\r\npart 0\npart 1\npart 2\n")
 
 
 async def until_it_waits(connection: HttpConnection) -> None:

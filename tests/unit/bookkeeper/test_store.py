@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_py.admin.resources.metrics import BOOKKEEPER_METRICS
+from pulsar_py.admin.metrics.store_lines import BOOKKEEPER_METRICS
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus
 from pulsar_py.bookkeeper.metadata.ledger_paths import ledger_path
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings

@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
-from pulsar_py.admin.http_messages import Response
+from pulsar_py.admin.http_messages import Response, whole
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.standalone import Broker
 
@@ -28,7 +28,7 @@ class Admin:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if data:
             named.setdefault("content-type", "application/json")
-        return await self.app.handle(method, path, named, data)
+        return await whole(await self.app.handle(method, path, named, data))
 
     async def status(self, method: str, path: str, body: Any = ...) -> int:
         """The status alone."""

@@ -14,6 +14,7 @@ from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.security.actions import Action
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Unrestricted
 from pulsar_py.server.security.peer import Peer
@@ -26,6 +27,7 @@ def access(*, guards_metrics: bool = False) -> Access:
         Authenticators({"tls": TlsProvider()}),
         Unrestricted(),
         Resources(store, store),
+        Audit(SystemClock()),
         guards_metrics=guards_metrics,
     )
 

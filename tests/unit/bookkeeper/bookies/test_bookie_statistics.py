@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pulsar_py.admin.resources.metrics import BOOKIE_METRICS
+from pulsar_py.admin.metrics.store_lines import BOOKIE_METRICS
 from pulsar_py.bookkeeper.bookies.bookie_statistics import (
     BookieCounters,
     RemoteBookieStatistics,

@@ -15,6 +15,7 @@ from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.revoking import Revoking
+from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authorization import AuthorizationSettings, PulsarAuthorization
 
 TOPIC = TopicName.parse("persistent://t/n/a")
@@ -58,7 +59,7 @@ async def test_only_what_has_no_right_any_more_goes(
     )
     tasks = TaskOwner("test")
     rules = PulsarAuthorization(resources, AuthorizationSettings)
-    revoking = Revoking(rules, resources, lambda: [cnx], tasks)
+    revoking = Revoking(rules, resources, lambda: [cnx], tasks, Audit(SystemClock()))
     revoking.start()
     await resources.namespaces.update(NAMESPACE, lambda _: grants(me=left, other=["produce"]))
     for _ in range(50):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.admin.resources.metrics import ZOOKEEPER_METRICS
+from pulsar_py.admin.metrics.store_lines import ZOOKEEPER_METRICS
 from pulsar_py.common.names import TopicName
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.server.broker import managed_ledger_config
@@ -20,7 +20,8 @@ async def test_both_forms_answer_with_text(admin: Admin, path: str) -> None:
     response = await admin.call("GET", path, accept="text/plain;version=0.0.4")
     assert response.status == 200
     assert (response.content_type or "").startswith("text/plain")
-    assert 'pulsar_topics_count{cluster="standalone"} 1' in response.body.decode().splitlines()
+    line = 'pulsar_topics_count{cluster="standalone",namespace="public/default"} 1'
+    assert line in response.body.decode().splitlines()
 
 
 async def test_the_storage_engine_has_its_figures(admin: Admin) -> None:

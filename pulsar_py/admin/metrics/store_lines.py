@@ -1,17 +1,13 @@
-"""REST resource of `/metrics`, the page for Prometheus.
+"""The lines of the stores, of cursors beyond their limits, of refused topics and of users' classes.
 
-It has a few figures of the ledger store and of cursors, and satisfies probes that want a 200.
-
-Source: PrometheusMetricsServlet in Pulsar's broker.
+These are our own names, `pulsar_py_…`: Apache Pulsar's broker has none for them, or its bookies do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from http import HTTPStatus
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
-from pulsar_py.admin.http_messages import Request, Response
-from pulsar_py.admin.router import Route
+from pulsar_py.admin.metrics.text_format import labels_text, line, type_line
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
@@ -48,6 +44,11 @@ BOOKKEEPER_METRICS = {
     "busy_refusals_count": ("pulsar_py_bookkeeper_busy_refusals_total", "counter"),
 }
 """The figures of the ledger store on Apache BookKeeper, likewise."""
+
+JOURNAL_METRICS = {
+    "journal_write_seconds": ("pulsar_py_storage_journal_write_seconds", "histogram"),
+}
+"""Seconds from taking a group of entries to its end, of which the sync is nearly all."""
 
 BOOKIE_METRICS = {
     "bookie_pending_bytes": ("pulsar_py_bookkeeper_bookie_pending_bytes", "gauge"),
@@ -93,89 +94,48 @@ settings; they are stored all the same. Not persisted: acknowledgements that nei
 nor the metadata store had room for at the last write; after a crash their messages come again.
 """
 
-SUBSCRIPTIONS_A_UNIT = 10
-"""Subscriptions whose consumers are counted, for one unit of work."""
-
 REFUSED = "pulsar_py_refused_topics_total"
 """Topics that were not opened, or not read further, because they need what is not there."""
 
 HOOK_ERRORS = "pulsar_py_hook_errors_total"
 """Errors of users' entry filters and interceptors, by class and method."""
 
-OPEN = "open to every caller: Prometheus asks it"
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+def store_lines(broker: BrokerService, cluster: str) -> Iterator[str]:
+    """The lines of the ledger store, the metadata store, refused topics and hooks."""
+    own = f"{{{labels_text({'cluster': cluster})}}}"
+    figures = broker.ledger_store.figures()
+    for figure, (name, kind) in (STORAGE_METRICS | BOOKKEEPER_METRICS).items():
+        if figure in figures:
+            yield type_line(name, kind)
+            yield line(name, own, figures[figure])
+    parts = JOURNAL_METRICS | BOOKIE_METRICS
+    yield from _labelled_lines(cluster, broker.ledger_store.labelled_figures(), parts)
+    yield from _labelled_lines(cluster, broker.metadata.labelled_figures(), ZOOKEEPER_METRICS)
+    if (refused := broker.refused_topics) is not None:
+        yield type_line(REFUSED, "counter")
+        for reason in REASONS:
+            labels = labels_text({"cluster": cluster, "reason": reason})
+            yield line(REFUSED, f"{{{labels}}}", refused.counts[reason])
+    if counts := broker.hooks.errors.counts:
+        yield type_line(HOOK_ERRORS, "counter")
+        for hook, count in sorted(counts.items()):
+            labels = labels_text({"cluster": cluster, "hook": hook})
+            yield line(HOOK_ERRORS, f"{{{labels}}}", count)
 
 
-class Metrics:
-    """Serves `/metrics`, with and without a slash at the end."""
-
-    def __init__(self, broker: BrokerService) -> None:
-        self._broker = broker
-
-    def routes(self) -> Iterable[Route]:
-        """The routes of this resource."""
-        return (Route("GET", "/metrics", self.page, OPEN, produces="text/plain"),)
-
-    async def page(self, request: Request) -> Response:  # noqa: ARG002
-        """Return the metrics in the text format of Prometheus."""
-        cluster = self._broker.config.clusterName
-        turns = Turns()
-        topics = list(self._broker.topics.topics.values())
-        producers_count = consumers_count = 0
-        for topic in topics:
-            await turns.take(1 + len(topic.subscriptions) // SUBSCRIPTIONS_A_UNIT)
-            producers_count += len(topic.producers)
-            consumers_count += topic.consumers_count
-        values: list[tuple[str, str, float]] = [
-            ("pulsar_topics_count", "gauge", len(topics)),
-            ("pulsar_producers_count", "gauge", producers_count),
-            ("pulsar_consumers_count", "gauge", consumers_count),
-        ]
-        figures = self._broker.ledger_store.figures()
-        for figure, (name, kind) in (STORAGE_METRICS | BOOKKEEPER_METRICS).items():
-            if figure in figures:
-                values.append((name, kind, figures[figure]))
-        lines = []
-        for name, kind, value in values:
-            lines.append(f"# TYPE {name} {kind}")
-            lines.append(f'{name}{{cluster="{cluster}"}} {value:.15g}')
-        bookies = self._broker.ledger_store.labelled_figures()
-        lines += _labelled_lines(cluster, bookies, BOOKIE_METRICS)
-        metadata = self._broker.metadata.labelled_figures()
-        lines += _labelled_lines(cluster, metadata, ZOOKEEPER_METRICS)
-        lines += await self._cursor_lines(cluster, turns)
-        lines += self._refused_lines(cluster)
-        lines += self._hook_lines(cluster)
-        return Response(HTTPStatus.OK, ("\n".join(lines) + "\n").encode(), CONTENT_TYPE)
-
-    def _refused_lines(self, cluster: str) -> list[str]:
-        """Refusals by reason, of a broker of a cluster."""
-        refused = self._broker.refused_topics
-        if refused is None:
-            return []
-        return [f"# TYPE {REFUSED} counter"] + [
-            f'{REFUSED}{{cluster="{cluster}",reason="{reason}"}} {refused.counts[reason]}'
-            for reason in REASONS
-        ]
-
-    def _hook_lines(self, cluster: str) -> list[str]:
-        """Errors of users' filters and interceptors; nothing while there is none."""
-        counts = self._broker.hooks.errors.counts
-        return [f"# TYPE {HOOK_ERRORS} counter"] * bool(counts) + [
-            f'{HOOK_ERRORS}{{cluster="{cluster}",hook="{name}"}} {count}'
-            for name, count in sorted(counts.items())
-        ]
-
-    async def _cursor_lines(self, cluster: str, turns: Turns) -> list[str]:
-        lines = {name: [f"# TYPE {name} gauge"] for name in CURSOR_METRICS.values()}
-        for ledger in list(self._broker.managed_ledgers.ledgers):
-            for cursor in list(ledger.cursors.values()):
-                await turns.take()
-                for attribute, name in CURSOR_METRICS.items():
-                    if value := getattr(cursor, attribute):
-                        labels = {"cluster": cluster} | _labels_of(ledger.name, cursor.name)
-                        lines[name].append(f"{name}{{{_labels_text(labels)}}} {value}")
-        return [line for part in lines.values() for line in part]
+async def cursor_lines(broker: BrokerService, cluster: str, turns: Turns) -> AsyncIterator[str]:
+    """The lines of cursors that have something to show; there are few, so they are collected."""
+    lines = {name: [type_line(name, "gauge")] for name in CURSOR_METRICS.values()}
+    for ledger in list(broker.managed_ledgers.ledgers):
+        for cursor in list(ledger.cursors.values()):
+            await turns.take()
+            for attribute, name in CURSOR_METRICS.items():
+                if value := getattr(cursor, attribute):
+                    labels = {"cluster": cluster} | _labels_of(ledger.name, cursor.name)
+                    lines[name].append(line(name, f"{{{labels_text(labels)}}}", value))
+    for part in lines.values():
+        yield "".join(part)
 
 
 def _labels_of(ledger_name: str, cursor_name: str) -> dict[str, str]:
@@ -192,7 +152,7 @@ def _labelled_lines(
     cluster: str,
     figures: Iterable[tuple[str, Mapping[str, str], float]],
     metrics: Mapping[str, tuple[str, str]],
-) -> list[str]:
+) -> Iterator[str]:
     """Lines of labelled figures by metric; those of a histogram have its name and an end."""
     lines: dict[str, list[str]] = {}
     for figure, labels, value in figures:
@@ -200,15 +160,8 @@ def _labelled_lines(
         if figure not in metrics:
             end = next((each for each in _OF_HISTOGRAMS if figure.endswith(each)), "")
         name, kind = metrics[figure.removesuffix(end)]
-        text = _labels_text({"cluster": cluster} | dict(labels))
-        part = lines.setdefault(name, [f"# TYPE {name} {kind}"])
-        part.append(f"{name}{end}{{{text}}} {value:.15g}")
-    return [line for part in lines.values() for line in part]
-
-
-def _labels_text(labels: Mapping[str, str]) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        text = labels_text({"cluster": cluster} | dict(labels))
+        part = lines.setdefault(name, [type_line(name, kind)])
+        part.append(line(f"{name}{end}", f"{{{text}}}", value))
+    for part in lines.values():
+        yield "".join(part)

@@ -1,0 +1,171 @@
+"""The metrics of topics, subscriptions, consumers and producers: Pulsar's names and their values.
+
+Each table has names in the order of the values that the function below it returns (pure). Sums are
+those that may be added up over the topics of a namespace.
+
+Source: TopicStats, NamespaceStatsAggregator, AggregatedNamespaceStats in Pulsar's broker.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
+from pulsar_py.server.topics.stats import TopicStats
+
+TOPIC_SUMS: Final = (
+    "pulsar_subscriptions_count",
+    "pulsar_producers_count",
+    "pulsar_consumers_count",
+    "pulsar_rate_in",
+    "pulsar_rate_out",
+    "pulsar_throughput_in",
+    "pulsar_throughput_out",
+    "pulsar_in_bytes_total",
+    "pulsar_in_messages_total",
+    "pulsar_msg_backlog",
+    "pulsar_storage_size",
+    "pulsar_storage_logical_size",
+    "pulsar_storage_backlog_size",
+    "pulsar_storage_write_rate",
+    "pulsar_publish_rate_limit_times",
+    "pulsar_delayed_message_index_size_bytes",
+)
+TOPIC_NAMES: Final = (
+    *TOPIC_SUMS,
+    "pulsar_average_msg_size",
+    "pulsar_storage_backlog_quota_limit",
+    "pulsar_storage_backlog_quota_limit_time",
+)
+"""Lines of a topic, as `topic_values` returns them."""
+
+
+def topic_values(stats: TopicStats, copies_count: int) -> tuple[float, ...]:
+    """The values of `TOPIC_NAMES`; of each entry so many copies are stored."""
+    subscriptions = stats.subscriptions.values()
+    return (
+        len(stats.subscriptions),
+        len(stats.producers),
+        sum([len(each.consumers) for each in subscriptions]),
+        stats.message_in_rate,
+        stats.message_out_rate,
+        stats.bytes_in_rate,
+        stats.bytes_out_rate,
+        stats.bytes_in_count,
+        stats.messages_in_count,
+        sum([each.backlog_entries for each in subscriptions]),
+        stats.storage_bytes * copies_count,
+        stats.storage_bytes,
+        stats.backlog_bytes,
+        stats.stored_rate,
+        stats.publish_limited_count,
+        sum([each.delayed_index_bytes for each in subscriptions]),
+        stats.average_message_bytes,
+        stats.backlog_quota_limit_bytes,
+        stats.backlog_quota_limit_seconds,
+    )
+
+
+SUBSCRIPTION_SUMS: Final = ("pulsar_out_bytes_total", "pulsar_out_messages_total")
+"""Counts of subscriptions that a namespace has, too, where topics are not shown."""
+
+SUBSCRIPTION_NAMES: Final = (
+    *SUBSCRIPTION_SUMS,
+    "pulsar_subscription_back_log",
+    "pulsar_subscription_back_log_no_delayed",
+    "pulsar_subscription_delayed",
+    "pulsar_subscription_in_replay",
+    "pulsar_subscription_msg_rate_redeliver",
+    "pulsar_subscription_unacked_messages",
+    "pulsar_subscription_blocked_on_unacked_messages",
+    "pulsar_subscription_msg_rate_out",
+    "pulsar_subscription_msg_throughput_out",
+    "pulsar_subscription_msg_ack_rate",
+    "pulsar_subscription_msg_rate_expired",
+    "pulsar_subscription_total_msg_expired",
+    "pulsar_subscription_msg_drop_rate",
+    "pulsar_subscription_consumers_count",
+    "pulsar_subscription_last_expire_timestamp",
+    "pulsar_subscription_last_acked_timestamp",
+    "pulsar_subscription_last_consumed_flow_timestamp",
+    "pulsar_subscription_last_consumed_timestamp",
+    "pulsar_subscription_last_mark_delete_advanced_timestamp",
+    "pulsar_subscription_filter_processed_msg_count",
+    "pulsar_subscription_filter_accepted_msg_count",
+    "pulsar_subscription_filter_rejected_msg_count",
+    "pulsar_subscription_filter_rescheduled_msg_count",
+    "pulsar_subscription_delayed_message_index_size_bytes",
+)
+"""Lines of a subscription, as `subscription_values` returns them."""
+
+
+def subscription_values(stats: SubscriptionStats) -> tuple[float, ...]:
+    """The values of `SUBSCRIPTION_NAMES`; times in milliseconds since 1970, 0 for never."""
+    filters = stats.filter_counts
+    return (
+        stats.bytes_out_count,
+        stats.messages_out_count,
+        stats.backlog_entries,
+        stats.backlog_no_delayed_entries,
+        stats.delayed_entries,
+        stats.replay_entries,
+        stats.redelivered_rate,
+        stats.unacked_messages,
+        stats.is_blocked_on_unacked_messages,
+        stats.message_out_rate,
+        stats.bytes_out_rate,
+        stats.acked_rate,
+        stats.expired_rate,
+        stats.expired_count,
+        stats.dropped_rate,
+        len(stats.consumers),
+        stats.last_expired_millis,
+        stats.last_acked_millis,
+        stats.last_flow_millis,
+        stats.last_consumed_millis,
+        stats.last_mark_delete_advanced_millis,
+        filters.processed,
+        filters.accepted,
+        filters.rejected,
+        filters.rescheduled,
+        stats.delayed_index_bytes,
+    )
+
+
+CONSUMER_NAMES: Final = (
+    "pulsar_consumer_msg_rate_redeliver",
+    "pulsar_consumer_unacked_messages",
+    "pulsar_consumer_blocked_on_unacked_messages",
+    "pulsar_consumer_msg_rate_out",
+    "pulsar_consumer_msg_throughput_out",
+    "pulsar_consumer_msg_ack_rate",
+    "pulsar_consumer_available_permits",
+)
+"""Lines of a consumer, with `exposeConsumerLevelMetricsInPrometheus`."""
+
+
+def consumer_values(stats: ConsumerStats) -> tuple[float, ...]:
+    """The values of `CONSUMER_NAMES`."""
+    return (
+        stats.redelivered_rate,
+        stats.unacked_messages,
+        stats.is_blocked_on_unacked_messages,
+        stats.message_out_rate,
+        stats.bytes_out_rate,
+        stats.acked_rate,
+        stats.available_permits,
+    )
+
+
+PRODUCER_NAMES: Final = (
+    "pulsar_producer_msg_rate_in",
+    "pulsar_producer_msg_throughput_in",
+    "pulsar_producer_msg_average_Size",
+)
+"""Lines of a producer, with `exposeProducerLevelMetricsInPrometheus`."""
+
+
+def producer_values(stats: ProducerStats) -> tuple[float, ...]:
+    """The values of `PRODUCER_NAMES`."""
+    return (stats.message_in_rate, stats.bytes_in_rate, stats.average_message_bytes)

@@ -1,0 +1,49 @@
+"""A page of metrics as data, read by the rules of the text format and not by the code under test."""
+
+from __future__ import annotations
+
+import re
+
+from pulsar_py.admin.http_messages import Request, whole
+from pulsar_py.admin.metrics.page import Metrics
+from pulsar_py.server.broker import BrokerService
+
+_LINE = re.compile(r"([a-zA-Z_:]\w*)\{(.*)\} (\S+)")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+Labels = tuple[tuple[str, str], ...]
+
+
+async def page_text(broker: BrokerService) -> str:
+    response = await Metrics(broker).page(Request(method="GET", raw_path="/metrics"))
+    return (await whole(response)).body.decode()
+
+
+def parsed(text: str) -> dict[str, dict[Labels, float]]:
+    """Values by metric and labels; asserts that metrics stand together and lines once."""
+    found: dict[str, dict[Labels, float]] = {}
+    kinds: set[str] = set()
+    last = ""
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, last, _ = line.split(" ")
+            assert last not in kinds, f"{last} twice"
+            kinds.add(last)
+            continue
+        match = _LINE.fullmatch(line)
+        assert match, line
+        name, labels, value = match.groups()
+        assert name.startswith(last), f"{name} after the TYPE of {last}"
+        key = tuple((each[1], each[2]) for each in _LABEL.finditer(labels))
+        lines = found.setdefault(name, {})
+        assert key not in lines, line
+        lines[key] = float(value)
+    return found
+
+
+def by(metrics: dict[str, dict[Labels, float]], name: str, *labels: str) -> dict[str, float]:
+    """Values of a metric by its other labels than those of the place, joined."""
+    return {
+        "/".join(value for label, value in key if label in labels): value
+        for key, value in metrics.get(name, {}).items()
+    }
