@@ -210,7 +210,12 @@ class Broker:
         self._is_running = True
 
     async def stop(self) -> None:
-        """Stop serving, write everything down and release the directory. May be called again."""
+        """Stop serving, write everything down and release the directory. May be called again.
+
+        A broker of a cluster first hands its bundles over to the others.
+        """
+        if self._is_running and self._service is not None:
+            await self._service.hand_over()
         await self._stack.aclose()
         if self._is_running:
             self._is_running = False
@@ -284,9 +289,11 @@ class Broker:
                 broker_service_url_tls=bound.broker_url_tls,
                 bundles_count=config.defaultNumberOfNamespaceBundles,
             )
-        addresses = local_addresses(config, bound, is_loopback=host in _LOOPBACK_HOSTS)
+        is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
+        addresses = local_addresses(config, bound, is_loopback=is_loopback)
         service.set_addresses(addresses)
         web.set_addresses(addresses)
+        await service.join_cluster()
         await ports.serve(clock)
 
     def _advertised_host(self) -> str:

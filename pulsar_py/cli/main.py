@@ -15,6 +15,7 @@ from pulsar_py.cli.admin.command import admin
 from pulsar_py.cli.client.command import client
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
 from pulsar_py.cli.context import context
+from pulsar_py.cli.perf.command import perf
 from pulsar_py.cli.pipeline import pipeline
 from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
@@ -214,6 +215,7 @@ main.add_command(context)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)
+main.add_command(perf)
 main.add_command(pipeline)
 main.add_command(secure)
 main.add_command(storage)

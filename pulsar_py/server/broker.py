@@ -20,7 +20,11 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from pulsar_py.common.errors import ConfigurationError, ServiceMetadataError
+from pulsar_py.common.errors import (
+    ConfigurationError,
+    ServiceMetadataError,
+    ServiceNotReadyError,
+)
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -60,6 +64,8 @@ from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
+from pulsar_py.server.load.cluster_membership import ClusterMembership
+from pulsar_py.server.namespaces.joining import first_report
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.policies.effective_settings import (
@@ -133,8 +139,14 @@ class BrokerService:
         self.metadata, self.ledger_store = metadata, ledger_store
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
+        chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing
+        self.membership = ClusterMembership(metadata, clock, chance) if is_of_cluster else None
         self.namespaces = NamespaceService(
-            metadata, self.resources, default_bundles_count=config.defaultNumberOfNamespaceBundles
+            metadata,
+            self.resources,
+            default_bundles_count=config.defaultNumberOfNamespaceBundles,
+            membership=self.membership,
+            clock=clock,
         )
         self.ledger_store = ledger_store
         self.managed_ledgers = self._managed_ledger_opener(config, chance)
@@ -150,6 +162,7 @@ class BrokerService:
             [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
             clock,
             cluster=config.clusterName,
+            may_run=lambda: self.membership is None or self.membership.is_leader,
         )
         self.loop_lag = LoopLag(clock)
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
@@ -174,13 +187,13 @@ class BrokerService:
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _managed_ledger_opener(
-        self, config: BrokerConfig, chance: random.Random | None
+        self, config: BrokerConfig, chance: random.Random
     ) -> ManagedLedgerOpener:
         return ManagedLedgerOpener(
             self.ledger_store,
             self.metadata,
             self.clock,
-            chance=chance or random.Random(),  # noqa: S311 - spreads rollovers, guards nothing
+            chance=chance,
             cache_size_bytes=config.managedLedgerCacheSizeMB * MEBIBYTE,
             cache_eviction_watermark=config.managedLedgerCacheEvictionWatermark,
             cache_max_age_seconds=config.managedLedgerCacheEvictionTimeThresholdMillis / 1000,
@@ -276,6 +289,35 @@ class BrokerService:
         self._tasks.spawn(self.ledger_collector.run(), "ledger collector")
         self.connections.start()
 
+    async def join_cluster(self) -> None:
+        """Become one of the brokers of the cluster, once the addresses are set.
+
+        Does nothing where there are no others. Lookups work only afterwards.
+
+        Raises:
+            MetadataError: The store can't be read or written now.
+        """
+        if self.membership is None:
+            return
+        report = first_report(self.addresses, start_millis=self.clock.wall_time_millis())
+        await self.membership.join(report)
+        await self.namespaces.own_heartbeat(report.broker_id)
+
+    async def hand_over(self) -> None:
+        """Leave the cluster, and give all bundles to other brokers, while connections stay open.
+
+        From then on lookups name other brokers. Does nothing where there are none.
+        """
+        if self.membership is None or not self.membership.is_joined:
+            return
+        timeout_seconds = self.config.brokerShutdownTimeoutMs / 1000
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self.membership.leave()
+                await self.namespaces.hand_over()
+        except TimeoutError:
+            logger.warning("bundles not handed over", extra={"seconds": timeout_seconds})
+
     async def apply_dynamic_configuration(self) -> None:
         """Use the settings that are stored for all brokers now.
 
@@ -343,9 +385,12 @@ class BrokerService:
         """Return if topics can be looked up and written; nothing is changed.
 
         Raises:
-            ServiceNotReadyError: The session with the metadata store is in doubt.
+            ServiceNotReadyError: The session with the metadata store is in doubt, or the broker is
+                handing its bundles over.
             StoreUnavailableError: No ledger could be created now.
         """
+        if self.membership is not None and self.membership.is_leaving:
+            raise ServiceNotReadyError("the broker is leaving its cluster")
         self.namespaces.check_session()
         await self.ledger_store.check_takes(self._ledger_options)
 
@@ -361,6 +406,8 @@ class BrokerService:
             logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
         self.loop_lag.close()
         await self.connections.close()
+        if self.membership is not None:
+            await self.membership.close()
         await self._tasks.close()
         await self.managed_ledgers.close()
         self.hooks.close()

@@ -54,8 +54,11 @@ class LedgerCollector:
         interval_seconds: float = INTERVAL_SECONDS,
         minimum_age_seconds: float = MINIMUM_AGE_SECONDS,
         deletes: bool | None = None,
+        may_run: Callable[[], bool] = lambda: True,
     ) -> None:
         """`names` together give the ids of all ledgers that are in use in `cluster`.
+
+        Rounds begin only while `may_run` says so: in a cluster one broker at a time does it.
 
         With `deletes` off they are only reported; None: in a store that others use too.
         """
@@ -66,6 +69,7 @@ class LedgerCollector:
         self._interval_seconds = interval_seconds
         self._minimum_age_seconds = minimum_age_seconds
         self._deletes = not ledger_store.is_shared if deletes is None else deletes
+        self._may_run = may_run
         self.reported: dict[int, None] = {}
         """Ledgers of ours that the last round found without a name for long, and left alone."""
         self._unnamed_since: dict[int, float] = {}
@@ -76,6 +80,8 @@ class LedgerCollector:
         """One round after each interval, until cancelled."""
         while True:
             await self._clock.sleep(self._interval_seconds)
+            if not self._may_run():
+                continue
             try:
                 await self.collect()
             except PulsarError as error:

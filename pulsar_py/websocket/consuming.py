@@ -1,9 +1,9 @@
 """`ConsumerDialog` and `ReaderDialog`: send messages as far as a client has room for them (edge).
 
-Room is a count, kept by a `SendWindow`. A consumer in push mode begins with `receiverQueueSize`,
-and each acknowledgement, positive or negative, makes room for one more; in pull mode only permits
-do. A reader's frames make room, whatever they say. One task receives, and waits before each message
-until the client has taken what it was sent.
+Room is a count, kept by a `SendWindow`. A consumer in push mode begins with its
+`receiverQueueSize`, and each acknowledgement, positive or negative, makes room for one more; in
+pull mode only permits do. A reader's frames make room, whatever they say. One task receives, and
+waits before each message until the client has taken what it was sent.
 
 Source: ConsumerHandler, ReaderHandler in Pulsar.
 """

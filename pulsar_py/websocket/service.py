@@ -71,13 +71,13 @@ class WebSocketService:
         *,
         clock: Clock,
         limits: WebSocketLimits,
-        page_rules: PageRules,
+        page_rules: PageRules | None = None,
     ) -> None:
-        """`page_rules` say which pages of a browser may shake hands."""
+        """`page_rules` say which pages may shake hands; None: those of no other site."""
         self._broker = broker
         self._clock = clock
         self._limits = limits
-        self._page_rules = page_rules
+        self._page_rules = page_rules or PageRules()
         self._tasks = TaskOwner("websocket")
         self._connections: dict[WebSocketConnection, None] = {}
         self._is_closed = False

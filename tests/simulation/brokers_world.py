@@ -14,7 +14,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from pulsar_py.client.client import Client
@@ -41,6 +41,9 @@ from pulsar_py.testing.hostile_metadata import HostileClient, HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
 from pulsar_py.testing.network import SimulatedLoop
 from tests.simulation.brokers_model import Place
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster_world import ClusterWorld
 
 NAMES = ("one", "two")
 NAMESPACE = NamespaceName("public", "default")
@@ -85,7 +88,14 @@ LIMITS = StoreLimits(
 class Node:
     """One broker; implements the factories of its stores."""
 
-    def __init__(self, world: World, name: str, config: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        world: World | ClusterWorld,
+        name: str,
+        config: dict[str, Any],
+        *,
+        is_of_cluster: bool = False,
+    ) -> None:
         self.name = name
         self.broker = Broker(
             config=config,
@@ -96,6 +106,7 @@ class Node:
             chance=world.chance(f"broker {name}"),
             metadata_store_factory=self._open_metadata,
             ledger_store_factory=self,
+            is_of_cluster=is_of_cluster,
         )
         self.metadata: HostileClient
         self.ledgers: HostileLedgerStore

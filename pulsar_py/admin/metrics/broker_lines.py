@@ -14,7 +14,6 @@ from typing import Final
 from pulsar_py.admin.metrics.process_figures import ProcessFigures
 from pulsar_py.admin.metrics.text_format import labels_text, line, type_line
 from pulsar_py.admin.metrics.topic_lines import TopicFigures
-from pulsar_py.admin.metrics.topic_names import TOPIC_SUMS
 from pulsar_py.admin.resources.brokers import VERSION
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.topics.persistent import PersistentTopic
@@ -70,8 +69,7 @@ def broker_lines(
         "pulsar_broker_topics_count": sum(figures.topics_by_namespace.values())
     }
     for name in BROKER_SUMS:
-        total = figures.totals[TOPIC_SUMS.index(name)]
-        values[name.replace("pulsar_", "pulsar_broker_", 1)] = total
+        values[name.replace("pulsar_", "pulsar_broker_", 1)] = figures.total(name)
     values |= _cache_values(broker, cache_rates)
     connections = broker.connections
     values["pulsar_broker_lookup_pending_requests"] = connections.pending_lookups_count

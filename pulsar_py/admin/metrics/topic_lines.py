@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from pulsar_py.admin.metrics.text_format import chunks, labels_text, type_line
+from pulsar_py.admin.metrics.text_format import chunks, escaped, labels_text, type_line
 from pulsar_py.admin.metrics.topic_names import (
     CONSUMER_NAMES,
     PRODUCER_NAMES,
@@ -87,21 +87,20 @@ class TopicFigures:
     producers: Table = field(default_factory=lambda: Table(PRODUCER_NAMES))
     topics_by_namespace: dict[str, int] = field(default_factory=dict)
     sums_by_namespace: dict[str, list[float]] = field(default_factory=dict)
-    totals: list[float] = field(default_factory=lambda: [0.0] * len(TOPIC_SUMS))
+    _places: dict[str, str] = field(default_factory=dict)  # labels by namespace
 
     def add(self, name: TopicName, stats: TopicStats, *, copies_count: int) -> None:
         """Take in one topic, of which so many copies are stored."""
         namespace = str(name.namespace_name)
         self.topics_by_namespace[namespace] = self.topics_by_namespace.get(namespace, 0) + 1
         values = topic_values(stats, copies_count)
-        self.totals = [a + b for a, b in zip(self.totals, values, strict=False)]
         if not self.selection.by_topic:
             self._add_to_namespace(namespace, values, stats)
             return
         labels = self._labels_of(name, namespace)
         self.topics.add(labels, values)
         for subscription_name, subscription in stats.subscriptions.items():
-            own = f"{labels},{labels_text({'subscription': subscription_name})}"
+            own = f'{labels},subscription="{escaped(subscription_name)}"'
             self.subscriptions.add(own, subscription_values(subscription))
             for consumer in subscription.consumers if self.selection.consumers else ():
                 ids = {"consumer_name": consumer.consumer_name, "consumer_id": consumer.consumer_id}
@@ -112,18 +111,22 @@ class TopicFigures:
             text = labels_text({key: str(value) for key, value in ids.items()})
             self.producers.add(f"{labels},{text}", producer_values(producer))
 
+    def total(self, name: str) -> float:
+        """The sum of one of `TOPIC_SUMS` over all topics."""
+        if self.selection.by_topic:
+            return sum(self.topics.column(name))
+        index = TOPIC_SUMS.index(name)
+        return sum(each[index] for each in self.sums_by_namespace.values())
+
     def _labels_of(self, name: TopicName, namespace: str) -> str:
+        place = self._places.get(namespace)
+        if place is None:
+            place = labels_text({"cluster": self.cluster, "namespace": namespace})
+            self._places[namespace] = place
         if not self.selection.splits_partitions:
-            labels = {"cluster": self.cluster, "namespace": namespace, "topic": str(name)}
-            return labels_text(labels)
-        return labels_text(
-            {
-                "cluster": self.cluster,
-                "namespace": namespace,
-                "topic": str(name.base),
-                "partition": str(name.partition_index),
-            }
-        )
+            return f'{place},topic="{escaped(str(name))}"'
+        index = name.partition_index
+        return f'{place},topic="{escaped(str(name.base))}",partition="{index}"'
 
     def _add_to_namespace(
         self, namespace: str, values: tuple[float, ...], stats: TopicStats

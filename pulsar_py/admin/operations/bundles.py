@@ -180,7 +180,8 @@ class BundleOperations:
             RedirectError: Another broker does.
         """
         namespaces = self._broker.namespaces
-        owner = (await namespaces.acquire_bundle(namespace, bundle)).default
+        located = await namespaces.locate_bundle(namespace, bundle, authoritative=True)
+        owner = located.addresses.default
         url = owner.http_url or owner.http_url_tls
         if not namespaces.owns_bundle(namespace, bundle) and url is not None:
             raise RedirectError(url)

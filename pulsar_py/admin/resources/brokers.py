@@ -32,7 +32,7 @@ VERSION: Final = "4.2.4"
 
 
 class Brokers:
-    """The brokers of the cluster: this one alone."""
+    """The brokers of the cluster; of a standalone one this broker alone."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
@@ -55,11 +55,21 @@ class Brokers:
         )
 
     async def active(self, request: Request) -> Response:  # noqa: ARG002 - any cluster
-        """Return the ids of the brokers: this one's."""
+        """Return the ids of the brokers that are registered."""
+        membership = self._broker.membership
+        if membership is not None and membership.is_joined:
+            return json_response(sorted(membership.directory.brokers))
         return json_response([broker_id_of(self._broker)])
 
     async def leader(self, request: Request) -> Response:  # noqa: ARG002
-        """Return the leader broker: this one."""
+        """Return the leader broker."""
+        membership = self._broker.membership
+        if membership is not None and membership.is_joined:
+            leader = membership.directory.brokers.get(membership.leader_id or "")
+            if leader is None:
+                raise HttpError(HTTPStatus.NOT_FOUND, "Couldn't find leader broker")
+            url = leader.web_url or leader.web_url_tls
+            return json_response({"serviceUrl": url, "brokerId": leader.broker_id})
         broker_id = broker_id_of(self._broker)
         addresses = self._broker.addresses.default
         url = addresses.http_url or addresses.http_url_tls

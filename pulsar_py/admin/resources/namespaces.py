@@ -13,6 +13,7 @@ from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
     PathValueError,
+    RedirectError,
     Request,
     Response,
     json_response,
@@ -224,19 +225,33 @@ class Namespaces:
 
     async def unload_bundle(self, request: Request) -> Response:
         """Close the topics of one bundle."""
-        namespace, bundle = await self._bundle(request)
+        namespace, bundle = await self._bundle_here(request)
         await self._broker.namespaces.unload_bundle(namespace, bundle)
         return NO_CONTENT
 
     async def delete_bundle(self, request: Request) -> Response:
         """Give up an empty bundle; DELETE of a policy that can't be deleted ends here, too."""
-        namespace, bundle = await self._bundle(request)
+        namespace, bundle = await self._bundle_here(request)
         bundles = await self._broker.namespaces.bundles_of(namespace)
         topics = await self._broker.topics.list_topics(namespace)
         if any(bundles.bundle_of(name) == bundle for name in topics):
             raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty bundle")
         await self._broker.namespaces.unload_bundle(namespace, bundle)
         return NO_CONTENT
+
+    async def _bundle_here(self, request: Request) -> tuple[NamespaceName, str]:
+        """The bundle of a request, which no other broker has.
+
+        Raises:
+            RedirectError: Another one has it.
+        """
+        namespace, bundle = await self._bundle(request)
+        owner = await self._broker.namespaces.other_owner(namespace, bundle)
+        if owner is not None:
+            url = owner.default.http_url or owner.default.http_url_tls
+            if url is not None:
+                raise RedirectError(url)
+        return namespace, bundle
 
     async def _bundle(self, request: Request) -> tuple[NamespaceName, str]:
         namespace = namespace_of(request)

@@ -69,7 +69,7 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 
 
 async def require_owned(broker: BrokerService, name: TopicName) -> None:
-    """Serve a topic here if nobody does.
+    """Serve a topic here if nobody does, whatever the leader would choose.
 
     A caller is sent to the port without TLS if the owner has one, as his own may be either.
 
@@ -78,7 +78,7 @@ async def require_owned(broker: BrokerService, name: TopicName) -> None:
     """
     if broker.namespaces.is_owned(name):
         return
-    addresses = (await broker.namespaces.lookup(name)).addresses
+    addresses = (await broker.namespaces.lookup(name, authoritative=True)).addresses
     owner = addresses.http_url or addresses.http_url_tls
     if owner is not None and not broker.namespaces.is_owned(name):
         raise RedirectError(owner)

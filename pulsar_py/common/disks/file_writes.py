@@ -72,9 +72,13 @@ class DirectMemory:
 
     def __init__(self) -> None:
         self._descriptor = os.memfd_create("pulsar-direct-writes", os.MFD_CLOEXEC)
-        # Pages get memory when they are first written: an idle journal needs one or two.
-        os.ftruncate(self._descriptor, DIRECT_PIECE_BYTES)
-        self._mapped = mmap.mmap(self._descriptor, DIRECT_PIECE_BYTES)
+        try:
+            # Pages get memory when they are first written: an idle journal needs one or two.
+            os.ftruncate(self._descriptor, DIRECT_PIECE_BYTES)
+            self._mapped = mmap.mmap(self._descriptor, DIRECT_PIECE_BYTES)
+        except OSError:
+            os.close(self._descriptor)
+            raise
 
     def gather(self, buffers: Sequence[Buffer]) -> memoryview:
         """The bytes of all buffers, at most `DIRECT_PIECE_BYTES`, until the next call."""
@@ -93,7 +97,7 @@ class DirectWrites:
         # Memory that no write uses now: in all, as many as there were writes at once.
         self._free: list[DirectMemory] = []
         self.is_refused = not HAS_DIRECT
-        """Whether the file system is known to have no direct writes."""
+        """Whether it is known that there are no direct writes here."""
 
     def take(self) -> DirectMemory:
         """Memory that nobody else uses until it is given back."""
@@ -107,10 +111,10 @@ class DirectWrites:
         self._free.append(memory)
 
     def refuse(self) -> None:
-        """Note that the file system does not take direct writes, and say so once."""
+        """Note that there are no direct writes here, and say so once."""
         if not self.is_refused:
             self.is_refused = True
-            logger.info("the file system has no direct writes, the page cache is used")
+            logger.info("no direct writes here, the page cache is used")
 
     def close(self) -> None:
         """Free the memory; more may be taken later."""
@@ -140,7 +144,10 @@ class DirectWriter:
             return
         assert offset % DIRECT_BLOCK_BYTES == len(self._tail), (offset, len(self._tail))
         offset -= len(self._tail)
-        memory = self._shared.take()
+        memory = self._memory()
+        if memory is None:
+            write_all(self._descriptor, offset, [self._tail, *buffers])
+            return
         try:
             for piece in _pieces([self._tail, *buffers]):
                 with memory.gather(piece) as data:
@@ -171,6 +178,15 @@ class DirectWriter:
     def close(self) -> None:
         """Let a late call fail: the system may soon give the descriptor to another file."""
         self._descriptor = -1
+
+    def _memory(self) -> DirectMemory | None:
+        """Memory to gather in; None where the system gives none, as some sandboxes do."""
+        try:
+            return self._shared.take()
+        except OSError:
+            self._shared.refuse()
+            self._give_up()
+            return None
 
     def _write_blocks(self, blocks: memoryview, offset: int) -> None:
         with blocks:

@@ -6,6 +6,7 @@ protocols, so that each can be read and tested without the socket.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Protocol
 
@@ -92,6 +93,11 @@ class CommandConnection(ClientConnection, Protocol):
 
     def spawn(self, work: Coroutine[object, object, None], name: str) -> None:
         """Run the rest of a command as a task; the connection reads on meanwhile."""
+
+    def spawn_until_lost(
+        self, work: Coroutine[object, object, None], name: str
+    ) -> asyncio.Task[object]:
+        """Run what may take long as a task, which is cancelled when the connection is lost."""
 
     def send_error(self, request_id: int, error: BaseException) -> None:
         """Answer a request with ERROR; an unexpected error is logged with its traceback."""

@@ -72,11 +72,19 @@ async def _counted(cnx: CommandConnection, work: Coroutine[object, object, None]
 
 
 def handle_lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:
-    """Answer LOOKUP with LOOKUP_RESPONSE, also when it fails."""
+    """Answer LOOKUP with LOOKUP_RESPONSE, also when it fails; it may be held for a while."""
     if _is_full(cnx):
         _lookup_failed(cnx, command.request_id, _too_many())
         return
-    _spawn_counted(cnx, _lookup(cnx, command), "lookup")
+    connections = cnx.connections
+    connections.pending_lookups_count += 1
+
+    def on_done(task: object) -> None:
+        del task
+        connections.pending_lookups_count -= 1
+
+    # One that is cancelled before it began runs no code of its own.
+    cnx.spawn_until_lost(_lookup(cnx, command), "lookup").add_done_callback(on_done)
 
 
 async def _lookup(cnx: CommandConnection, command: CommandLookupTopic) -> None:

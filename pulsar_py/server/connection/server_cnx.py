@@ -120,6 +120,7 @@ class ServerCnx(asyncio.Protocol):
         "_queued_bytes",
         "_requests_count",
         "_transport",
+        "_until_lost",
         "_work",
         "_writable_waiters",
         "auth_method_name",
@@ -180,6 +181,7 @@ class ServerCnx(asyncio.Protocol):
         self._writable_waiters: list[Callable[[], None]] = []
         self._pause_reasons = 0
         self._requests_count = 0  # tasks of this connection under way
+        self._until_lost: dict[asyncio.Task[object], None] = {}  # ends with the connection
         self._probe: asyncio.Future[bool] | None = None  # pending result of `check_liveness`
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
@@ -371,6 +373,18 @@ class ServerCnx(asyncio.Protocol):
             self._pause_reading(PAUSED_BY_REQUESTS)
         task = self.connections.tasks.spawn(work, name)
         task.add_done_callback(self._on_request_done)
+
+    def spawn_until_lost(
+        self, work: Coroutine[object, object, None], name: str
+    ) -> asyncio.Task[object]:
+        """Run what may take long as a task, which ends with the connection.
+
+        It does not count among the requests that pause reading: the caller bounds such tasks.
+        """
+        task: asyncio.Task[object] = self.connections.tasks.spawn(work, name)
+        self._until_lost[task] = None
+        task.add_done_callback(self._until_lost.pop)
+        return task
 
     def _on_request_done(self, task: asyncio.Task[object]) -> None:
         del task
@@ -591,6 +605,8 @@ class ServerCnx(asyncio.Protocol):
         if self._in_flight is not None:
             self._in_flight.close()
         self._end_probe(is_alive=False)
+        for task in self._until_lost:
+            task.cancel()
         self._leave_topics()
         if self._writable_waiters:
             self._loop.call_soon(self._wake_writable_waiters)

@@ -8,6 +8,7 @@ Source: NamespaceEphemeralData in Pulsar.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pulsar_py.common.foreign_json import parse_json
@@ -26,10 +27,7 @@ class OwnerRecord:
         record: dict[str, object] = {
             **_encode_addresses(self.addresses.default, _OWNER_KEYS),
             "disabled": self.is_disabled,
-            "advertisedListeners": {
-                name: _encode_addresses(each, _LISTENER_KEYS)
-                for name, each in self.addresses.by_listener.items()
-            },
+            "advertisedListeners": encode_listeners(self.addresses),
         }
         return json.dumps(record, separators=(",", ":")).encode()
 
@@ -44,11 +42,22 @@ class OwnerRecord:
         listeners = record.get("advertisedListeners") or {}
         addresses = LocalAddresses(
             default=_decode_addresses(record, _OWNER_KEYS),
-            by_listener={
-                name: _decode_addresses(each, _LISTENER_KEYS) for name, each in listeners.items()
-            },
+            by_listener=decode_listeners(listeners),
         )
         return cls(addresses, bool(record.get("disabled")))
+
+
+def encode_listeners(addresses: LocalAddresses) -> dict[str, dict[str, str]]:
+    """The stored form of addresses by listener."""
+    return {
+        name: _encode_addresses(each, _LISTENER_KEYS)
+        for name, each in addresses.by_listener.items()
+    }
+
+
+def decode_listeners(listeners: Mapping[str, Mapping[str, str]]) -> dict[str, BrokerAddresses]:
+    """Addresses by listener, from their stored form."""
+    return {name: _decode_addresses(each, _LISTENER_KEYS) for name, each in listeners.items()}
 
 
 _OWNER_KEYS = ("nativeUrl", "nativeUrlTls", "httpUrl", "httpUrlTls")
@@ -72,7 +81,9 @@ def _encode_addresses(
     return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
 
-def _decode_addresses(record: dict[str, str], keys: tuple[str, str, str, str]) -> BrokerAddresses:
+def _decode_addresses(
+    record: Mapping[str, str], keys: tuple[str, str, str, str]
+) -> BrokerAddresses:
     broker_url, broker_url_tls, http_url, http_url_tls = (record.get(key) for key in keys)
     return BrokerAddresses(
         broker_url=broker_url,

@@ -144,6 +144,11 @@ class BundleOwnership:
         owned = self._owned.get((namespace, bundle))
         return owned is not None and self._counts(owned)
 
+    def record_of(self, namespace: NamespaceName, bundle: str) -> OwnerRecord | None:
+        """The record of a bundle that this broker certainly has, unloading it or not; else None."""
+        owned = self._owned.get((namespace, bundle))
+        return owned.record if owned is not None and self._counts(owned) else None
+
     @property
     def _is_validated(self) -> bool:
         return self._settled_count == self._doubts_count

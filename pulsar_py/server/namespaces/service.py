@@ -17,6 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Final
 
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
@@ -25,12 +27,16 @@ from pulsar_py.common.errors import (
     SessionInDoubtError,
     TopicNotFoundError,
 )
+from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.namespaces.bundles import Bundles, bundle_range, topic_hash
+from pulsar_py.server.namespaces.locating import Located, OwnerLocator
 from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
     LocalAddresses,
@@ -38,9 +44,17 @@ from pulsar_py.server.namespaces.lookup import (
     LookupType,
     select_listener,
 )
+from pulsar_py.server.namespaces.owner_record import OwnerRecord
+from pulsar_py.server.namespaces.owner_records import OwnerRecords
 from pulsar_py.server.namespaces.ownership import BundleOwnership
 
 logger = logging.getLogger(__name__)
+
+HEARTBEAT_TENANT: Final = "pulsar"
+"""Has a namespace for each broker, named by its id (NamespaceService.getHeartbeatNamespace)."""
+WHOLE_RANGE: Final = "0x00000000_0xffffffff"
+UNLOADS_AT_ONCE: Final = 64
+"""Bundles that are handed over at the same time."""
 
 CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[None]]
 """Closes the topics of a namespace for which the predicate holds."""
@@ -59,8 +73,14 @@ class NamespaceService:
         *,
         default_bundles_count: int,
         unload_timeout_seconds: float = 60.0,
+        membership: ClusterMembership | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        """`default_bundles_count` is for namespaces whose metadata has no bundles."""
+        """`default_bundles_count` is for namespaces whose metadata has no bundles.
+
+        With a `membership`, which needs a `clock`, there are other brokers: a bundle without owner
+        goes where the leader says. Without one this broker takes what it is asked for.
+        """
         self._ownership = BundleOwnership(metadata, self._on_bundle_lost)
         self._resources = resources
         self._default_bundles_count = default_bundles_count
@@ -70,6 +90,13 @@ class NamespaceService:
         self._close_bundle: CloseBundle | None = None
         self._lose_bundle: LoseBundle | None = None
         self._is_closing = False
+        self._records = OwnerRecords(metadata)
+        self._locator: OwnerLocator | None = None  # None: there are no other brokers
+        if membership is not None:
+            assert clock is not None, "a membership needs a clock"
+            self._locator = OwnerLocator(
+                membership, self._records, self._ownership, self._take_bundle, clock
+            )
         self._stop_watching = resources.local_policies.watch(self._on_bundles_changed)
 
     async def start(self, close_bundle: CloseBundle, lose_bundle: LoseBundle) -> None:
@@ -81,6 +108,8 @@ class NamespaceService:
         self._close_bundle = close_bundle
         self._lose_bundle = lose_bundle
         await self._ownership.start()
+        if self._locator is not None:
+            self._records.start()
 
     def _on_bundles_changed(self, namespace: NamespaceName, policies: LocalPolicies | None) -> None:
         """Use the changed bundles of a namespace that was looked up."""
@@ -104,16 +133,16 @@ class NamespaceService:
     async def lookup(
         self, name: TopicName, *, authoritative: bool = False, listener_name: str | None = None
     ) -> LookupResult:
-        """Find or become the owner of the topic's bundle.
+        """Find or become the owner of the topic's bundle, or name the broker to ask next.
 
-        `authoritative` changes nothing: a broker that gets a lookup takes a bundle without owner.
+        With `authoritative`, and where there are no other brokers, this one takes a bundle without
+        owner. Where there are, it may take `HELD_SECONDS`.
 
         Raises:
             TopicNotFoundError: The namespace or tenant does not exist.
             ServiceNotReadyError: The bundle is unloading, or no such listener.
             MetadataError: Ownership can't be read or written.
         """
-        del authoritative
         if self._is_closing:
             raise ServiceNotReadyError("the broker is shutting down")
         self.check_session()
@@ -121,12 +150,47 @@ class NamespaceService:
         if await self._resources.namespaces.get(namespace) is None:
             raise TopicNotFoundError("Namespace not found")
         bundles = self._bundles.setdefault(namespace, await self.bundles_of(namespace))
-        owner = await self.acquire_bundle(namespace, bundles.bundle_of(str(name)))
+        located = await self.locate_bundle(
+            namespace, bundles.bundle_of(str(name)), authoritative=authoritative
+        )
         return LookupResult(
-            type=LookupType.CONNECT,
-            addresses=select_listener(owner, listener_name),
-            is_authoritative=True,
-            proxy_through_service_url=owner.is_loopback,  # another's never are
+            type=LookupType.CONNECT if located.is_owner else LookupType.REDIRECT,
+            addresses=select_listener(located.addresses, listener_name),
+            is_authoritative=located.is_authoritative,
+            proxy_through_service_url=located.addresses.is_loopback,  # another's never are
+        )
+
+    async def locate_bundle(
+        self, namespace: NamespaceName, bundle: str, *, authoritative: bool = False
+    ) -> Located:
+        """The owner of a bundle, or the broker to ask next; see `OwnerLocator.locate`.
+
+        Raises:
+            ServiceNotReadyError: The bundle is unloading, or was split, or no broker can take it.
+            MetadataError: Ownership can't be read or written.
+        """
+        if self._locator is None or not self._locator.is_in_use:
+            return Located(await self.acquire_bundle(namespace, bundle), is_owner=True)
+        return await self._locator.locate(namespace, bundle, authoritative=authoritative)
+
+    async def other_owner(self, namespace: NamespaceName, bundle: str) -> LocalAddresses | None:
+        """The addresses of another broker that owns a bundle; None if nobody does, or this one.
+
+        Raises:
+            MetadataError: Ownership can't be read.
+        """
+        if self._locator is None or not self._locator.is_in_use:
+            return None
+        return await self._locator.other_owner(namespace, bundle)
+
+    async def own_heartbeat(self, broker_id: str) -> None:
+        """Own the bundle by which other brokers and tools see that this broker works.
+
+        Raises:
+            MetadataError: It can't be written now.
+        """
+        await self._ownership.acquire(
+            NamespaceName(HEARTBEAT_TENANT, broker_id), WHOLE_RANGE, self._addresses
         )
 
     async def acquire_bundle(self, namespace: NamespaceName, bundle: str) -> LocalAddresses:
@@ -136,14 +200,18 @@ class NamespaceService:
             ServiceNotReadyError: The bundle is unloading, or was split a moment ago.
             MetadataError: Ownership can't be read or written.
         """
+        owner = await self._take_bundle(namespace, bundle)
+        if owner.is_disabled:
+            raise ServiceNotReadyError(f"Namespace bundle {namespace}/{bundle} is being unloaded")
+        return owner.addresses
+
+    async def _take_bundle(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
         was_owned = self._ownership.holds(namespace, bundle)
         owner = await self._ownership.acquire(namespace, bundle, self._addresses)
         self.check_session()
-        if owner.is_disabled:
-            raise ServiceNotReadyError(f"Namespace bundle {namespace}/{bundle} is being unloaded")
-        if not was_owned and self._ownership.holds(namespace, bundle):
+        if not owner.is_disabled and not was_owned and self._ownership.holds(namespace, bundle):
             await self._check_current(namespace, bundle)
-        return owner.addresses
+        return owner
 
     async def _check_current(self, namespace: NamespaceName, bundle: str) -> None:
         """Give a bundle back that was taken after its former owner had split it.
@@ -246,7 +314,7 @@ class NamespaceService:
             TopicNotFoundError, ServiceNotReadyError: As `lookup`.
         """
         if not self.is_owned(name):
-            await self.lookup(name)
+            await self.lookup(name, authoritative=True)
 
     async def still_owns(self, managed_ledger_name: str) -> bool:
         """Read from the metadata store whether this broker owns a managed ledger's bundle now.
@@ -308,12 +376,20 @@ class NamespaceService:
         return self._ownership.owns(name.namespace_name, bundles.bundle_of(str(name)))
 
     async def not_owned_error(self, name: TopicName) -> ServiceNotReadyError:
-        """The error for a client that asked for a topic which this broker does not own."""
+        """The error for a client that asked for a topic which this broker does not own.
+
+        Where that is only because it was started again a moment ago, it does by the next time.
+        """
         try:
             self._ownership.check_session()
         except SessionInDoubtError as error:
             return ServiceNotReadyError(str(error))
         bundle = await self.bundle_of(name)
+        if self._locator is not None and self._locator.is_in_use and not self._is_closing:
+            with suppress(MetadataError, ServiceNotReadyError):
+                bundles = await self.bundles_of(name.namespace_name)
+                self._bundles.setdefault(name.namespace_name, bundles)
+                await self._locator.take_former(name.namespace_name, bundle)
         return ServiceNotReadyError(
             f"Namespace bundle ({name.namespace_name}/{bundle}) for topic ({name}) not served by "
             f"this instance:{self._addresses.default.broker_url}. Please redo the lookup."
@@ -380,14 +456,21 @@ class NamespaceService:
         self._is_closing = True
         self._stop_watching()
         for namespace, bundle in self._ownership.owned_bundles():
-            try:
-                await self.unload_bundle(namespace, bundle)
-            except MetadataError as error:
-                logger.warning(
-                    "bundle not released",
-                    extra={"namespace": str(namespace), "bundle": bundle, "error": str(error)},
-                )
+            await self._unload_logged((namespace, bundle))
+        self._records.close()
         await self._ownership.close()
+
+    async def hand_over(self) -> None:
+        """Unload all bundles, many at once, while lookups go on: other brokers take them."""
+        await each_result(
+            self._unload_logged, self._ownership.owned_bundles(), at_once=UNLOADS_AT_ONCE
+        )
+
+    async def _unload_logged(self, key: tuple[NamespaceName, str]) -> None:
+        try:
+            await self.unload_bundle(*key)
+        except MetadataError as error:
+            self._log_unclean("bundle not released", *key, error)
 
 
 def _in_bundle(bundle: str) -> Callable[[TopicName], bool]:

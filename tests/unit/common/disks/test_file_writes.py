@@ -147,7 +147,7 @@ def test_a_write_that_is_refused_goes_through_the_cache_and_so_do_later_files(
     DirectWriter(descriptor, shared).write(0, [b"x" * BLOCK])
     assert content(descriptor)[:BLOCK] == b"x" * BLOCK
     assert [record.message for record in caplog.records] == [
-        "the file system has no direct writes, the page cache is used"
+        "no direct writes here, the page cache is used"
     ]
 
 
@@ -171,6 +171,24 @@ def test_a_file_system_that_refuses_the_flag_gets_usual_writes(
     assert content(descriptor) == b"a" * BLOCK + b"b"
     assert not seen
     assert shared.is_refused
+
+
+def test_a_system_that_gives_no_aligned_memory_gets_usual_writes(
+    descriptor: int, shared: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(name: str, flags: int) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "memfd_create", refused)
+    writer = DirectWriter(descriptor, shared)
+
+    writer.write(0, [b"a" * BLOCK, b"b"])
+    writer.write(BLOCK + 1, [b"c"])
+    writer.sync(BLOCK + 2)
+
+    assert content(descriptor) == b"a" * BLOCK + b"bc"
+    assert shared.is_refused
+    assert not is_direct(descriptor)
 
 
 @pytest.mark.parametrize("part_bytes", [BLOCK, BLOCK + 512])

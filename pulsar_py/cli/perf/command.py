@@ -1,0 +1,164 @@
+"""The commands `pulsar-py perf produce|consume|read|latency` and their options (edge).
+
+Source: PulsarPerfTestTool in Pulsar's test client.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pulsar_py.cli.admin.values import size
+
+if TYPE_CHECKING:
+    from pulsar_py.cli.connecting.connection import Connection
+
+Function = Callable[..., None]
+_COMPRESSIONS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def perf() -> None:
+    """Put a load on a broker, and measure it."""
+
+
+def _with(*options: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    def decorate(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+# fmt: off
+_COMMON = _with(
+    click.argument("topic"),
+    click.option("-u", "--service-url", metavar="URL", help="A broker's address."),
+    click.option("--auth-plugin", metavar="NAME", help="token, tls, basic, oauth2."),
+    click.option("--auth-params", metavar="PARAMS", help="Secrets by file:, env: or stdin:."),
+    click.option("--trust-cert-file", metavar="FILE", help="Authorities to trust, as PEM."),
+    click.option("--listener-name", metavar="NAME", help="Of the listener that lookups name."),
+    click.option("-c", "--max-connections", type=click.IntRange(1), default=1, show_default=True,
+                 help="To each broker."),
+    click.option("-ml", "--memory-limit", metavar="SIZE", help="For messages that wait."),
+    click.option("-i", "--stats-interval-seconds", type=click.FloatRange(0.1), default=10.0,
+                 show_default=True, help="Between two lines."),
+    click.option("-t", "--num-topics", type=click.IntRange(1), default=1, show_default=True),
+    click.option("-time", "--test-duration", type=click.FloatRange(0), default=0.0,
+                 help="Seconds; 0: no bound."),
+)
+_SENDING = _with(
+    click.option("-r", "--rate", type=click.FloatRange(0), default=100.0, show_default=True,
+                 help="Messages a second in all; 0: as many as possible."),
+    click.option("-s", "--size", type=click.IntRange(0), default=1024, show_default=True),
+    click.option("-n", "--num-producers", type=click.IntRange(1), default=1, show_default=True,
+                 help="Of each topic."),
+    click.option("-o", "--max-outstanding", type=click.IntRange(0), default=0,
+                 help="Messages of a producer without a receipt; 0: 1000."),
+    click.option("-z", "--compression", type=click.Choice(_COMPRESSIONS, case_sensitive=False),
+                 default="NONE", show_default=True),
+    click.option("-db", "--disable-batching", is_flag=True, help="Send each message by itself."),
+    click.option("-b", "--batch-time-window", type=click.FloatRange(0.1), default=1.0,
+                 show_default=True, help="Milliseconds that a batch waits."),
+    click.option("-bm", "--batch-max-messages", type=click.IntRange(1), default=1000,
+                 show_default=True),
+    click.option("-bb", "--batch-max-bytes", type=click.IntRange(1), default=4194304,
+                 show_default=True),
+    click.option("-ch", "--chunking", is_flag=True, help="Divide messages that are too large."),
+)
+_RECEIVING = _with(
+    click.option("-q", "--receiver-queue-size", type=click.IntRange(1), default=1000,
+                 show_default=True),
+)
+_COUNT = click.option("-m", "--num-messages", type=click.IntRange(0), default=0,
+                      help="How many in all; 0: no bound.")
+# fmt: on
+
+
+@perf.command()
+@_COMMON
+@_SENDING
+@_COUNT
+def produce(**given: Any) -> None:  # Any: each option has its own type
+    """Publish at a rate."""
+    _run("produce", given)
+
+
+@perf.command()
+@_COMMON
+@_RECEIVING
+@_COUNT
+@click.option("-n", "--num-consumers", type=click.IntRange(1), default=1, show_default=True)
+@click.option("-ss", "--subscriptions", default="sub", show_default=True, help="Between commas.")
+@click.option(
+    "-st",
+    "--subscription-type",
+    type=click.Choice(["Exclusive", "Shared", "Failover", "Key_Shared"]),
+    default="Exclusive",
+    show_default=True,
+)
+@click.option(
+    "-sp",
+    "--subscription-position",
+    type=click.Choice(["Latest", "Earliest"]),
+    default="Latest",
+    show_default=True,
+)
+def consume(**given: Any) -> None:  # Any: as above
+    """Receive and acknowledge."""
+    _run("consume", given)
+
+
+@perf.command()
+@_COMMON
+@_RECEIVING
+@click.option("-m", "--start-message-id", default="earliest", show_default=True)
+@click.option("-n", "--num-messages", type=click.IntRange(0), default=0, help="0: no bound.")
+def read(**given: Any) -> None:  # Any: as above
+    """Read from a message on."""
+    _run("read", given)
+
+
+@perf.command()
+@_COMMON
+@_SENDING
+@_RECEIVING
+@_COUNT
+def latency(**given: Any) -> None:  # Any: as above
+    """Publish and receive at once, for the latency from end to end."""
+    _run("latency", {**given, "subscription_type": "Exclusive", "subscription_position": "Latest"})
+
+
+def _run(name: str, given: dict[str, Any]) -> None:
+    import asyncio  # noqa: PLC0415 - for --help
+
+    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.perf import loads  # noqa: PLC0415 - as above
+    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - as above
+
+    job: Callable[[Connection, Any, Any], Any] = getattr(loads, name)
+    options: dict[str, Any] = {"connections_per_broker": given["max_connections"]}
+    try:
+        if given["listener_name"]:
+            options["listener_name"] = given["listener_name"]
+        if given["memory_limit"]:
+            options["memory_limit_bytes"] = size(given["memory_limit"])
+        where = connection(
+            {
+                "brokerServiceUrl": given["service_url"],
+                "authPlugin": given["auth_plugin"],
+                "authParams": given["auth_params"],
+                "tlsTrustCertsFilePath": given["trust_cert_file"],
+            },
+            os.environ,
+        )
+        asyncio.run(job(where, options, given))
+    except* (PulsarError, ContextError, OSError, ValueError) as group:
+        raise click.ClickException("; ".join(map(str, group.exceptions))) from None
+    except* KeyboardInterrupt:
+        raise SystemExit(130) from None

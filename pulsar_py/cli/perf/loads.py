@@ -1,0 +1,255 @@
+"""The loads of `pulsar-py perf`: producing, consuming, reading, and both ends at once (edge).
+
+Source: PerformanceProducer, PerformanceConsumer and PerformanceReader in Pulsar's test client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pulsar_py.cli.admin.values import position
+from pulsar_py.cli.perf.meter import Meter
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.shared.enums import CompressionType, ConsumerType, InitialPosition
+from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.message_id import MessageId
+
+if TYPE_CHECKING:
+    from pulsar_py.cli.connecting.connection import Connection
+    from pulsar_py.client.client import Client
+    from pulsar_py.client.producing.producer import Producer
+
+Receive = Callable[[], Awaitable[Message[Any] | None]]
+_WAIT_MILLIS = 200
+_SENT = "pulsar-py-perf-sent"
+
+
+class Run:
+    """One run: when it is over, and what it counted."""
+
+    def __init__(self, given: Mapping[str, Any], done: str, clock: Clock) -> None:
+        """`num_messages` and `test_duration` bound it; 0 is no bound."""
+        self.clock = clock
+        self._done = done
+        self._limit: int = given["num_messages"]
+        self._seconds: float = given["test_duration"]
+        self._interval: float = given["stats_interval_seconds"]
+        self.begun_count = 0
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count time: connecting and subscribing are no part of it."""
+        self.started = self.clock.monotonic_seconds()
+        self.meter = Meter(self._done, self.started)
+
+    def begin_one(self) -> bool:
+        """Whether another message is to be begun; it counts as begun then."""
+        if self.is_over():
+            return False
+        self.begun_count += 1
+        return True
+
+    def is_over(self) -> bool:
+        """Whether there were enough messages, or time."""
+        passed = self.clock.monotonic_seconds() - self.started
+        return (0 < self._limit <= self.begun_count) or (0 < self._seconds <= passed)
+
+    async def report(self) -> None:
+        """Print a line every interval, until it is cancelled."""
+        while True:
+            await self.clock.sleep(self._interval)
+            self._say(self.meter.line(self.clock.monotonic_seconds()))
+
+    def end(self) -> None:
+        """Print the last line."""
+        self._say(self.meter.summary(self.clock.monotonic_seconds()))
+
+    def _say(self, line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+def topics_of(given: Mapping[str, Any]) -> Sequence[str]:
+    """The topic, or with `-t` that many whose names end in numbers."""
+    count = given["num_topics"]
+    name = given["topic"]
+    return [name] if count == 1 else [f"{name}-{index}" for index in range(count)]
+
+
+async def produce(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Publish at a rate; latency is from sending to the receipt."""
+    run = Run(given, "produced", SystemClock())
+    async with where.client(**options) as client:
+        await _with_reports(run, [_publish_all(client, given, run)])
+
+
+async def consume(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Receive and acknowledge; latency is from publishing, by the clocks of both machines."""
+    run = Run(given, "received", SystemClock())
+    async with where.client(**options) as client:
+        jobs = [
+            await _consumer(client, topic, name, given, run)
+            for topic in topics_of(given)
+            for name in given["subscriptions"].split(",")
+            for _ in range(given["num_consumers"])
+        ]
+        await _with_reports(run, jobs)
+
+
+async def read(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Read from a message on."""
+    run = Run(given, "read", SystemClock())
+    ledger_id, entry_id = position(given["start_message_id"])
+    start = {"earliest": MessageId.earliest, "latest": MessageId.latest}.get(
+        given["start_message_id"]
+    ) or MessageId(ledger_id=ledger_id, entry_id=entry_id)
+    async with where.client(**options) as client:
+        jobs = []
+        for topic in topics_of(given):
+            reader = await client.create_reader(
+                topic, start, receiver_queue_size=given["receiver_queue_size"]
+            )
+            jobs.append(_receive(_or_none(reader.read_next), run))
+        await _with_reports(run, jobs)
+
+
+async def latency(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Publish and receive at once; latency is from sending to receiving, by one clock.
+
+    A property of each message has the time when it was sent.
+    """
+    run = Run(given, "received", SystemClock())
+    sending = Run(given, "produced", run.clock)
+    async with where.client(**options) as client:
+        jobs = [await _consumer(client, topic, "latency", given, run) for topic in topics_of(given)]
+        await _with_reports(run, [*jobs, _publish_all(client, given, sending, is_stamped=True)])
+
+
+async def _with_reports(run: Run, jobs: Sequence[Awaitable[None]]) -> None:
+    """Run all jobs to their end, with lines between."""
+    run.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            reports = group.create_task(run.report())
+            try:
+                await asyncio.gather(*jobs)
+            finally:
+                reports.cancel()
+    finally:
+        run.end()
+
+
+async def _publish_all(
+    client: Client, given: Mapping[str, Any], run: Run, *, is_stamped: bool = False
+) -> None:
+    producers = [
+        await client.create_producer(
+            topic,
+            compression_type=CompressionType[given["compression"]],
+            batching_enabled=not (given["disable_batching"] or given["chunking"]),
+            batching_max_publish_delay_ms=given["batch_time_window"],
+            batching_max_messages=given["batch_max_messages"],
+            batching_max_allowed_size_in_bytes=given["batch_max_bytes"],
+            chunking_enabled=given["chunking"],
+            block_if_queue_full=True,
+        )
+        for topic in topics_of(given)
+        for _ in range(given["num_producers"])
+    ]
+    run.start()
+    rate = given["rate"] / len(producers)
+    await asyncio.gather(
+        *(_publish(each, given, rate, run, is_stamped=is_stamped) for each in producers)
+    )
+
+
+async def _publish(
+    producer: Producer[Any],
+    given: Mapping[str, Any],
+    rate: float,
+    run: Run,
+    *,
+    is_stamped: bool,
+) -> None:
+    """Publish at a rate, with at most so many messages without a receipt."""
+    payload = bytes(given["size"])
+    room = asyncio.Semaphore(given["max_outstanding"] or 1000)
+    errors: list[Exception] = []
+
+    def send() -> None:
+        sent = run.clock.monotonic_seconds()
+
+        def done(result: SendResult) -> None:
+            room.release()
+            if (error := result.exception()) is not None:
+                errors.append(error)
+            else:
+                run.meter.add(len(payload), run.clock.monotonic_seconds() - sent)
+
+        stamp = {_SENT: repr(sent)} if is_stamped else None
+        producer.send_nowait(payload, properties=stamp).add_done_callback(done)
+
+    number = 0
+    while not errors and run.begin_one():
+        if rate > 0:
+            due = run.started + number / rate
+            await run.clock.sleep(max(0.0, due - run.clock.monotonic_seconds()))
+        await room.acquire()
+        send()
+        number += 1
+    await producer.flush()
+    if errors:
+        raise errors[0]
+
+
+async def _consumer(
+    client: Client, topic: str, name: str, given: Mapping[str, Any], run: Run
+) -> Awaitable[None]:
+    """A consumer that is subscribed already, and the job that receives with it."""
+    consumer = await client.subscribe(
+        topic,
+        name,
+        consumer_type=ConsumerType[given["subscription_type"].replace("_", "")],
+        initial_position=InitialPosition[given["subscription_position"]],
+        receiver_queue_size=given["receiver_queue_size"],
+    )
+    receive = _or_none(consumer.receive)
+
+    async def next_message() -> Message[Any] | None:
+        message = await receive()
+        if message is not None:
+            await consumer.acknowledge(message)
+        return message
+
+    return _receive(next_message, run)
+
+
+def _or_none(receive: Callable[[int], Awaitable[Message[Any]]]) -> Receive:
+    """A message, or None after a while without one: then it is looked whether the run is over."""
+
+    async def next_message() -> Message[Any] | None:
+        try:
+            return await receive(_WAIT_MILLIS)
+        except ClientTimeoutError:
+            return None
+
+    return next_message
+
+
+async def _receive(next_message: Receive, run: Run) -> None:
+    while not run.is_over():
+        message = await next_message()
+        if message is not None and run.begin_one():
+            run.meter.add(message.size(), _age_seconds(message, run.clock))
+
+
+def _age_seconds(message: Message[Any], clock: Clock) -> float:
+    """Since it was sent, exactly if it says when; otherwise to the millisecond."""
+    if sent := message.properties().get(_SENT):
+        return clock.monotonic_seconds() - float(sent)
+    return max(0, clock.wall_time_millis() - message.publish_timestamp()) / 1000

@@ -1,0 +1,5 @@
+"""Brokers of one cluster: who is there, who leads, and which of them shall take a bundle.
+
+In: the metadata store, this broker's addresses and load. Out: the other brokers' reports, the
+leader, and a choice of a broker for a bundle without owner. It knows no ownership records.
+"""

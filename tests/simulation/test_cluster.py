@@ -1,0 +1,150 @@
+"""Brokers of one cluster in virtual time: they spread, hand over, and take over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pulsar_py.admin.http_messages import RedirectError, Request
+from pulsar_py.admin.resources.brokers import Brokers
+from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.common.errors import ServiceNotReadyError
+from pulsar_py.common.names import TopicName
+from tests.simulation.brokers_world import SESSION_SECONDS
+from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, service, until
+
+TOPICS = [f"persistent://public/default/topic-{number}" for number in range(24)]
+SOON_SECONDS = 1.0
+
+
+@in_cluster("one", "two")
+async def test_administration_knows_all_brokers_and_sends_to_the_owner(
+    world: ClusterWorld,
+) -> None:
+    one, two = service(world, "one"), service(world, "two")
+    await until(lambda: len(one.membership.directory.brokers) == 2, seconds=2)
+    request = Request(method="GET", raw_path="")
+    assert json.loads((await Brokers(one).active(request)).body) == ["one:8080", "two:8080"]
+    leaders = [(await Brokers(each).leader(request)).body for each in (one, two)]
+    assert leaders[0] == leaders[1]
+    name = TopicName.parse(TOPICS[0])
+    await two.namespaces.lookup(name, authoritative=True)
+    bundle = await two.namespaces.bundle_of(name)
+    path = {"tenant": "public", "namespace": "default", "bundle": bundle}
+    unload = Request(method="PUT", raw_path="", path=path)
+    with pytest.raises(RedirectError) as sent_on:
+        await Namespaces(one).unload_bundle(unload)
+    assert sent_on.value.url == "http://two:8080"
+    assert bundle in world.owned("two")
+    await Namespaces(two).unload_bundle(unload)
+    assert bundle not in world.owned("two")
+
+
+@in_cluster("one", "two")
+async def test_who_hands_over_is_not_ready(world: ClusterWorld) -> None:
+    one = service(world, "one")
+    await one.check_ready()
+    await one.hand_over()
+    with pytest.raises(ServiceNotReadyError, match="leaving"):
+        await one.check_ready()
+
+
+async def lookup_all(world: ClusterWorld, name: str) -> None:
+    client = world.client(name)
+    for topic in TOPICS:
+        producer = await client.create_producer(topic)
+        await producer.close()
+    await client.close()
+
+
+@in_cluster("one", "two", "three")
+async def test_bundles_are_spread_and_lookups_follow_redirects(world: ClusterWorld) -> None:
+    await lookup_all(world, "two")
+    counts = sorted(len(world.owned(name)) for name in world.nodes)
+    assert counts == [2, 3, 3]
+    assert sum(counts) == BUNDLES_COUNT
+
+
+async def publish(producer: Any, sent: list[float], stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    while not stop.is_set():
+        await producer.send(b"x")
+        sent.append(loop.time())
+        await asyncio.sleep(0.01)
+
+
+class Publishing:
+    """A client of some brokers that publishes to all topics, and how long each had to wait."""
+
+    def __init__(self, world: ClusterWorld, *hosts: str) -> None:
+        self._client = world.client(*hosts)
+        self._sent: list[list[float]] = []
+        self._stop = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        for topic in TOPICS:
+            producer = await self._client.create_producer(topic, send_timeout_millis=60_000)
+            sent: list[float] = []
+            self._sent.append(sent)
+            work = publish(producer, sent, self._stop)
+            self._tasks.append(asyncio.get_running_loop().create_task(work))
+
+    async def longest_after(self, moment: float, *, seconds: float) -> float:
+        """The longest wait for a receipt, once every topic had one after `moment`."""
+        await until(lambda: all(each[-1] > moment for each in self._sent), seconds=seconds)
+        self._stop.set()
+        await asyncio.gather(*self._tasks)
+        await self._client.close()
+        return max(max(b - a for a, b in pairwise(each)) for each in self._sent)
+
+
+@pytest.mark.parametrize("victim", ["one", "two"])
+def test_a_killed_broker_costs_its_session_and_little_more(victim: str) -> None:
+    @in_cluster("one", "two", "three")
+    async def run(world: ClusterWorld) -> None:
+        publishing = Publishing(world, "three")
+        await publishing.start()
+        assert world.owned(victim)
+        await asyncio.sleep(1)
+        killed_at = asyncio.get_running_loop().time()
+        world.kill(victim)
+        longest = await publishing.longest_after(
+            killed_at + SESSION_SECONDS + 3, seconds=4 * SESSION_SECONDS
+        )
+        assert longest < SESSION_SECONDS + SOON_SECONDS, longest
+        survivors = [name for name in world.nodes if name != victim]
+        assert sum(len(world.owned(name)) for name in survivors) == BUNDLES_COUNT
+
+    run()
+
+
+@in_cluster("one", "two", "three")
+async def test_a_broker_that_stops_hands_over_first(world: ClusterWorld) -> None:
+    publishing = Publishing(world, "one", "two")
+    await publishing.start()
+    await asyncio.sleep(1)
+    await world.nodes["one"].broker.stop()
+    assert not world.owned("one")
+    stopped_at = asyncio.get_running_loop().time()
+    longest = await publishing.longest_after(stopped_at + 3, seconds=20)
+    assert longest < SOON_SECONDS, longest
+    assert len(world.owned("two")) == len(world.owned("three")) == BUNDLES_COUNT // 2
+
+
+@in_cluster("one", "two")
+async def test_a_restarted_broker_takes_its_own_bundles_up_at_once(world: ClusterWorld) -> None:
+    publishing = Publishing(world, "two")
+    await publishing.start()
+    before = world.owned("one")
+    assert before
+    killed_at = asyncio.get_running_loop().time()
+    world.kill("one")
+    await world.start(world.node("one"))
+    longest = await publishing.longest_after(killed_at + 3, seconds=SESSION_SECONDS)
+    assert longest < SESSION_SECONDS / 2, longest
+    assert sorted(world.owned("one")) == sorted(before)
