@@ -10,7 +10,6 @@ Source: WebService, WebSocketService of Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -19,15 +18,16 @@ from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
-from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer, Successor
+from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
 from pulsar_py.admin.request_log import logged
 from pulsar_py.admin.resources.access import Access
+from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.namespaces.lookup import LocalAddresses
-from pulsar_py.server.security.authentication import PRINCIPAL_HEADER
+from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
 
@@ -36,30 +36,30 @@ if TYPE_CHECKING:
 
 __all__ = ["Web", "access_of", "http_limits"]
 
-logger = logging.getLogger(__name__)
-
 
 class Web:
     """The HTTP side of one broker, whose composition root owns it."""
 
     def __init__(self, service: BrokerService, clock: Clock, page_rules: PageRules) -> None:
+        """`page_rules` say which pages of a browser may send requests and handshakes."""
         config = service.config
-        self._page_rules = page_rules
         self._service = service
         self._clock = clock
+        self._page_rules = page_rules
         self._addresses: LocalAddresses | None = None  # None before the ports are bound
         self._websockets: WebSocketService | None = None  # None before the first handshake
-        application: Application = AdminApp(
+        application = AdminApp(
             all_routes(service),
             access_of(service),
             service.hooks.interceptors,
             page_rules=page_rules,
             audit=service.audit,
-        ).handle
+        )
+        handle: Application = application.handle
         if config.webServiceRequestLogEnabled:
-            application = logged(application, clock)
+            handle = logged(handle, clock)
         self.server = HttpServer(
-            application,
+            handle,
             clock=clock,
             limits=http_limits(config),
             upgrades=self._upgrade if config.webSocketServiceEnabled else None,
@@ -124,8 +124,12 @@ class Web:
         try:
             role = await service.authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
-            fields = {"remote_address": peer.remote_address, "reason": str(error)}
-            logger.warning("authentication failed", extra=fields)
+            service.audit.authentication_refused(
+                address=peer.remote_address,
+                method_name=headers.get(METHOD_HEADER, ""),
+                reason=str(error),
+                path=UPGRADES,
+            )
             raise AuthenticationError("Failed to authenticate") from None
         original = headers.get(PRINCIPAL_HEADER)
         caller = Caller(role, original)

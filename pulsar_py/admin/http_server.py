@@ -21,16 +21,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 import h11
 
 from pulsar_py.admin.http_messages import Response, page_response
+from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.security.peer import Peer, peer_of
@@ -40,34 +41,6 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Response]]
 """Called with method, target, headers (names in lower case), body and peer; never raises."""
-
-UPGRADES: Final = "/ws"
-"""The first segment of paths whose requests may end in another protocol than HTTP."""
-
-
-class Successor(Protocol):
-    """Another protocol, which takes over a connection; times out by itself."""
-
-    def begin(self, transport: asyncio.Transport) -> None:
-        """Write the answer to the request, and go on in one's own protocol."""
-
-    def data_received(self, data: bytes) -> None:
-        """As of asyncio's protocols."""
-
-    def connection_lost(self) -> None:
-        """The socket is gone, maybe before `begin`; called once."""
-
-    def pause_writing(self) -> None:
-        """As of asyncio's protocols."""
-
-    def resume_writing(self) -> None:
-        """As of asyncio's protocols."""
-
-
-UpgradeHandler = Callable[
-    [str, str, Sequence[tuple[bytes, bytes]], Peer], Awaitable[Response | Successor]
-]
-"""Called with method, target, headers (names in lower case) and peer; never raises."""
 
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""

@@ -22,7 +22,7 @@ DIALOGS: Mapping[str, Any] = json.loads(
     (Path(__file__).parents[1] / "recordings/websocket_recordings.json").read_text()
 )["dialogs"]
 
-SLOW = {name for name in DIALOGS if name.startswith(("idle_", "produce_deliver_"))}
+SLOW = {name for name in DIALOGS if name.startswith(("idle_", "pings_", "produce_deliver_"))}
 """They wait for seconds."""
 
 DEVIATIONS = {

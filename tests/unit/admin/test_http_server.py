@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -77,6 +77,58 @@ async def rest_of(reader: asyncio.StreamReader) -> bytes:
         return await reader.read()
     except ConnectionResetError:
         return b""
+
+
+class Shouting:
+    """Another protocol, which answers in capitals."""
+
+    def __init__(self) -> None:
+        self.is_lost = asyncio.Event()
+        self.transport: asyncio.Transport | None = None
+
+    def begin(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        transport.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+
+    def data_received(self, data: bytes) -> None:
+        assert self.transport is not None
+        self.transport.write(data.upper())
+
+    def connection_lost(self) -> None:
+        self.is_lost.set()
+
+    def pause_writing(self) -> None:
+        """Nothing is written unasked."""
+
+    def resume_writing(self) -> None:
+        """As above."""
+
+
+async def test_another_protocol_takes_over_with_what_came_behind_its_request() -> None:
+    successor = Shouting()
+
+    async def upgrade(
+        method: str, target: str, headers: Sequence[tuple[bytes, bytes]], peer: Peer
+    ) -> Response | Shouting:
+        return successor if (b"upgrade", b"shouting") in headers else page_response(405)
+
+    server = HttpServer(echo, clock=SystemClock(), upgrades=upgrade)
+    await server.bind("127.0.0.1", 0)
+    await server.serve()
+    head = b"Host: x\r\nConnection: Upgrade\r\nUpgrade: shouting\r\n\r\n"
+    async with connected(server) as (reader, writer):
+        writer.write(b"GET /wsx HTTP/1.1\r\n" + head)
+        assert (await read_response(reader))[0] == 200
+        writer.write(b"GET /ws HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await read_response(reader))[0] == 405
+        writer.write(b"GET /ws?a HTTP/1.1\r\n" + head + b"early ")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"late")
+        assert await reader.readexactly(10) == b"EARLY LATE"
+        assert server.connections_count == 1
+        await server.close()
+        assert await rest_of(reader) == b""
+    await asyncio.wait_for(successor.is_lost.wait(), 10)
 
 
 async def test_a_connection_serves_one_request_after_the_other() -> None:
