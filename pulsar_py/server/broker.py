@@ -25,7 +25,7 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
     ServiceNotReadyError,
 )
-from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
@@ -65,6 +65,7 @@ from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.load.cluster_membership import ClusterMembership
+from pulsar_py.server.load_reporter import LoadReporter, no_process, this_process
 from pulsar_py.server.namespaces.joining import first_report
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
@@ -302,6 +303,22 @@ class BrokerService:
         report = first_report(self.addresses, start_millis=self.clock.wall_time_millis())
         await self.membership.join(report)
         await self.namespaces.own_heartbeat(report.broker_id)
+        self._tasks.spawn(self._load_reporter(self.membership).run(), "load reports")
+
+    def _load_reporter(self, membership: ClusterMembership) -> LoadReporter:
+        async def bundle_of(topic: Topic) -> str:
+            return f"{topic.name.namespace_name}/{await self.namespaces.bundle_of(topic.name)}"
+
+        return LoadReporter(
+            membership,
+            owned_bundles=lambda: [
+                f"{namespace}/{bundle}" for namespace, bundle in self.namespaces.owned_bundles()
+            ],
+            topics=self.topics.topics.values,
+            bundle_of=bundle_of,
+            clock=self.clock,
+            machine=this_process if isinstance(self.clock, SystemClock) else no_process,
+        )
 
     async def hand_over(self) -> None:
         """Leave the cluster, and give all bundles to other brokers, while connections stay open.

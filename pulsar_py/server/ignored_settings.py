@@ -400,7 +400,7 @@ journalMaxGroupWaitMSec=2
 journalSyncData=true
 journalWriteData=true
 
-# There is one broker, so no load to balance.
+# Bundles go to the broker with the least of them and of load, and are not moved afterwards.
 *defaultNamespaceBundleSplitAlgorithm=range_equally_divide
 *flowOrQpsDifferenceThresholdPercentage=10
 *loadBalanceSheddingDelayInSeconds=180
