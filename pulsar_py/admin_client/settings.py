@@ -43,11 +43,17 @@ class AdminError(ServiceError):
 def status_error(request: str, status: int, reason: str) -> ServiceError:
     """The error that stands for an answer with a status of 400 or more.
 
-    `args[1:]` are the status and the reason, for those that print them apart.
+    Its text has all three; `answer_of_error` has status and reason apart.
     """
     error = _ERRORS.get(status, AdminError)(f"{request}: {status} {reason}")
-    error.args = (*error.args, status, reason)
+    error.__dict__["answer"] = status, reason
     return error
+
+
+def answer_of_error(error: Exception) -> tuple[int, str] | None:
+    """The status and the reason that an error stands for; None if it stands for no answer."""
+    found: tuple[int, str] | None = error.__dict__.get("answer")
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulsar_py.admin_client.call import Call, Reply
 from pulsar_py.admin_client.client import AdminClient
+from pulsar_py.admin_client.settings import answer_of_error
 from pulsar_py.cli.admin import output
 from pulsar_py.cli.admin.session import NotConfirmedError, WordSession
 from pulsar_py.cli.admin.words import WordFailedError
@@ -65,7 +66,7 @@ def run_word(
 
 def error_text(error: PulsarError, *, is_terminal: bool) -> str:
     """What is printed of an error."""
-    status, reason = (*error.args[1:3], None, None)[:2]
+    status, reason = answer_of_error(error) or (None, None)
     if is_terminal:
         shown = str(error) if status is None else f"{reason} (HTTP status {status})"
         return f"pulsar-py: {shown}\n"

@@ -17,6 +17,7 @@ from random import Random
 from typing import Any, Final
 
 from pulsar_py.admin_client import AdminError, AdminSettings, AsyncAdminClient, subscriptions
+from pulsar_py.admin_client.settings import answer_of_error
 from pulsar_py.cli.watching.conditions import Condition
 from pulsar_py.cli.watching.shown_messages import ShownMessage, shown
 from pulsar_py.client import Client, CryptoKeyReader
@@ -206,7 +207,8 @@ async def _entry_before_end(calls: AsyncAdminClient, topic: str, count: int) -> 
     try:
         reply = await calls.call(subscriptions.examine(topic, number=count))
     except AdminError as error:
-        if error.args[1:2] != (_NO_SUCH_ENTRY,):
+        answer = answer_of_error(error)
+        if answer is None or answer[0] != _NO_SUCH_ENTRY:
             raise
         return EARLIEST_MESSAGE_ID
     ledger_id, _, entry_id = reply.headers["x-pulsar-message-id"].partition(":")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.admin_client.settings import AdminError, AdminSettings, status_error
+from pulsar_py.admin_client.settings import AdminError, AdminSettings, answer_of_error, status_error
 from pulsar_py.common.errors import AuthenticationError, ConfigurationError, TopicNotFoundError
 from tests.certificates import Certificate
 
@@ -22,8 +22,10 @@ def test_hosts_share_a_scheme() -> None:
 )
 def test_an_error_has_status_and_reason(status: int, error: type[Exception]) -> None:
     found = status_error("GET /x", status, "because")
-    assert isinstance(found, error)
-    assert found.args == (f"GET /x: {status} because", status, "because")
+    assert type(found) is error
+    assert str(found) == f"GET /x: {status} because"
+    assert answer_of_error(found) == (status, "because")
+    assert answer_of_error(error("another")) is None
 
 
 def test_credentials_are_not_shown() -> None:
