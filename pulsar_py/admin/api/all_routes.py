@@ -16,6 +16,7 @@ from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
 from pulsar_py.admin.operations.internal_info import InternalInfo
 from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
+from pulsar_py.admin.operations.log_settings import LogSettings
 from pulsar_py.admin.operations.namespace_clusters import NamespaceClusters
 from pulsar_py.admin.operations.offloading import Offloading
 from pulsar_py.admin.operations.resource_quotas import ResourceQuotas
@@ -49,6 +50,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         DynamicSettings(broker),
         BrokerStats(broker),
         Symptoms(broker),
+        LogSettings(),
         Clusters(broker),
         ClusterRelations(broker),
         IsolationPolicies(broker),
