@@ -21,6 +21,7 @@ from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
 from pulsar_py.cli.watching.doctor import doctor, subscription
+from pulsar_py.cli.watching.support_bundle import support_bundle
 from pulsar_py.cli.watching.tail import tail
 from pulsar_py.cli.watching.top import top
 
@@ -221,6 +222,7 @@ main.add_command(secure)
 main.add_command(storage)
 main.add_command(doctor)
 main.add_command(subscription)
+main.add_command(support_bundle)
 main.add_command(tail)
 main.add_command(top)
 main.add_command(tokens)

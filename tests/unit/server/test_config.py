@@ -289,6 +289,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
     readers = [
         PACKAGE / "server" / "broker.py",
         PACKAGE / "standalone.py",
+        PACKAGE / "web.py",
         PACKAGE / "cli" / "standalone.py",
         PACKAGE / "cli" / "broker.py",
         *(PACKAGE / "admin").rglob("*.py"),

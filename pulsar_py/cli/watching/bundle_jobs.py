@@ -1,0 +1,170 @@
+"""Collects what helps to find out what is wrong with a broker, for `support-bundle` (edge).
+
+Everything comes over the admin API, where secrets in settings are masked, and nothing that reads
+messages is asked. A part that can't be had is there as its error, so a broker that is half dead
+still gives the rest. With a data directory the names and sizes of its files are added.
+
+    README.txt          what is in it, when and of which version
+    settings.json       settings in effect, secrets masked        dynamic.json  those changed
+    symptoms.json       what `pulsar-py doctor` says
+    load.json, topics.json, metrics.txt    load, statistics of all topics, the page for Prometheus
+    brokers.json, clusters.json, tenants.json, namespaces/…       who and what there is
+    internal/…          ledgers and cursors of the topics with the largest backlogs
+    process.json        Python, platform, packages of this command's machine
+    files.txt           names and sizes below the data directory
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+import sys
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from pulsar_py.admin_client import AdminClient, AdminSettings
+from pulsar_py.admin_client.call import as_text, get, topic_path
+from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.loops.clock import Clock, SystemClock
+
+__all__ = ["MAX_INTERNAL", "collect", "write_bundle"]
+
+MAX_INTERNAL: Final = 20
+"""Topics whose ledgers and cursors are looked at."""
+MAX_NAMESPACES: Final = 200
+MAX_FILES: Final = 100_000
+
+_PARTS: Final = {
+    "settings.json": "/admin/v2/brokers/configuration/runtime",
+    "dynamic.json": "/admin/v2/brokers/configuration/values",
+    "symptoms.json": "/admin/v2/brokers/symptoms",
+    "load.json": "/admin/v2/broker-stats/load-report",
+    "topics.json": "/admin/v2/broker-stats/topics",
+    "brokers.json": "/admin/v2/brokers",
+    "clusters.json": "/admin/v2/clusters",
+    "tenants.json": "/admin/v2/tenants",
+}
+
+
+def collect(
+    admin: AdminSettings, data_dir: Path | None, clock: Clock | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """The files of a bundle, one by one: name and content."""
+    yield "README.txt", _readme((clock or SystemClock()).wall_time_millis()).encode()
+    yield "process.json", _json(_process())
+    if data_dir is not None:
+        yield "files.txt", "\n".join(_files(data_dir)).encode()
+    with AdminClient(admin) as calls:
+        answers: dict[str, Any] = {}  # Any: JSON
+        for name, path in _PARTS.items():
+            answers[name], data = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+            yield name, data
+        yield from _namespaces(calls, answers["tenants.json"] or ())
+        yield from _internal(calls, answers["topics.json"] or {})
+    # The page for Prometheus is no JSON, which clients of the admin API ask for.
+    of_text = replace(admin, headers={**admin.headers, "Accept": "text/plain"})
+    with AdminClient(of_text) as calls:
+        yield "metrics.txt", _asked_text(lambda: calls.call(get("/metrics", as_text)))
+
+
+def write_bundle(path: Path, files: Iterator[tuple[str, bytes]]) -> int:
+    """Write them into a compressed archive that its owner alone can read; returns their number.
+
+    Raises:
+        OSError: It can't be written, or exists.
+    """
+    count = 0
+    path.touch(mode=0o600, exist_ok=False)
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in files:
+            entry = tarfile.TarInfo(f"{path.name.partition('.')[0]}/{name}")
+            entry.size, entry.mode = len(data), 0o600
+            archive.addfile(entry, io.BytesIO(data))
+            count += 1
+    return count
+
+
+def _asked(ask: Callable[[], Any]) -> tuple[Any, bytes]:  # Any: JSON
+    try:
+        answer = ask()
+    except PulsarError as error:
+        return None, _json({"error": str(error)})
+    return answer, _json(answer)
+
+
+def _asked_text(ask: Callable[[], str]) -> bytes:
+    try:
+        return ask().encode()
+    except PulsarError as error:
+        return f"error: {error}\n".encode()
+
+
+def _namespaces(calls: AdminClient, tenants: Any) -> Iterator[tuple[str, bytes]]:  # Any: JSON
+    count = 0
+    for tenant in tenants:
+        path = f"/admin/v2/namespaces/{quote(tenant, safe='')}"
+        names, _ = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+        for name in names or ():
+            if count >= MAX_NAMESPACES:
+                return
+            count += 1
+            _, data = _asked(lambda name=name: calls.send("GET", f"/admin/v2/namespaces/{name}"))  # type: ignore[misc] # bound now
+            yield f"namespaces/{name.replace('/', '-')}.json", data
+
+
+def _internal(
+    calls: AdminClient, answer: Mapping[str, Any]
+) -> Iterator[tuple[str, bytes]]:  # Any: JSON
+    backlogs: list[tuple[int, str]] = []
+    for bundles in answer.values():
+        for kinds in bundles.values():
+            for name, topic in kinds.get("persistent", {}).items():
+                subscriptions = topic.get("subscriptions", {}).values()
+                backlogs.append((sum(each.get("msgBacklog", 0) for each in subscriptions), name))
+    for number, (_, name) in enumerate(sorted(backlogs, reverse=True)[:MAX_INTERNAL]):
+        path = f"/admin/v2/{topic_path(name)}/internalStats"
+        _, data = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+        yield f"internal/{number:02}.json", data
+
+
+def _process() -> dict[str, Any]:  # Any: JSON
+    return {
+        "python": sys.version,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "packages": {
+            each.metadata["Name"]: each.version
+            for each in sorted(distributions(), key=lambda each: str(each.metadata["Name"]))
+        },
+    }
+
+
+def _files(directory: Path) -> Iterator[str]:
+    for count, path in enumerate(sorted(directory.rglob("*"))):
+        if count >= MAX_FILES:
+            yield "and more"
+            return
+        try:
+            yield f"{path.stat().st_size:>14} {path.relative_to(directory)}"
+        except OSError:
+            continue  # it was deleted meanwhile
+
+
+def _readme(millis: int) -> str:
+    from pulsar_py.cli.watching.shown_messages import iso_millis  # noqa: PLC0415 - loads the client
+
+    return (
+        f"A broker of pulsar_py, looked at {iso_millis(millis)}.\n"
+        "Secrets in settings are masked, and there is no payload of any message. There are names "
+        "of tenants, namespaces, topics, subscriptions, roles, and addresses of clients.\n"
+    )
+
+
+def _json(value: Any) -> bytes:  # Any: JSON
+    return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()

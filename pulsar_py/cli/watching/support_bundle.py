@@ -1,0 +1,43 @@
+"""The command `pulsar-py support-bundle`, which collects what helps to find what is wrong.
+
+Here are its options; `bundle_jobs` does the work, and is imported when it runs. Exit codes: 0, 1
+with the reason in one line, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
+
+
+@click.command("support-bundle")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Add the names and sizes of the files there.",
+)
+@CONNECTION
+def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  # Any: click's
+    """Write an archive FILE (.tar.gz) that tells what a broker does, for whoever helps.
+
+    Settings with secrets masked, statistics, metrics, policies, what `doctor` says; no payload of
+    any message. What the broker does not answer is there as its error.
+    """
+    from pulsar_py.cli.watching import bundle_jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+
+    try:
+        admin = admin_settings_of(connection_of(options))
+        count = bundle_jobs.write_bundle(file, bundle_jobs.collect(admin, data_dir))
+    except FileExistsError:
+        raise click.ClickException(f"{file} exists; name another file") from None
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+    except PulsarError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{file}: {count} files; look through it before you hand it on")

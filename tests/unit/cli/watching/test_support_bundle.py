@@ -1,0 +1,20 @@
+"""`pulsar-py support-bundle`: its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from pulsar_py.cli.main import main
+
+
+def test_it_says_what_it_wrote_and_what_is_in_the_way(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar.gz"
+    words = ["support-bundle", str(file), "--admin-url", "http://127.0.0.1:1"]
+    first, second = (CliRunner().invoke(main, words) for _ in range(2))
+    assert (first.exit_code, first.output.count("\n")) == (0, 1)
+    assert "look through it" in first.output
+    assert (second.exit_code, second.output) == (1, f"Error: {file} exists; name another file\n")
+    nowhere = ["support-bundle", str(tmp_path / "none" / "b.tar.gz")]
+    assert "No such file" in CliRunner().invoke(main, nowhere).output
