@@ -44,6 +44,11 @@ def health(topic_version: str | None = None) -> Call[str]:
     return get("brokers/health", as_text, topicVersion=topic_version)
 
 
+def drain() -> Call[None]:
+    """Have a broker hand over all that it serves; a call of our own."""
+    return post("brokers/drain")
+
+
 def symptoms() -> Call[Json]:
     """What an operator of the broker should look at; a call of our own."""
     return get("brokers/symptoms", as_json)

@@ -21,6 +21,7 @@ from pulsar_py.cli.secure import secure
 from pulsar_py.cli.storage import storage
 from pulsar_py.cli.tokens import tokens
 from pulsar_py.cli.watching.doctor import doctor, subscription
+from pulsar_py.cli.watching.drain import drain
 from pulsar_py.cli.watching.support_bundle import support_bundle
 from pulsar_py.cli.watching.tail import tail
 from pulsar_py.cli.watching.top import top
@@ -124,7 +125,7 @@ def standalone(
     raise SystemExit(run(options))
 
 
-@main.command()
+@main.group(invoke_without_command=True)
 @CONFIG
 @OVERRIDES
 @HOST
@@ -132,7 +133,9 @@ def standalone(
 @WEB_PORT
 @LOG_FORMAT
 @LOG_LEVEL
+@click.pass_context
 def broker(
+    context: click.Context,
     *,
     config_file: Path | None,
     overrides: tuple[str, ...],
@@ -142,12 +145,14 @@ def broker(
     log_format: str,
     log_level: str,
 ) -> None:
-    """Run a broker on ZooKeeper and BookKeeper until it gets SIGTERM or SIGINT.
+    """Run a broker on ZooKeeper and BookKeeper until it gets SIGTERM or SIGINT, or act on one.
 
-    It keeps nothing itself. The cluster has to be initialized before (initialize-cluster-metadata).
-    A setting in an environment variable PULSAR_PREFIX_NAME overrides the one in --config, and
-    --set overrides both.
+    Without a command it runs. It keeps nothing itself. The cluster has to be initialized before
+    (initialize-cluster-metadata). A setting in an environment variable PULSAR_PREFIX_NAME overrides
+    the one in --config, and --set overrides both.
     """
+    if context.invoked_subcommand is not None:
+        return
     from pulsar_py.cli.broker import ClusterBrokerOptions, run  # noqa: PLC0415 - for --help
 
     options = ClusterBrokerOptions(
@@ -213,6 +218,7 @@ def completion(*, shell: str) -> None:
 main.add_command(admin)
 main.add_command(client)
 main.add_command(context)
+broker.add_command(drain)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.admin.http_messages import RedirectError, Request
+from pulsar_py.admin.http_messages import HttpError, RedirectError, Request
 from pulsar_py.admin.resources.brokers import Brokers
 from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.common.errors import ServiceNotReadyError
@@ -51,6 +51,25 @@ async def test_who_hands_over_is_not_ready(world: ClusterWorld) -> None:
     await one.hand_over()
     with pytest.raises(ServiceNotReadyError, match="leaving"):
         await one.check_ready()
+
+
+@in_cluster("one", "two")
+async def test_a_drained_broker_serves_nothing_and_the_last_one_is_not_drained(
+    world: ClusterWorld,
+) -> None:
+    one, two = service(world, "one"), service(world, "two")
+    await until(lambda: len(one.membership.directory.brokers) == 2, seconds=2)
+    await lookup_all(world, "one")
+    assert world.owned("one")
+    request = Request(method="POST", raw_path="")
+    assert (await Brokers(one).drain(request)).status == 204
+    assert not world.owned("one")
+    await lookup_all(world, "two")
+    assert len(world.owned("two")) == BUNDLES_COUNT
+    await until(lambda: len(two.membership.directory.brokers) == 1, seconds=2)
+    with pytest.raises(HttpError, match="two:8080 is the only broker") as refused:
+        await Brokers(two).drain(request)
+    assert refused.value.status == 409
 
 
 async def lookup_all(world: ClusterWorld, name: str) -> None:

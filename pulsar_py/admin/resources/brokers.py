@@ -18,7 +18,7 @@ from pulsar_py.admin.http_messages import (
     text_response,
 )
 from pulsar_py.admin.resources.topic_access import broker_id_of
-from pulsar_py.admin.router import Route, get
+from pulsar_py.admin.router import Route, get, post
 from pulsar_py.common.errors import ServiceNotReadyError, StoreUnavailableError
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
@@ -49,6 +49,8 @@ class Brokers:
                 Action.READ_BROKERS,
             ),
             get(BROKERS + "/backlog-quota-check", self.check_backlog_quotas, Action.WRITE_BROKERS),
+            # Not of Apache Pulsar, whose brokers are drained by stopping them.
+            post(BROKERS + "/drain", self.drain, Action.WRITE_BROKERS, consumes=()),
             get(BROKERS + "/health", self.health, Action.READ_BROKERS),
             get(BROKERS + "/ready", self.ready, "open to every caller: probes ask it"),
             get(BROKERS + "/version", self.version, "open to every caller: tools ask it first"),
@@ -60,6 +62,23 @@ class Brokers:
         if membership is not None and membership.is_joined:
             return json_response(sorted(membership.directory.brokers))
         return json_response([broker_id_of(self._broker)])
+
+    async def drain(self, request: Request) -> Response:  # noqa: ARG002
+        """Hand all bundles over to other brokers; this one takes none until it is started anew."""
+        membership = self._broker.membership
+        if membership is None or not membership.is_joined:
+            raise HttpError(
+                HTTPStatus.CONFLICT, "this broker is of no cluster: nobody could take its topics"
+            )
+        others = set(membership.directory.brokers) - {membership.own.broker_id}
+        if not others:
+            raise HttpError(
+                HTTPStatus.CONFLICT,
+                f"{membership.own.broker_id} is the only broker of its cluster: start another one, "
+                "which takes its topics",
+            )
+        await self._broker.hand_over()
+        return NO_CONTENT
 
     async def leader(self, request: Request) -> Response:  # noqa: ARG002
         """Return the leader broker."""

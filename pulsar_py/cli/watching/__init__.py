@@ -1,5 +1,5 @@
 """Commands that watch a running cluster, and how they reach it; each by name of its command.
 
 `tail` follows topics, `top` shows what is busy, `doctor` says what is wrong,
-`support-bundle` collects what helps to find out.
+`support-bundle` collects what helps to find out, `drain` has a broker hand over what it serves.
 """

@@ -1,0 +1,35 @@
+"""The command `pulsar-py broker drain`, which has a broker hand over all that it serves.
+
+The broker of `--admin-url` leaves its cluster as at a stop, but goes on running: other brokers take
+its topics, `/admin/v2/brokers/ready` says 503, and it takes nothing until it is started anew.
+
+Exit codes: 0 when all was handed over, 1 with the reason in one line, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+
+from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
+
+_TIMEOUT_SECONDS: Final = 120.0
+"""Longer than `brokerShutdownTimeoutMs` lets a broker take."""
+
+
+@click.command()
+@CONNECTION
+def drain(**options: Any) -> None:  # Any: click's values
+    """Have the broker of --admin-url hand its topics over to others, before it is stopped."""
+    from pulsar_py.admin_client import AdminClient, brokers  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+
+    try:
+        settings = admin_settings_of(connection_of(options))
+        with AdminClient(replace(settings, timeout_seconds=_TIMEOUT_SECONDS)) as admin:
+            admin.call(brokers.drain())
+    except PulsarError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{settings.url}: handed over; stop it, or start it anew to let it serve again")
