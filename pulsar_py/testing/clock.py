@@ -118,6 +118,10 @@ def _new_task(
     return _NumberedTask(work, loop=loop, **options)
 
 
+_LAST_ROUNDS = 100
+"""Times that late tasks are cancelled when a loop is closed; each may start others."""
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A loop that starts at time 0 and jumps to the next timer when idle."""
 
@@ -141,6 +145,22 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         future = _NumberedFuture(loop=self)
         future.number = next(self._numbers)
         return future
+
+    def close(self) -> None:
+        """Close; before that, end what timers began while a runner cancelled all the rest.
+
+        While cancelled tasks end, virtual time jumps, so timers fire, and what they start nobody
+        else would cancel.
+        """
+        if not self.is_closed() and not self.is_running():
+            for _ in range(_LAST_ROUNDS):
+                late = asyncio.all_tasks(self)
+                if not late:
+                    break
+                for task in late:
+                    task.cancel()
+                self.run_until_complete(asyncio.gather(*late, return_exceptions=True))
+        super().close()
 
 
 class VirtualClock(Clock):

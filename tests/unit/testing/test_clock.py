@@ -88,3 +88,27 @@ def test_sets_of_futures_have_the_same_order_in_every_run():
         return [hash(loop.create_future()) for _ in range(3)]
 
     assert run_virtual(hashes()) == run_virtual(hashes())
+
+
+def test_what_a_timer_starts_while_a_loop_ends_is_ended_too() -> None:
+    late: list[asyncio.Task[None]] = []
+
+    async def last_for_ever() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def end_slowly() -> None:
+        try:
+            await last_for_ever()
+        finally:
+            await asyncio.sleep(10)
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        tasks = {loop.create_task(end_slowly())}
+        await asyncio.sleep(0)
+        loop.call_later(5, lambda: late.append(loop.create_task(last_for_ever())))
+        loop.call_later(10, lambda: late.append(loop.create_task(last_for_ever())))
+        assert tasks
+
+    run_virtual(work())
+    assert [task.cancelled() for task in late] == [True, True]
