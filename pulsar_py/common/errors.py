@@ -367,6 +367,10 @@ class InvalidNamespaceNameError(InvalidTopicNameError):
     """The namespace's name does not parse."""
 
 
+class InvalidPathError(InvalidTopicNameError, ValueError):
+    """A name would lead to another place of the metadata store, or to none."""
+
+
 class TopicBusyError(ServiceError):
     """The topic has producers or consumers, and the request is allowed without them only."""
 

@@ -24,7 +24,8 @@ NON_PERSISTENT: Final = "non-persistent"
 DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 PARTITION_SUFFIX: Final = "-partition-"
 
-_ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
+_ENTITY = re.compile(r"(?!\.\.?\Z)[-=:.\w]+", re.ASCII)
+_NO_PARTS = frozenset({".", ".."})
 _MAX_PARTITION = 2**31 - 1
 
 _SYSTEM_LOCAL_NAMES = frozenset(
@@ -59,7 +60,10 @@ def url_form_decode(text: str) -> str:
 
 
 def is_valid_entity(text: str) -> bool:
-    """Whether `text` may be the name of a tenant, namespace or cluster."""
+    """Whether `text` may be the name of a tenant, namespace or cluster.
+
+    `.` and `..`, which Apache Pulsar takes and its metadata store refuses, are none.
+    """
     return _ENTITY.fullmatch(text) is not None
 
 
@@ -145,7 +149,8 @@ class TopicName:
         """Take the parts.
 
         Raises:
-            InvalidTopicNameError: The domain is unknown, or the local name blank or with a `/`.
+            InvalidTopicNameError: The domain is unknown, or the local name blank, `.`, `..` or with
+                a `/`.
         """
         text = f"{domain}://{namespace_name}/{local_name}"
         if domain not in DOMAINS:
@@ -155,6 +160,8 @@ class TopicName:
             )
         if not local_name or local_name.isspace():
             raise InvalidTopicNameError(f"invalid topic name {text!r}: the local name is blank")
+        if local_name in _NO_PARTS:
+            raise InvalidTopicNameError(f"invalid topic name {text!r}: . and .. are no names")
         if "/" in local_name:
             raise InvalidTopicNameError(
                 f"invalid topic name {text!r}: names with a cluster part (V1) are not supported, "

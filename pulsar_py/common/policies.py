@@ -9,9 +9,10 @@ Source: org.apache.pulsar.common.policies.data in Pulsar's client API.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 UNLIMITED: Final = -1
 """The value of a limit of retention, quotas or rates that is off."""
@@ -60,8 +61,7 @@ class InactiveTopicDeleteMode(Enum):
     DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionPolicy:
+class RetentionPolicy(Struct, frozen=True):
     """Retention of acknowledged data, which is kept while it is within *both* limits.
 
     `UNLIMITED` in both keeps everything, 0 in both nothing beyond the cursors.
@@ -71,8 +71,7 @@ class RetentionPolicy:
     retention_megabytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BacklogQuota:
+class BacklogQuota(Struct, frozen=True):
     """The most a topic's slowest subscription may be behind. Limits of 0 or less are off."""
 
     limit_bytes: int
@@ -80,8 +79,7 @@ class BacklogQuota:
     action: BacklogQuotaAction
 
 
-@dataclass(frozen=True, slots=True)
-class PersistencePolicies:
+class PersistencePolicies(Struct, frozen=True):
     """How a topic's ledgers are replicated, and how often cursors may be written a second."""
 
     ensemble_size: int
@@ -90,8 +88,7 @@ class PersistencePolicies:
     max_mark_deletes_per_second: float
 
 
-@dataclass(frozen=True, slots=True)
-class BookieAffinity:
+class BookieAffinity(Struct, frozen=True):
     """The groups of bookies that a namespace's ledgers are kept on; none means all bookies.
 
     The secondary ones are taken where the primary ones have too few.
@@ -101,8 +98,7 @@ class BookieAffinity:
     secondary: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchRate:
+class DispatchRate(Struct, frozen=True):
     """The most that is dispatched in a period. Limits of 0 or less are off."""
 
     messages_count: int
@@ -116,8 +112,7 @@ class DispatchRate:
         return self.messages_count > 0 or self.bytes_count > 0
 
 
-@dataclass(frozen=True, slots=True)
-class PublishRate:
+class PublishRate(Struct, frozen=True):
     """The most that is published to a topic in a second. Limits of 0 or less are off."""
 
     messages_per_second: int
@@ -129,16 +124,14 @@ class PublishRate:
         return self.messages_per_second > 0 or self.bytes_per_second > 0
 
 
-@dataclass(frozen=True, slots=True)
-class SubscribeRate:
+class SubscribeRate(Struct, frozen=True):
     """How often one consumer may subscribe in a period. A limit of 0 or less is off."""
 
     subscribes_per_consumer: int
     period_seconds: int = 30
 
 
-@dataclass(frozen=True, slots=True)
-class AutoTopicCreation:
+class AutoTopicCreation(Struct, frozen=True):
     """Whether a missing topic is created when a client uses it, and of which type."""
 
     is_allowed: bool
@@ -146,8 +139,7 @@ class AutoTopicCreation:
     default_partitions_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class DelayedDeliveryPolicy:
+class DelayedDeliveryPolicy(Struct, frozen=True):
     """Whether messages may be delivered later. A longest delay of 0 is no limit."""
 
     is_active: bool
@@ -155,8 +147,7 @@ class DelayedDeliveryPolicy:
     max_delay_millis: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class InactiveTopicPolicy:
+class InactiveTopicPolicy(Struct, frozen=True):
     """When a topic nobody uses is deleted."""
 
     delete_mode: InactiveTopicDeleteMode

@@ -5,5 +5,5 @@ rooms, each using those before it: `shared`, `journal`, `index`, `entry_logs`. `
 reads the journal into the others at a start, `housekeeper` flushes and collects, `disk_reserve`
 keeps a last piece of the disk free; `inspection` is for a storage that is stopped.
 
-Third-party packages it may import: protobuf, crc32c, pyroaring.
+Third-party packages it may import: protobuf, msgspec, crc32c, pyroaring.
 """

@@ -21,10 +21,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from pyroaring import BitMap64
 
 from pulsar_py.common.disks.disk import Disk
@@ -77,8 +78,7 @@ LISTED_LEDGERS_COUNT = 10_000
 """Ledgers in one page of `list_ledgers`."""
 
 
-@dataclass(frozen=True, slots=True)
-class BookieStatistics:
+class BookieStatistics(Struct, frozen=True):
     """Counts since the start, and sizes now."""
 
     journal_groups_count: int
@@ -149,6 +149,7 @@ class Bookie(LedgerStore):
             end=storage.manifest.mark,
             on_group=self._outcomes.on_group,
             may_take=lambda: self._housekeeper.has_room,
+            once=storage.run_log,
         )
         self._watch = AnswerWatch(
             self.journal,

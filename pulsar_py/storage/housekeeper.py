@@ -157,7 +157,7 @@ class Housekeeper:
             chosen = compaction.choose_logs(
                 self._storage.manifest.logs,
                 threshold=threshold,
-                busy_log_id=self._storage.busy_log_id,
+                busy_log_ids=self._storage.busy_log_ids,
             )
             await compact_logs(self._storage, chosen)
             return len(chosen)

@@ -13,6 +13,7 @@ from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError
 from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
+from pulsar_py.storage.entry_logs.run_log import read_back
 from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.journal.journal import Mark
@@ -83,7 +84,8 @@ class JournalReplay:
             await self._make_directories()
             return None
         plan = plan_replay(found, mark)
-        await self._storage.remove_leftovers()
+        await self._storage.remove_leftover_tables()
+        await self._storage.hold_logs()
         await self._files.find_spares()
         for each in found:
             if each.header is not None and each.header.is_used_again:
@@ -93,6 +95,7 @@ class JournalReplay:
         end = mark
         for file in plan.files:
             end = await self._replay_file(file)
+        await self._storage.remove_leftover_logs()
         return end
 
     async def _make_directories(self) -> None:
@@ -118,6 +121,8 @@ class JournalReplay:
         offset = replay.start
         try:
             async for block, block_end in read_blocks(file, replay):
+                # Before a flush that passes the block can remove a log that it refers to.
+                self._storage.run_log.refer(block.sections, (replay.file_id, block_end))
                 await self._replay_block(block, f"{replay.path}: offset {offset}")
                 offset = block_end
                 self._cache.current.mark = (replay.file_id, offset)
@@ -146,6 +151,8 @@ class JournalReplay:
                     f"{place}: ledger {section.ledger_id}: entry {section.first_entry_id} follows "
                     f"entry {ledger.last_add_confirmed}, expected {ledger.last_add_confirmed + 1}"
                 )
+            if section.runs:
+                section.entries = await read_back(self._storage.readers, section)
             ledger.last_add_pushed = ledger.last_add_taken = section.last_entry_id
             target.apply_section(ledger, section)
             self._gate.room_bytes -= section.size_bytes + ENTRY_OVERHEAD_BYTES * len(

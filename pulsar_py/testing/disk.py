@@ -425,7 +425,7 @@ class _SimulatedAppendFile(AppendFile):
             return
         if disk.count_write_point():
             return
-        self._sync()
+        self._sync("group")
         if not disk.count_write_point():
             on_synced(None)
 
@@ -460,12 +460,12 @@ class _SimulatedAppendFile(AppendFile):
             raise
         if disk.count_write_point():
             await disk.alive()
-        self._sync()
+        self._sync("data")
         await self._disk.write_point("synced", self.path)
 
-    def _sync(self) -> None:
+    def _sync(self, kind: str) -> None:
         self._inode.reveal()
-        if self._disk.takes_sync(f"data:{posixpath.dirname(self.path)}"):
+        if self._disk.takes_sync(f"{kind}:{posixpath.dirname(self.path)}"):
             self._inode.sync()
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.standalone import Broker
 from tests.data_directory import BEFORE, BEHIND, TOPICS, body, fill, received
 
-FORMER = Path(__file__).parents[1] / "recordings" / "journal_version_1.tar.xz"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 def in_manifest(data: Path, version: int) -> Path:
@@ -61,7 +61,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory / "killed"
 
 
-@pytest.mark.parametrize("version", [0, 3])
+@pytest.mark.parametrize("version", [0, 4])
 @pytest.mark.parametrize("change", [in_manifest, in_journal, in_entry_log, in_index, in_metadata])
 def test_each_kind_of_file(
     tmp_path: Path, filled: Path, change: Callable[[Path, int], Path], version: int
@@ -73,7 +73,7 @@ def test_each_kind_of_file(
     with pytest.raises(FormatVersionError) as refused:
         asyncio.run(Broker(data_dir=data).start())
     assert changed.name in str(refused.value)
-    ours = 2 if change in {in_metadata, in_journal} else 1
+    ours = {in_metadata: 2, in_journal: 3}.get(change, 1)
     assert f"version {version}, this pulsar_py reads version {ours}" in str(refused.value)
     after = contents(data)
     if change is not in_metadata:  # which had been opened by then, and the lock taken
@@ -81,19 +81,22 @@ def test_each_kind_of_file(
     assert after == before
 
 
-async def test_a_journal_of_the_former_version_is_replayed_and_goes_on(tmp_path: Path) -> None:
-    """The directory was left by a killed broker that wrote version 1."""
-    with tarfile.open(FORMER) as archive:
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_journal_of_a_former_version_is_replayed_and_goes_on(
+    tmp_path: Path, version: int
+) -> None:
+    """The directory was left by a killed broker that wrote that version."""
+    with tarfile.open(RECORDINGS / f"journal_version_{version}.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     journal = tmp_path / "data" / "ledgers" / "journal"
-    assert (journal / "0000000001").read_bytes()[8:12] == (1).to_bytes(4, "big")
+    assert (journal / "0000000001").read_bytes()[8:12] == version.to_bytes(4, "big")
 
     async with Broker(data_dir=tmp_path / "data") as broker:
         for topic in TOPICS:
             expected = [body(topic, number) for number in range(BEFORE + BEHIND)]
             of_sub = [each for n, each in enumerate(expected) if n >= BEFORE or n % 2]
             assert await received(broker, topic, "sub") == of_sub
-        assert (journal / "0000000002").read_bytes()[8:12] == (2).to_bytes(4, "big")
+        assert (journal / "0000000002").read_bytes()[8:12] == (3).to_bytes(4, "big")
 
 
 def contents(data: Path) -> dict[Path, bytes]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import LedgerNotFoundError

@@ -10,7 +10,7 @@ every doubling of the index, and the number of tables that a look-up reads stays
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pulsar_py.storage.shared.manifest import LogState
 
@@ -23,13 +23,13 @@ merge together."""
 
 
 def choose_logs(
-    logs: Mapping[int, LogState], *, threshold: float, busy_log_id: int | None
+    logs: Mapping[int, LogState], *, threshold: float, busy_log_ids: Collection[int] = ()
 ) -> list[int]:
     """Logs whose share of live bytes is below `threshold`, the smallest share first."""
     shares = {
         log_id: log.live_bytes / log.size_bytes
         for log_id, log in logs.items()
-        if log.size_bytes and log_id != busy_log_id
+        if log.size_bytes and log_id not in busy_log_ids
     }
     return sorted(
         (log_id for log_id, share in shares.items() if share < threshold),

@@ -11,15 +11,23 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disks.disk import AppendFile, Disk, ReadFile, read_fully, read_fully_into
+from pulsar_py.common.disks.disk import (
+    AppendFile,
+    Disk,
+    OnSynced,
+    ReadFile,
+    read_fully,
+    read_fully_into,
+)
 from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.storage.entry_logs.entry_log_format import (
     LOG_HEADER_BYTES,
     RUN_HEADER_BYTES,
     check_log_version,
     encode_log_header,
+    padding,
 )
-from pulsar_py.storage.index.index_format import Location
+from pulsar_py.storage.shared.location import Location
 
 DIRECTORY = "entries"
 
@@ -60,6 +68,8 @@ class EntryLogWriter:
         self.held_bytes = LOG_HEADER_BYTES
         # The offset of the next run.
         self.end = LOG_HEADER_BYTES
+        # Bytes that were written since the last sync.
+        self.unsynced_bytes = 0
 
     @classmethod
     async def create(cls, disk: Disk, log_id: int, *, is_direct: bool = False) -> EntryLogWriter:
@@ -79,16 +89,33 @@ class EntryLogWriter:
     async def write(self) -> None:
         """Write the runs that are in memory."""
         held, self._held = self._held, []
+        self.unsynced_bytes += self.held_bytes
         self.held_bytes = 0
         await self._file.append(held)
         # The index gets the places that `add` gave, so the runs must be at exactly those.
         assert self._file.size_bytes == self.end - self.held_bytes, f"entry log {self.log_id}"
+
+    def pad(self, block_bytes: int) -> None:
+        """Let what follows begin at a multiple of `block_bytes`."""
+        run = padding(self.end, block_bytes)
+        length = sum(map(len, run))
+        self._held += run
+        self.held_bytes += length
+        self.end += length
+
+    def write_and_sync(self, on_synced: OnSynced) -> None:
+        """Write the runs that are in memory, sync, and call back; see `AppendFile`."""
+        held, self._held = self._held, []
+        self.held_bytes = 0
+        self._file.append_and_sync(held, on_synced)
+        assert self._file.size_bytes == self.end, f"entry log {self.log_id}"
 
     async def sync(self) -> None:
         """Write the runs that are in memory, and make the log durable."""
         if self._held:
             await self.write()
         await self._file.sync()
+        self.unsynced_bytes = 0
 
     async def close(self) -> None:
         """Release the file."""

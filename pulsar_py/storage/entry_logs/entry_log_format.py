@@ -15,9 +15,10 @@ A run:
     n times u32 length of an entry
     the entries' bytes
 
-A run is read by its location in the index; compaction and tools read from the start of the log. So
-bytes that a crash left at the end are never read, and need no mark. A run whose checksum fails is
-damage.
+A run of ledger 0, which no ledger has, is padding: one entry of zeros, so that what follows begins
+at a multiple of the device's block. A run is read by its location in the index; compaction and
+tools read from the start of the log. So bytes that a crash left at the end are never read, and need
+no mark. A run whose checksum fails is damage.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ import struct
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any, Final
+
+from msgspec import Struct
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
@@ -35,9 +38,11 @@ from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.journal.journal_format import (
     JOIN_BELOW_BYTES,
+    LENGTH_BYTES,
     big_endian,
     from_big_endian,
 )
+from pulsar_py.storage.shared.lent import Lent
 
 LOG_MAGIC = b"PLSRELOG"
 VERSION = 1
@@ -45,14 +50,16 @@ _LOG_START = struct.Struct(">8sII")
 _LOG_REST = struct.Struct(">QQ")
 LOG_HEADER_BYTES = _LOG_START.size + _LOG_REST.size
 
+PADDING_LEDGER_ID: Final = 0
+"""The ledger of runs that are padding."""
+
 RUN_MAGIC = b"RUN1"
 _RUN_START = struct.Struct(">4sI")
 _RUN_REST = struct.Struct(">QQII")
 RUN_HEADER_BYTES = _RUN_START.size + _RUN_REST.size
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A run that was read and checked."""
 
     ledger_id: int
@@ -60,8 +67,7 @@ class Run:
     entries: Sequence[EntryBytes]
 
 
-@dataclass(frozen=True, slots=True)
-class RunHeader:
+class RunHeader(Struct, frozen=True):
     """The header before a run's entries; unchecked until the run is decoded."""
 
     ledger_id: int
@@ -113,16 +119,43 @@ def cut_runs(entries: Sequence[EntryBytes], run_bytes: int) -> Iterator[tuple[in
         start = end
 
 
-def encode_run(ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]) -> list[Buffer]:
+def encode_run(
+    ledger_id: int,
+    first_entry_id: int,
+    entries: Sequence[Any],  # Any: bytes and `Lent`, which has pieces
+) -> list[Buffer]:
     """Buffers of one run, in order; large entries are among them as they are."""
     lengths = array("I", map(len, entries))
     rest = _RUN_REST.pack(ledger_id, first_entry_id, len(entries), 0) + big_endian(lengths)
     is_joined = sum(lengths) < JOIN_BELOW_BYTES * len(entries)
-    body: Sequence[EntryBytes] = [b"".join(entries)] if is_joined else entries
+    buffers = in_pieces(entries)
+    body: Sequence[Buffer] = [b"".join(buffers)] if is_joined else buffers
     checksum = crc32c(rest)
     for buffer in body:
         checksum = crc32c(buffer, checksum)
     return [_RUN_START.pack(RUN_MAGIC, checksum) + rest, *body]
+
+
+def in_pieces(entries: Sequence[Any]) -> Sequence[Buffer]:
+    """The buffers of entries in order; a lent entry may be several."""
+    if not any(isinstance(entry, Lent) for entry in entries):
+        return entries
+    return [
+        piece
+        for entry in entries
+        for piece in (entry.pieces if isinstance(entry, Lent) else (entry,))
+    ]
+
+
+def padding(offset: int, block_bytes: int) -> list[Buffer]:
+    """A run that ends at a multiple of `block_bytes`, to be written at `offset`; maybe nothing."""
+    pad_bytes = -offset % block_bytes
+    if not pad_bytes:
+        return []
+    smallest = RUN_HEADER_BYTES + LENGTH_BYTES
+    while pad_bytes < smallest:
+        pad_bytes += block_bytes
+    return encode_run(PADDING_LEDGER_ID, 0, [bytes(pad_bytes - smallest)])
 
 
 def decode_run(

@@ -17,8 +17,10 @@ import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.disks.disk import Disk
@@ -29,16 +31,18 @@ from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.entry_log import EntryLogReaders, EntryLogWriter, log_path
 from pulsar_py.storage.entry_logs.entry_log_format import cut_runs, encode_run
 from pulsar_py.storage.entry_logs.read_cache import ReadCache
+from pulsar_py.storage.entry_logs.run_log import RunLog
 from pulsar_py.storage.entry_logs.run_reader import RunReader
 from pulsar_py.storage.index.index import Index, merge_tables, write_table
-from pulsar_py.storage.index.index_format import Item, Location, record_key, run_key
+from pulsar_py.storage.index.index_format import Item, record_key, run_key
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.index.index_table import IndexTable, table_path
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import LogState, Manifest
 from pulsar_py.storage.shared.settings import BookieSettings
-from pulsar_py.storage.shared.write_cache import Generation
+from pulsar_py.storage.shared.write_cache import CachedLedger, Generation
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +83,8 @@ class RunWriter:
         if log.held_bytes >= SLICE_BYTES or self._held_runs_count >= SLICE_RUNS_COUNT:
             self._held_runs_count = 0
             await log.write()
+            if log.unsynced_bytes >= self._storage.settings.flush_sync_bytes:
+                await log.sync()
         return location
 
     async def sync(self) -> None:
@@ -132,22 +138,22 @@ class RunWriter:
         return self._log
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """The changes that one publication makes to the manifest."""
 
     items: Sequence[Item] = ()
     mark: tuple[int, int] | None = None
     added: Mapping[int, int] = field(default_factory=dict)
     """Bytes of new runs, by log."""
+    placed: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of runs among `items` that a group has written to the run log, by log."""
     deleted: Sequence[int] = ()
     """Deleted ledgers, whose runs are garbage from now on."""
     removed_log_id: int | None = None
     """A log whose live runs are among `items`, with their new places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Struct, frozen=True):
     """A run that compaction has copied."""
 
     key: bytes
@@ -166,6 +172,7 @@ class LedgerStorage:
         self.readers = EntryLogReaders(disk, settings.open_files_count)
         self._runs = RunReader(self.index, self.readers, self.read_cache, settings)
         self._writer = RunWriter(self)
+        self.run_log = RunLog(disk, settings, self.allocate_log_id)
         self._publishing = asyncio.Lock()
         self._next_log_id = manifest.next_log_id
         self._next_table_id = manifest.next_table_id
@@ -176,9 +183,10 @@ class LedgerStorage:
         self._deleted_meanwhile: set[int] | None = None
 
     @property
-    def busy_log_id(self) -> int | None:
-        """The log that flushes add to."""
-        return self._writer.log_id
+    def busy_log_ids(self) -> set[int]:
+        """The logs that flushes and groups add to, and those that the journal needs."""
+        log_id = self._writer.log_id
+        return self.run_log.busy_ids | (set() if log_id is None else {log_id})
 
     @classmethod
     async def open(cls, disk: Disk, settings: BookieSettings) -> LedgerStorage:
@@ -194,17 +202,30 @@ class LedgerStorage:
         storage = cls(disk, settings, manifest)
         for table_id in manifest.tables:
             storage.index.tables.append(await IndexTable.open(disk, table_id, storage.index.cache))
+        # The journal may refer to logs that the manifest does not know.
+        names = await disk.list_directory(LOG_DIRECTORY)
+        there = [int(name) + 1 for name in names if name.isdigit()]
+        storage._next_log_id = max([manifest.next_log_id, *there])
         return storage
 
-    async def remove_leftovers(self) -> None:
-        """Remove logs and tables that the manifest does not name."""
-        for directory, named in (
-            (LOG_DIRECTORY, set(self.manifest.logs)),
-            (TABLE_DIRECTORY, set(self.manifest.tables)),
-        ):
-            for name in await self.disk.list_directory(directory):
-                if not name.isdigit() or int(name) not in named:
-                    await self.disk.remove(f"{directory}/{name}")
+    async def remove_leftover_tables(self) -> None:
+        """Remove tables that the manifest does not name."""
+        await self._remove_others(TABLE_DIRECTORY, set(self.manifest.tables))
+
+    async def hold_logs(self) -> None:
+        """Keep all logs until `remove_leftover_logs`: the journal may refer to them."""
+        names = await self.disk.list_directory(LOG_DIRECTORY)
+        self.run_log.hold(int(name) for name in names if name.isdigit())
+
+    async def remove_leftover_logs(self) -> None:
+        """Remove logs that neither the manifest names nor the journal, which was replayed."""
+        self.run_log.hold(())
+        await self._remove_others(LOG_DIRECTORY, set(self.manifest.logs) | self.busy_log_ids)
+
+    async def _remove_others(self, directory: str, named: set[int]) -> None:
+        for name in await self.disk.list_directory(directory):
+            if not name.isdigit() or int(name) not in named:
+                await self.disk.remove(f"{directory}/{name}")
 
     async def has_files(self) -> bool:
         """Whether there are logs or tables, whether or not the manifest names them."""
@@ -225,6 +246,7 @@ class LedgerStorage:
         """
         items: list[Item] = []
         deleted = []
+        placed = Counter[int]()
         async with OnFailureAwait(partial(self._writer.abandon, remove=True)):
             for number, ledger_id in enumerate(sorted(generation.ledgers)):
                 if number % SLICE_RUNS_COUNT == 0:
@@ -234,14 +256,30 @@ class LedgerStorage:
                 if cached.record.is_deleted:
                     deleted.append(ledger_id)
                 else:
-                    items += await self._write_runs(
-                        ledger_id, cached.first_entry_id, cached.living_entries
-                    )
+                    items += await self._write_stretches(ledger_id, cached, placed)
             await self._writer.sync()
         added = dict(self._writer.added_bytes)
         async with OnFailureAwait(partial(self._writer.abandon, remove=False)):
-            await self._publish(Change(items, mark=generation.mark, added=added, deleted=deleted))
+            await self._publish(
+                Change(items, mark=generation.mark, added=added, placed=placed, deleted=deleted)
+            )
         self._writer.published()
+
+    async def _write_stretches(
+        self, ledger_id: int, cached: CachedLedger, placed: Counter[int]
+    ) -> list[Item]:
+        """Keys of all runs of a ledger; entries that are in the run log are not written again."""
+        items: list[Item] = []
+        for stretch in cached.stretches():
+            if isinstance(stretch, range):
+                start = stretch.start - cached.first_entry_id
+                entries = cached.living_entries[start : start + len(stretch)]
+                items += await self._write_runs(ledger_id, stretch.start, entries)
+            else:
+                first_entry_id, location = stretch
+                items.append((run_key(ledger_id, first_entry_id), location.encode()))
+                placed[location.log_id] += location.length
+        return items
 
     async def _write_runs(
         self, ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]
@@ -268,8 +306,9 @@ class LedgerStorage:
             table_id = self._allocate_table_id()
             await write_table(self.disk, table_id, change.items)
             tables.insert(0, await IndexTable.open(self.disk, table_id, self.index.cache))
-        gone = set(self.manifest.logs) - set(manifest.logs)
+        gone = set(self.manifest.logs)
         await self._install(manifest, tables)
+        gone = (gone | self.run_log.pass_mark(manifest.mark)) - set(manifest.logs)
         for ledger_id in change.deleted:
             self.read_cache.forget_ledger(ledger_id)
         if self._deleted_meanwhile is not None:
@@ -280,9 +319,13 @@ class LedgerStorage:
 
     async def _after(self, change: Change) -> Manifest:
         logs = dict(self.manifest.logs)
-        for log_id, added in change.added.items():
+        mark = change.mark or self.manifest.mark
+        # Of the run log everything counts that blocks before the mark refer to, living or not.
+        sizes = self.run_log.passed_bytes(mark) + Counter(change.added)
+        for log_id, size_bytes in sizes.items():
             old = logs.get(log_id, LogState(0, 0))
-            logs[log_id] = LogState(old.size_bytes + added, old.live_bytes + added)
+            living = change.added.get(log_id, 0) + change.placed.get(log_id, 0)
+            logs[log_id] = LogState(old.size_bytes + size_bytes, old.live_bytes + living)
         for number, ledger_id in enumerate(change.deleted):
             if number % SLICE_LEDGERS_COUNT == 0:
                 await asyncio.sleep(0)
@@ -291,13 +334,14 @@ class LedgerStorage:
             for location in (await self.index.ledger_runs(ledger_id)).values():
                 log = logs[location.log_id]
                 logs[location.log_id] = replace(log, live_bytes=log.live_bytes - location.length)
-        busy = {writer.log_id for writer in (self._writer, self._copier) if writer is not None}
+        writers = {writer.log_id for writer in (self._writer, self._copier) if writer is not None}
+        busy = self.run_log.busy_at(mark) | writers
         logs = {
             log_id: log
             for log_id, log in logs.items()
             if log_id != change.removed_log_id and (log.live_bytes or log_id in busy)
         }
-        return replace(self.manifest, logs=logs, mark=change.mark or self.manifest.mark)
+        return replace(self.manifest, logs=logs, mark=mark)
 
     async def _install(self, manifest: Manifest, tables: list[IndexTable]) -> None:
         manifest = replace(
@@ -407,20 +451,22 @@ class LedgerStorage:
         Raises:
             StorageError: It can't be done now; nothing has changed.
         """
-        logs, busy = self.manifest.logs, self.busy_log_id
-        if busy is not None and busy in logs and not logs[busy].live_bytes:
+        dead = {log_id for log_id, log in self.manifest.logs.items() if not log.live_bytes}
+        if dead & self.busy_log_ids:
             await self.roll_log()
-        if any(not log.live_bytes for log_id, log in logs.items() if log_id != self.busy_log_id):
+        if dead - self.busy_log_ids:
             await self._publish(Change())
 
     async def roll_log(self) -> None:
-        """Let the next flush begin a new log, so that the current one may be compacted."""
+        """Let the next flush and group begin new logs, so that these may be compacted."""
         await self._writer.close()
+        await self.run_log.release()
 
     async def close(self) -> None:
         """Release all files."""
         await self._runs.close()
         await self._writer.close()
+        await self.run_log.close()
         await self.readers.close()
         for table in self.index.tables:
             await table.retire()

@@ -13,8 +13,9 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
 
@@ -30,8 +31,7 @@ RunKey: TypeAlias = tuple[int, int]
 """A ledger's id and the id of a run's first entry."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Stretch:
+class _Stretch(Struct, frozen=True, eq=False):
     """The runs of one read."""
 
     cost_bytes: int

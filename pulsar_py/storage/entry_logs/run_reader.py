@@ -32,7 +32,7 @@ from pulsar_py.storage.entry_logs.read_cache import (
     RunKey,
 )
 from pulsar_py.storage.index.index import FoundRun, Index
-from pulsar_py.storage.index.index_format import Location
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.settings import BookieSettings
 
 logger = logging.getLogger(__name__)

@@ -17,16 +17,10 @@ from pyroaring import BitMap64
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.failures import OnFailureAwait
-from pulsar_py.storage.index.index_format import (
-    Item,
-    Location,
-    Page,
-    record_key,
-    run_key,
-    split_key,
-)
+from pulsar_py.storage.index.index_format import Item, Page, record_key, run_key, split_key
 from pulsar_py.storage.index.index_table import IndexTable, IndexTableWriter, PageCache
 from pulsar_py.storage.shared.ledger_record import DELETED, LedgerRecord
+from pulsar_py.storage.shared.location import Location
 
 MAX_ENTRY_ID = 2**63 - 1
 _RECORD_END = record_key(0)[8:]

@@ -45,8 +45,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from pyroaring import BitMap64
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
@@ -58,7 +58,6 @@ VERSION = 1
 
 KEY_BYTES = 16
 _KEY = struct.Struct(">QQ")
-_LOCATION = struct.Struct(">IQII")
 _PAGE = struct.Struct(">IIQ")
 _OFFSET = struct.Struct(">Q")
 SPARSE_BYTES = KEY_BYTES + _OFFSET.size
@@ -67,25 +66,6 @@ _FOOTER_END = struct.Struct(">II")
 FOOTER_BYTES = _FOOTER.size + _FOOTER_END.size
 
 Item = tuple[bytes, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Location:
-    """The place of a run of entries."""
-
-    log_id: int
-    offset: int
-    length: int
-    count: int
-
-    def encode(self) -> bytes:
-        """The stored form."""
-        return _LOCATION.pack(self.log_id, self.offset, self.length, self.count)
-
-    @classmethod
-    def decode(cls, data: bytes) -> Location:
-        """Read the stored form."""
-        return cls(*_LOCATION.unpack(data))
 
 
 def record_key(ledger_id: int) -> bytes:
@@ -237,8 +217,7 @@ def decode_ledger_set(data: bytes, path: str, offset: int) -> BitMap64:
     return BitMap64.deserialize(data[4:])
 
 
-@dataclass(frozen=True, slots=True)
-class Footer:
+class Footer(Struct, frozen=True):
     """Last bytes of a table."""
 
     table_id: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from pulsar_py.storage.index.index_format import Location
+from pulsar_py.storage.shared.location import Location
 
 EntryRange = tuple[int, int]
 """First and last entry id, both included."""

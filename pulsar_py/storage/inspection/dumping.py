@@ -13,7 +13,7 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
-from pulsar_py.storage.index.index_format import Location, Page, split_key
+from pulsar_py.storage.index.index_format import Page, split_key
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.inspection.walking import (
     FoundBlock,
@@ -29,7 +29,9 @@ from pulsar_py.storage.journal.file_header import (
     lost_headers,
 )
 from pulsar_py.storage.journal.journal_files import DIRECTORY as JOURNAL_DIRECTORY
+from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import Manifest
 
@@ -96,7 +98,7 @@ def _block(found: FoundBlock, shown_bytes: int) -> list[Record]:
         {
             "kind": "section",
             "ledger": section.ledger_id,
-            **_entries(section.first_entry_id, section.entries, shown_bytes),
+            **_section(section, shown_bytes),
         }
         for section in found.block.sections
     ]
@@ -171,6 +173,20 @@ def _ledger(ledger_id: int, record: LedgerRecord) -> Record:
         "last_entry": record.last_entry_id,
         "bytes": record.length_bytes,
         "metadata": {key: value.hex() for key, value in record.custom_metadata.items()},
+    }
+
+
+def _section(section: Section, shown_bytes: int) -> Record:
+    if not section.runs:
+        return _entries(section.first_entry_id, section.entries, shown_bytes)
+    return {
+        "first_entry": section.first_entry_id,
+        "entries": len(section.lengths),
+        "bytes": section.size_bytes,
+        "runs": [
+            {"log": each.log_id, "at": each.offset, "bytes": each.length, "entries": each.count}
+            for each in section.runs
+        ],
     }
 
 

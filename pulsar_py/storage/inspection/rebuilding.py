@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.disks.disk import Disk, ReadFile
@@ -19,7 +21,7 @@ from pulsar_py.common.findings import OnProgress, no_progress
 from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.entry_log import EntryLogWriter, log_path
 from pulsar_py.storage.entry_logs.entry_log_format import cut_runs, encode_run
-from pulsar_py.storage.index.index_format import Item, Location, record_key, run_key
+from pulsar_py.storage.index.index_format import Item, record_key, run_key
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.index.index_table import IndexTableWriter, table_path
 from pulsar_py.storage.inspection.coverage import (
@@ -41,6 +43,7 @@ from pulsar_py.storage.journal.journal_files import SPARE
 from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.journal.recovery import ReplayFile
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import LogState, Manifest
 
@@ -213,7 +216,7 @@ class _Rebuilder:
 
     async def _copy_section(self, section: Section) -> None:
         placed = self._placed.get(section.ledger_id)
-        if placed is None:
+        if placed is None or section.runs:  # Those are in entry logs, which were copied or stay.
             return
         first = section.first_entry_id
         present = ranges_of(placed)

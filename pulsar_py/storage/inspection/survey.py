@@ -11,15 +11,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.findings import Finding, OnProgress, Severity, no_progress
 from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.entry_log import log_path
-from pulsar_py.storage.entry_logs.entry_log_format import LOG_HEADER_BYTES, check_log_header
-from pulsar_py.storage.index.index_format import Location, Page, split_key
+from pulsar_py.storage.entry_logs.entry_log_format import (
+    LOG_HEADER_BYTES,
+    PADDING_LEDGER_ID,
+    check_log_header,
+)
+from pulsar_py.storage.index.index_format import Page, split_key
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.index.index_table import table_path
 from pulsar_py.storage.inspection.coverage import (
@@ -41,6 +47,7 @@ from pulsar_py.storage.journal.journal_format import Block, Section
 from pulsar_py.storage.journal.journal_reader import find_files
 from pulsar_py.storage.journal.recovery import FoundFile, ReplayFile, plan_replay
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 from pulsar_py.storage.shared.manifest import Manifest
 
@@ -59,6 +66,15 @@ class SurveyedLedger:
     journal: list[EntryRange] = field(default_factory=list)
     blocks: dict[int, tuple[ReplayFile, int]] = field(default_factory=dict)
     """File and offset of the block of each range in `journal`, by first entry id."""
+
+    def take(self, section: Section, replay: ReplayFile, offset: int) -> None:
+        """Add a section of the journal's block at `offset`, or the runs that it refers to."""
+        if section.runs:
+            for first_entry_id, location in section.placed_runs():
+                self.runs.setdefault(first_entry_id, location)
+        else:
+            self.blocks.setdefault(section.first_entry_id, (replay, offset))
+            self.journal.append((section.first_entry_id, section.last_entry_id))
 
     @property
     def last_entry_id(self) -> int:
@@ -140,7 +156,7 @@ class _Surveyor:
         for file in survey.journal:
             await self._read_journal(file)
         if reads_logs:
-            for log_id in await self._named(LOG_DIRECTORY, survey.manifest.logs):
+            for log_id in await self._named(LOG_DIRECTORY, self._named_logs()):
                 await self._read_log(log_id)
             self._check_runs()
         self._check_ledgers()
@@ -174,6 +190,12 @@ class _Surveyor:
         if not is_whole:
             self._survey.report(MANIFEST_PATH, None, "missing, and there is data")
             self._survey.is_manifest_whole = False
+
+    def _named_logs(self) -> list[int]:
+        """The logs that the manifest names, then those that only the journal refers to."""
+        survey = self._survey
+        referred = {run.log_id for each in survey.ledgers.values() for run in each.runs.values()}
+        return [*survey.manifest.logs, *sorted(referred - survey.manifest.logs.keys())]
 
     async def _named(self, directory: str, named: Iterable[int]) -> list[int]:
         """Ids of the files to read, newest tables first; without a manifest all that exist."""
@@ -311,16 +333,15 @@ class _Surveyor:
                 path, offset, f"entries of ledger {section.ledger_id}, which has no record"
             )
             ledger = survey.ledgers[section.ledger_id] = SurveyedLedger(reconstructed(-1))
-        ledger.blocks.setdefault(section.first_entry_id, (replay, offset))
         last = ledger.record.last_entry_id
         if section.last_entry_id <= last:
             if not survey.is_manifest_whole or not survey.is_index_whole:
-                ledger.journal.append((section.first_entry_id, section.last_entry_id))
+                ledger.take(section, replay, offset)
             return
         if section.first_entry_id > last + 1:
             text = f"ledger {section.ledger_id}: {section.first_entry_id} follows entry {last}"
             survey.report(path, offset, text)
-        ledger.journal.append((section.first_entry_id, section.last_entry_id))
+        ledger.take(section, replay, offset)
         if not ledger.record.is_closed:
             length = ledger.record.length_bytes + section.size_bytes
             ledger.record = ledger.record.at(section.last_entry_id, length)
@@ -344,9 +365,11 @@ class _Surveyor:
                     self._take_gap(log, found, log_id)
                     continue
                 run = found.run
+                self._on_progress(path, found.length)
+                if run.ledger_id == PADDING_LEDGER_ID:
+                    continue
                 location = Location(log_id, found.offset, found.length, len(run.entries))
                 log.runs[found.offset] = (run.ledger_id, run.first_entry_id, location)
-                self._on_progress(path, found.length)
         finally:
             await file.close()
 
@@ -361,16 +384,17 @@ class _Surveyor:
 
     def _take_gap(self, log: SurveyedLog, gap: Gap, log_id: int) -> None:
         path = log_path(log_id)
-        is_last_named = any(
+        is_named = any(
             location.log_id == log_id and location.offset >= gap.offset
             for ledger in self._survey.ledgers.values()
             for location in ledger.runs.values()
         )
-        if gap.end is not None:
+        is_index_whole = self._survey.is_index_whole and self._survey.is_manifest_whole
+        if gap.end is not None and (is_named or not is_index_whole):
             text = f"no whole run here; the next one is at {gap.end}"
             self._survey.report(path, gap.offset, text)
             log.is_damaged = True
-        elif is_last_named:
+        elif is_named:
             self._survey.report(path, gap.offset, "no whole run here, and none behind it")
             log.is_damaged = True
         else:

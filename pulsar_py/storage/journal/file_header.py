@@ -6,7 +6,7 @@ begin with it; so neither what an earlier life left behind nor an image of a blo
 is ever taken for a block of this one. All numbers are big-endian; 64 bytes:
 
     8s   magic b"PLSRJRNL"
-    u32  version, 2
+    u32  version, 3
     u32  CRC32C of the 48 bytes that follow
     u64  this file's id; ids grow
     u64  generation
@@ -22,6 +22,8 @@ A file that is used again gets a header that is not begun before it gets its nam
 earlier life wrote there is never looked at. A file that was reserved for the first time has none.
 The header that is begun is written together with the first block, in one sector.
 
+In version 2 no section of a block refers to an entry log; the header is the same.
+
 Version 1 has 40 bytes: magic, version, checksum, id, and the two numbers of the file before. Its
 files were written once, its blocks have no generation and follow one another without padding.
 """
@@ -29,16 +31,18 @@ files were written once, its blocks have no generation and follow one another wi
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.common.hashing import crc32c
 
 FILE_MAGIC: Final = b"PLSRJRNL"
-VERSION: Final = 2
+VERSION: Final = 3
 FORMER_VERSION: Final = 1
-"""The version that is read as well."""
+"""A version that is read as well; so is 2, whose bytes mean the same."""
 
 _START = struct.Struct(">8sII")
 _REST = struct.Struct(">QQQQIIII")
@@ -50,8 +54,7 @@ _BEGUN = 1
 _USED_AGAIN = 2
 
 
-@dataclass(frozen=True, slots=True)
-class FileHeader:
+class FileHeader(Struct, frozen=True):
     """Whose blocks count in a journal file."""
 
     file_id: int
@@ -72,7 +75,7 @@ class FileHeader:
     @property
     def first_offset(self) -> int:
         """Where the first block is."""
-        return FILE_HEADER_BYTES if self.version == VERSION else _FORMER_BYTES
+        return _FORMER_BYTES if self.version == FORMER_VERSION else FILE_HEADER_BYTES
 
     def after(self, end: int) -> int:
         """Where the block after one that ends at `end` begins."""
@@ -126,7 +129,8 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
     if version == FORMER_VERSION and checksum == crc32c(rest):
         file_id, *previous = _FORMER_REST.unpack(rest)
         return FileHeader(file_id, previous[0], previous[1], version=FORMER_VERSION)
-    if version == VERSION and len(rest) == rest_bytes and checksum == crc32c(rest):
+    is_known = FORMER_VERSION < version <= VERSION
+    if is_known and len(rest) == rest_bytes and checksum == crc32c(rest):
         file_id, generation, *previous, block_bytes, largest, flags, _ = _REST.unpack(rest)
         return FileHeader(
             file_id,
@@ -138,7 +142,7 @@ def decode_file_header(data: bytes, path: str) -> FileHeader | None:
             is_begun=bool(flags & _BEGUN),
             is_used_again=bool(flags & _USED_AGAIN),
         )
-    if version in (FORMER_VERSION, VERSION) or not _is_whole(data, checksum):
+    if version == FORMER_VERSION or is_known or not _is_whole(data, checksum):
         return None
     raise FormatVersionError(path, "journal", version, VERSION)
 

@@ -24,8 +24,9 @@ import logging
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import Protocol
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile
@@ -93,6 +94,19 @@ class Group:
         self.is_late = False
 
 
+class OnceWriter(Protocol):
+    """Writes large entries once: to an entry log, to which the journal then only refers."""
+
+    async def write(self, sections: Sequence[Section]) -> None:
+        """Write the entries of sections, which then have their places; returns when durable."""
+
+    def refer(self, sections: Sequence[Section], end: Mark) -> None:
+        """Note that a block that ends there refers to them."""
+
+    async def give_up(self) -> None:
+        """Write no more where it wrote last."""
+
+
 OnGroup = Callable[[Group, StorageError | None], None]
 """Called with each group that has ended, in order; the error is None if it is durable."""
 
@@ -108,6 +122,7 @@ class Journal:
         end: Mark,
         on_group: OnGroup,
         may_take: Callable[[], bool] = lambda: True,
+        once: OnceWriter | None = None,
     ) -> None:
         """A journal that begins a new file.
 
@@ -118,12 +133,14 @@ class Journal:
             on_group: Called when a group has ended.
             may_take: While it returns False, groups wait, and with them their receipts. Code that
                 makes it return True again calls `resume`.
+            once: Writes large entries beside the journal; None to write all to the journal.
         """
         self._files = files
         self._settings = settings
         self._largest_block_bytes = largest_block_bytes(settings)
         self._on_group = on_group
         self._may_take = may_take
+        self._once = once
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("journal")
         # Ledgers with pending entries; each once.
@@ -239,6 +256,31 @@ class Journal:
         else:
             self._write(self._file, group)
 
+    def _write(self, file: AppendFile, group: Group) -> None:
+        sections = () if self._once is None else written_once(group.sections, self._settings)
+        if sections:
+            self._tasks.spawn(self._write_once(file, group, sections), "write once")
+        else:
+            self._write_block(file, group, ())
+
+    async def _write_once(
+        self, file: AppendFile, group: Group, sections: Sequence[Section]
+    ) -> None:
+        """Write large entries, then the block that refers to them."""
+        assert self._once is not None
+        try:
+            await self._once.write(sections)
+            if group.is_late:
+                # The owners of lent entries may have changed them while they were written.
+                await self._once.give_up()
+        except Exception as error:  # noqa: BLE001 - any error fails the group
+            self._on_synced(error)
+            return
+        if group.is_late:
+            self._on_synced(None)  # It counts as failed.
+        else:
+            self._write_block(file, group, sections)
+
     def _collect(self) -> Group | None:
         """All waiting entries and changes, up to the limits of a group; None if there are none."""
         # Hot path: benchmarks/micro_storage.py, append
@@ -273,7 +315,7 @@ class Journal:
                 changes.append(change)
         return Group(ledgers, sections, changes) if sections or changes else None
 
-    def _write(self, file: AppendFile, group: Group) -> None:
+    def _write_block(self, file: AppendFile, group: Group, once: Sequence[Section]) -> None:
         file_id = self._life.file_id
         buffers: list[Buffer] = []
         offset = file.size_bytes
@@ -292,6 +334,8 @@ class Journal:
         assert length <= self._largest_block_bytes, (length, self._largest_block_bytes)
         buffers += block
         group.end = (file_id, offset + length)
+        if once and self._once is not None:
+            self._once.refer(once, group.end)
         file.append_and_sync(buffers, self._on_synced)
         if self._prepared is None and 2 * offset > self._settings.journal_file_bytes:
             self._prepare()
@@ -369,6 +413,21 @@ def largest_block_bytes(settings: BookieSettings) -> int:
         + BLOCK_HEADER_BYTES
         + settings.journal_block_bytes
     )
+
+
+def written_once(sections: Sequence[Section], settings: BookieSettings) -> list[Section]:
+    """The sections of a group whose entries are large and enough to be written once."""
+    if not settings.once_group_bytes:
+        return []
+    entry_bytes = settings.once_entry_bytes
+    large = [
+        section
+        for section in sections
+        if section.size_bytes >= settings.once_section_bytes
+        and section.size_bytes >= entry_bytes * len(section.entries)
+    ]
+    size_bytes = sum(section.size_bytes for section in large)
+    return large if large and size_bytes >= settings.once_group_bytes else []
 
 
 def next_file_id(end: Mark) -> int:

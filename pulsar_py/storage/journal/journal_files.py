@@ -24,8 +24,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import AppendFile, Disk
 from pulsar_py.common.errors import StorageError
@@ -49,8 +51,7 @@ def spare_path(file_id: int) -> str:
     return f"{DIRECTORY}/{SPARE}{file_id:010}"
 
 
-@dataclass(frozen=True, slots=True)
-class NewFile:
+class NewFile(Struct, frozen=True):
     """A journal file without a block, open for writing at its start."""
 
     file: AppendFile

@@ -14,11 +14,15 @@ fill up what is before it:
     u32  bytes of sections and records together
     u64  bytes of entries
     sections: u64 ledger id, u64 first entry id, i64 last add confirmed when it was written,
-              u32 count n, n times u32 length of an entry
+              u32 count n, n times u32 length of an entry;
+              where the highest bit of the count is set, the entries are in entry logs, not here:
+              u32 count of runs, and for each 20 bytes, its `Location`
     records:  u64 ledger id, u32 length, a `LedgerRecord`
     entries:  the bytes of all sections' entries, in order
 
-In a file of version 1 the magic is "JBLK", there is no generation, and no padding.
+A block that refers to runs is written when they are durable, so their loss is damage, never a torn
+write. Files of version 2 have no such sections. In a file of version 1 the magic is "JBLK", there
+is no generation, and no padding.
 
 Generation, file id and offset tell a block of this life from what an earlier one left, and from an
 image of one inside an entry. A *torn* block is one that is not whole, with no whole block of this
@@ -31,16 +35,18 @@ from __future__ import annotations
 import struct
 import sys
 from array import array
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.common.packed_entries import PackedEntries
-from pulsar_py.storage.journal.file_header import VERSION, FileHeader
+from pulsar_py.storage.journal.file_header import FORMER_VERSION, FileHeader
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.location import LOCATION_BYTES, Location
 
 _BLOCK_START = struct.Struct(">4sI")
 _BLOCK_REST = struct.Struct(">QQQIIIQ")
@@ -49,6 +55,10 @@ BLOCK_HEADER_BYTES = _BLOCK_START.size + _BLOCK_REST.size
 _FORMER_HEADER_BYTES = _BLOCK_START.size + _FORMER_REST.size
 _SECTION = struct.Struct(">QQqI")
 _RECORD = struct.Struct(">QI")
+_RUNS_COUNT = struct.Struct(">I")
+
+_IN_LOGS = 1 << 31
+"""The bit of a section's count that says that its entries are in entry logs."""
 
 BLOCK_MAGIC = b"JBL2"
 _FORMER_MAGIC = b"JBLK"
@@ -68,7 +78,7 @@ measured: 0.07 against 0.18 µs for 1 KB, while larger ones cost more to copy th
 class Section:
     """Entries of one ledger in one group; made once a group and ledger."""
 
-    __slots__ = ("entries", "first_entry_id", "ledger_id", "lengths", "lent", "size_bytes")
+    __slots__ = ("entries", "first_entry_id", "ledger_id", "lengths", "lent", "runs", "size_bytes")
 
     def __init__(
         self,
@@ -79,6 +89,7 @@ class Section:
         size_bytes: int,
         *,
         lent: Sequence[int] = (),
+        runs: Sequence[Location] = (),
     ) -> None:
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
@@ -87,11 +98,20 @@ class Section:
         self.size_bytes = size_bytes
         # The indexes of the lent entries.
         self.lent = lent
+        # Where the entries are, if that is in entry logs; read from a block, there are no entries.
+        self.runs = runs
 
     @property
     def last_entry_id(self) -> int:
         """Id of the last entry."""
-        return self.first_entry_id + len(self.entries) - 1
+        return self.first_entry_id + len(self.lengths) - 1
+
+    def placed_runs(self) -> Iterator[tuple[int, Location]]:
+        """The runs that are in entry logs, each with the id of its first entry."""
+        entry_id = self.first_entry_id
+        for location in self.runs:
+            yield entry_id, location
+            entry_id += location.count
 
 
 def encode_block(
@@ -116,10 +136,14 @@ def encode_block(
                 section.ledger_id,
                 section.first_entry_id,
                 section.first_entry_id - 1,
-                len(entries),
+                len(entries) | (_IN_LOGS if section.runs else 0),
             )
         )
         described.append(big_endian(section.lengths))
+        if section.runs:
+            described.append(_RUNS_COUNT.pack(len(section.runs)))
+            described += (location.encode() for location in section.runs)
+            continue
         body_bytes += section.size_bytes
         if section.lent:
             body += lent_buffers(section)
@@ -161,7 +185,7 @@ def lent_buffers(section: Section) -> list[Buffer]:
 
 def block_magic(life: FileHeader) -> bytes:
     """What each block of a file begins with."""
-    return BLOCK_MAGIC if life.version == VERSION else _FORMER_MAGIC
+    return _FORMER_MAGIC if life.version == FORMER_VERSION else BLOCK_MAGIC
 
 
 def block_length(data: Buffer, at: int, life: FileHeader, offset: int) -> int | None:
@@ -173,7 +197,7 @@ def block_length(data: Buffer, at: int, life: FileHeader, offset: int) -> int | 
     if len(data) - at < BLOCK_HEADER_BYTES or data[at : at + 4] != block_magic(life):
         return None
     at += _BLOCK_START.size
-    if life.version == VERSION:
+    if life.version != FORMER_VERSION:
         generation, *found, _, _, description, body = _BLOCK_REST.unpack_from(data, at)
         header_bytes = BLOCK_HEADER_BYTES
     else:
@@ -184,8 +208,7 @@ def block_length(data: Buffer, at: int, life: FileHeader, offset: int) -> int | 
     return header_bytes + int(description) + int(body)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A block that was read and checked."""
 
     sections: tuple[Section, ...]
@@ -212,9 +235,14 @@ def decode_block(block: bytes) -> Block | None:
     for _ in range(section_count):
         ledger_id, first_entry_id, _, count = _SECTION.unpack_from(block, at)
         at += _SECTION.size
+        is_in_logs, count = bool(count & _IN_LOGS), count & ~_IN_LOGS
         lengths = from_big_endian(block[at : at + 4 * count])
         at += 4 * count
         size_bytes = sum(lengths)
+        if is_in_logs:
+            runs, at = _decode_runs(block, at)
+            sections.append(Section(ledger_id, first_entry_id, [], lengths, size_bytes, runs=runs))
+            continue
         is_whole = body + size_bytes <= len(block)  # else refused below
         packed = PackedEntries.of(block, body, lengths) if is_whole else ()
         # Copied: the memory limits don't count the whole block, which views would keep alive.
@@ -230,6 +258,15 @@ def decode_block(block: bytes) -> Block | None:
     if at != end or body != len(block):
         raise CorruptDataError(f"journal block of {len(block)} bytes: content ends at {body}")
     return Block(tuple(sections), tuple(records))
+
+
+def _decode_runs(block: bytes, at: int) -> tuple[list[Location], int]:
+    """The places of a section's runs, and the offset behind them."""
+    (count,) = _RUNS_COUNT.unpack_from(block, at)
+    at += _RUNS_COUNT.size
+    end = at + LOCATION_BYTES * count
+    places = range(at, end, LOCATION_BYTES)
+    return [Location.decode(block[each : each + LOCATION_BYTES]) for each in places], end
 
 
 def big_endian(lengths: array[int]) -> bytes:

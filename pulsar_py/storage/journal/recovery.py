@@ -12,14 +12,14 @@ confirmed block is ever skipped: instead the start fails with the file and offse
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.journal.file_header import FileHeader
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(Struct, frozen=True):
     """One journal file as a start finds it."""
 
     file_id: int
@@ -34,8 +34,7 @@ class FoundFile:
         return self.header is not None and self.header.is_begun
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayFile:
+class ReplayFile(Struct, frozen=True):
     """A file to replay from `start` to `end` (offsets) or, if None, to its last whole block."""
 
     file_id: int
@@ -46,8 +45,7 @@ class ReplayFile:
     """Whose blocks count."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPlan:
+class ReplayPlan(Struct, frozen=True):
     """The files to replay, in order, and the ids of those that nothing needs."""
 
     files: tuple[ReplayFile, ...]

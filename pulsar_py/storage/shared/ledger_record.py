@@ -22,7 +22,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions
@@ -35,8 +37,7 @@ CLOSED, FENCED, DELETED = 1, 2, 4
 DIGEST_SIZES = (0, 32)
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerRecord:
+class LedgerRecord(Struct, frozen=True):
     """State of one ledger at one moment."""
 
     is_closed: bool = False

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.hashing import crc32c
@@ -30,16 +31,14 @@ _HEAD_LENGTH = 33
 _HEAD_WORDS_COUNT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class LogState:
+class LogState(Struct, frozen=True):
     """Bytes of an entry log's runs, and how many of them belong to living ledgers."""
 
     size_bytes: int
     live_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """Everything that is part of the storage.
 
     Invariant: all ids are below `next_log_id` and `next_table_id`, so that no file name is used

@@ -6,7 +6,7 @@ refuses combinations that can't work.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
 
@@ -16,8 +16,7 @@ SECTOR_BYTES = 512
 """What disks write as a whole or not at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class BookieSettings:
+class BookieSettings(Struct, frozen=True):
     """Limits of memory, disk and time for one Bookie."""
 
     is_volatile: bool = False
@@ -49,6 +48,18 @@ class BookieSettings:
     journal_group_bytes: int = 4 * MIB
     """The most bytes of entries in one journal write; more wait for the next one."""
 
+    once_group_bytes: int = MIB
+    """Large entries that have this many bytes in one group are written once: to an entry log, with
+    a sync of its own, and the journal says where they are. In smaller groups that second sync costs
+    more than a second copy. 0 writes all entries to the journal."""
+
+    once_section_bytes: int = 64 * KIB
+    """The fewest bytes of one ledger in a group that are written once: each gets a run of its own,
+    so this bounds the index."""
+
+    once_entry_bytes: int = 8 * KIB
+    """The mean size from which entries of one ledger in a group are large."""
+
     journal_file_bytes: int = 64 * MIB
     """Space reserved for a journal file; when it is used up the next file begins."""
 
@@ -74,6 +85,10 @@ class BookieSettings:
 
     are_entry_logs_direct: bool = False
     """Write entry logs past the system's cache of files, where it can be done."""
+
+    flush_sync_bytes: int = 2 * MIB
+    """Bytes of an entry log that are written without a sync between them: more of them would go to
+    the disk in one burst, behind which groups of the journal wait (ADR 35)."""
 
     run_bytes: int = 256 * KIB
     """The largest run: neighbouring entries of one ledger with one checksum and one index key."""

@@ -15,7 +15,7 @@ current generation's follow the sealed one's.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from pulsar_py.common.buffer import EntryBytes
@@ -24,6 +24,7 @@ from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.ledgers import ENTRY_OVERHEAD_BYTES, Ledger, entries_cost
 from pulsar_py.storage.shared.lent import Lent, Pins
+from pulsar_py.storage.shared.location import Location
 
 LEDGER_OVERHEAD_BYTES = 1024
 """Estimated memory of a ledger in a generation beside its entries."""
@@ -134,7 +135,15 @@ class AppendGate:
 class CachedLedger:
     """One ledger's part of a generation."""
 
-    __slots__ = ("entries", "first_entry_id", "kept_bytes", "ledger", "length_bytes", "record")
+    __slots__ = (
+        "entries",
+        "first_entry_id",
+        "kept_bytes",
+        "ledger",
+        "length_bytes",
+        "record",
+        "runs",
+    )
 
     def __init__(self, ledger: Ledger, first_entry_id: int, length_bytes: int) -> None:
         # Keeps the ledger alive, so that its state is found until it is in the index.
@@ -147,6 +156,8 @@ class CachedLedger:
         self.kept_bytes = 0
         # Bytes of the whole ledger at the end of this generation.
         self.length_bytes = length_bytes
+        # The runs of entries that are in entry logs already, each with the id of its first entry.
+        self.runs: list[tuple[int, Location]] = []
 
     def final_record(self) -> LedgerRecord:
         """The ledger's record in the index once this generation is flushed."""
@@ -158,6 +169,21 @@ class CachedLedger:
     def living_entries(self) -> list[EntryBytes]:
         """The entries to flush: none once the ledger's deletion is in the journal."""
         return [] if self.ledger.record.is_deleted else self.entries
+
+    def stretches(self) -> Iterator[tuple[int, Location] | range]:
+        """The living entries in order: ids of those that have to be written, and runs that were."""
+        if self.ledger.record.is_deleted:
+            return
+        entry_id = self.first_entry_id
+        for first_entry_id, location in self.runs:
+            if first_entry_id > entry_id:
+                yield range(entry_id, first_entry_id)
+            yield first_entry_id, location
+            entry_id = first_entry_id + location.count
+        end = self.first_entry_id + len(self.entries)
+        assert entry_id <= end, f"ledger {self.ledger.ledger_id}: runs end at {entry_id}, not {end}"
+        if entry_id < end:
+            yield range(entry_id, end)
 
 
 class Generation:
@@ -195,16 +221,24 @@ class Generation:
         return cached
 
     def add(
-        self, ledger: Ledger, entries: list[EntryBytes], size_bytes: int, kept_bytes: int = 0
+        self,
+        ledger: Ledger,
+        entries: list[EntryBytes],
+        size_bytes: int,
+        kept_bytes: int = 0,
+        *,
+        runs: Iterable[tuple[int, Location]] = (),
     ) -> None:
         """Add confirmed entries that follow the ledger's last confirmed one.
 
-        `kept_bytes` is the memory that they keep alive beside their own bytes.
+        `kept_bytes` is the memory that they keep alive beside their own bytes; `runs` are those in
+        entry logs, each with the id of its first entry.
         """
         cached = self.touch(ledger)
         assert not cached.record.is_deleted, f"ledger {ledger.ledger_id}: entries after its end"
         assert cached.first_entry_id + len(cached.entries) == ledger.last_add_confirmed + 1
         cached.entries += entries
+        cached.runs += runs
         cached.length_bytes += size_bytes
         cached.kept_bytes += kept_bytes
         self.entries_cost_bytes += size_bytes + kept_bytes + ENTRY_OVERHEAD_BYTES * len(entries)
@@ -218,6 +252,7 @@ class Generation:
         freed = sum(map(len, cached.entries)) + ENTRY_OVERHEAD_BYTES * len(cached.entries)
         freed += cached.kept_bytes
         cached.entries = []
+        cached.runs = []
         cached.kept_bytes = 0
         self.entries_cost_bytes -= freed
         return freed

@@ -10,13 +10,18 @@ from __future__ import annotations
 SWEEP = "test_what_was_confirmed_survives_a_crash_at_any_write_point"
 
 SYNC_MUTATIONS: dict[str, str] = {
-    # AppendFile.append_and_sync in Journal._write: a group's entries and records.
+    # AppendFile.append_and_sync in Journal._write_block: a group's entries and records.
+    "group:journal": SWEEP,
+    # AppendFile.append_and_sync in EntryLogWriter.write_and_sync: large entries of a group, before
+    # its block refers to them.
+    "group:entries": SWEEP,
+    # AppendFile.sync in JournalFiles._take_spare: the header of a new life, before its name.
     "data:journal": SWEEP,
     # Disk.sync_directory in Journal._create_file: the journal file's name.
     "names:journal": SWEEP,
     # EntryLogWriter.sync in RunWriter.sync: runs, before the index refers to them.
     "data:entries": SWEEP,
-    # Disk.sync_directory in RunWriter.sync: names of new logs.
+    # Disk.sync_directory in RunWriter.sync and RunLog._roll: names of new logs.
     "names:entries": SWEEP,
     # AppendFile.sync in IndexTableWriter.finish: a table, before the manifest names it.
     "data:index": SWEEP,

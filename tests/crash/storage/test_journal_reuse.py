@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.ledgers.store import LedgerOptions

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
-
 import pytest
 
 from pulsar_py.common.policies import DispatchRate, RetentionPolicy
@@ -11,7 +9,7 @@ from pulsar_py.common.policies import DispatchRate, RetentionPolicy
 
 def test_policies_are_values() -> None:
     assert RetentionPolicy(1, 2) == RetentionPolicy(retention_minutes=1, retention_megabytes=2)
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         RetentionPolicy(1, 2).retention_minutes = 3  # type: ignore[misc]
 
 

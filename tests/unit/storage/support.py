@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import StorageError

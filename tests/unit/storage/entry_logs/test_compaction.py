@@ -13,8 +13,8 @@ def test_logs_below_the_threshold_are_chosen_emptiest_first() -> None:
         5: LogState(0, 0),
     }
 
-    assert choose_logs(logs, threshold=0.5, busy_log_id=4) == [2, 1]
-    assert choose_logs(logs, threshold=0.01, busy_log_id=None) == []
+    assert choose_logs(logs, threshold=0.5, busy_log_ids={4}) == [2, 1]
+    assert choose_logs(logs, threshold=0.01) == []
 
 
 def test_four_neighbours_of_similar_size_are_merged() -> None:

@@ -4,11 +4,13 @@ import pytest
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.storage.entry_logs.entry_log_format import (
+    PADDING_LEDGER_ID,
     check_log_header,
     cut_runs,
     decode_run,
     encode_log_header,
     encode_run,
+    padding,
     run_length,
 )
 
@@ -89,3 +91,14 @@ def test_large_entries_are_not_copied_and_small_ones_are_joined() -> None:
 
     small = [b"a" * 10, b"b" * 20]
     assert encode_run(7, 0, small)[1:] == [b"a" * 10 + b"b" * 20]
+
+
+@pytest.mark.parametrize("offset", [32, 476, 477, 500, 511, 512, 513])
+def test_padding_is_a_run_up_to_the_next_block(offset: int) -> None:
+    data = b"".join(padding(offset, 512))
+
+    assert (offset + len(data)) % 512 == 0
+    assert len(data) < 512 + 36
+    if data:
+        assert decode_run(data, "p", 0).ledger_id == PADDING_LEDGER_ID
+        assert run_length(data, 0) is not None

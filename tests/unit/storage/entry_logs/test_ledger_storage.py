@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import random
+
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import CorruptDataError, StorageError
+from pulsar_py.storage.entry_logs import ledger_storage
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
 from pulsar_py.storage.shared.write_cache import Generation
+from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import SMALL, entry
 
 
@@ -149,10 +154,34 @@ async def test_tables_are_merged_and_leftovers_removed() -> None:
         await disk.replace(path, b"left over")
 
     storage = await storage_on(disk)
-    await storage.remove_leftovers()
+    await storage.remove_leftover_tables()
+    await storage.remove_leftover_logs()
 
     assert set(await disk.list_directory("index")) == {f"{t:010}" for t in storage.manifest.tables}
     assert set(await disk.list_directory("entries")) == {f"{t:010}" for t in storage.manifest.logs}
     for entry_id in range(80):
         assert await read(storage, 1, entry_id) == entry(entry_id)
+    await storage.close()
+
+
+async def test_a_flush_syncs_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_storage, "SLICE_BYTES", 1_000)
+    disk = SimulatedDisk(random.Random(1))
+    await disk.lock()
+    settings = replace(SMALL, entry_log_bytes=1_000_000, flush_sync_bytes=4_000)
+    for directory in ("entries", "index"):
+        await disk.make_directory(directory)
+    storage = await LedgerStorage.open(disk, settings)
+    synced: list[str] = []
+
+    def note(path: str) -> float:
+        synced.append(path)
+        return 0.0
+
+    disk.slow = note
+    await storage.flush(generation((1, 10), (Ledger(1, LedgerRecord()), 200)))
+
+    size_bytes = sum(log.size_bytes for log in storage.manifest.logs.values())
+    assert size_bytes > 20_000
+    assert size_bytes // 5_000 <= synced.count("entries/0000000001") <= size_bytes // 4_000 + 1
     await storage.close()

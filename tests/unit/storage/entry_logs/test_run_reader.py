@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from dataclasses import replace
 from operator import itemgetter
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import ReadFile
 from pulsar_py.common.disks.memory_disk import MemoryDisk

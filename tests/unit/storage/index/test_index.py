@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.storage.index.index import Index, merge_tables, write_table
-from pulsar_py.storage.index.index_format import Item, Location, record_key, run_key
+from pulsar_py.storage.index.index_format import Item, record_key, run_key
 from pulsar_py.storage.index.index_table import IndexTable
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
+from pulsar_py.storage.shared.location import Location
 
 
 class Tables:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from pyroaring import BitMap64
 
 from pulsar_py.common.errors import CorruptDataError
@@ -10,7 +9,6 @@ from pulsar_py.storage.index.index_format import (
     PAGE_BYTES,
     SPARSE_BYTES,
     Footer,
-    Location,
     Page,
     SparseIndex,
     cut_pages,
@@ -22,6 +20,7 @@ from pulsar_py.storage.index.index_format import (
     sparse_entry,
     split_key,
 )
+from pulsar_py.storage.shared.location import Location
 
 ITEMS = [
     (run_key(ledger, entry), b"%d/%d" % (ledger, entry))

@@ -9,17 +9,31 @@ from tests.unit.storage.support import Ids, start, write
 LEDGERS, ENTRIES = 3, 100
 """So many that the first journal file is gone after the checkpoint."""
 LAST = ENTRIES - 1
+LARGE = 300
 
 
 async def filled_disk() -> MemoryDisk:
     """Ledgers 1 to 3 in the logs, number 4 in the journal alone."""
+    return await _filled_disk(100)
+
+
+async def disk_of_large_entries() -> MemoryDisk:
+    """The same of entries of `LARGE` bytes, which are written once.
+
+    Those of ledger 4 are in an entry log that only the journal refers to.
+    """
+    return await _filled_disk(LARGE, once_group_bytes=1, once_section_bytes=1, once_entry_bytes=200)
+
+
+async def _filled_disk(entry_bytes: int, **settings: object) -> MemoryDisk:
     disk, ids = MemoryDisk(), Ids()
-    bookie = await start(disk, ids)
+    bookie = await start(disk, ids, **settings)
     for _ in range(LEDGERS):
-        writer, _ = await write(bookie, ENTRIES)
+        writer, _ = await write(bookie, ENTRIES, entry_bytes)
         await writer.close()
     await bookie.flush()
-    await write(bookie, ENTRIES)
+    await bookie.storage.roll_log()
+    await write(bookie, ENTRIES, entry_bytes)
     image = copy(disk)  # as a kill leaves it, save that no file of the journal is reserved
     for path in await image.list_directory("journal"):
         if not any(await image.read_whole(f"journal/{path}")):

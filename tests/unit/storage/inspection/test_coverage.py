@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.storage.index.index_format import Location
 from pulsar_py.storage.inspection.coverage import missing_ranges, ranges_text, useful_runs
+from pulsar_py.storage.shared.location import Location
 
 
 @pytest.mark.parametrize(

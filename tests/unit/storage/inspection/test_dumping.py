@@ -12,7 +12,13 @@ from pulsar_py.storage.inspection.dumping import (
     dump_journal,
     dump_manifest,
 )
-from tests.unit.storage.inspection.damaged_disk import filled_disk, flip, newest, oldest
+from tests.unit.storage.inspection.damaged_disk import (
+    disk_of_large_entries,
+    filled_disk,
+    flip,
+    newest,
+    oldest,
+)
 
 
 async def all_of(records: AsyncIterator[Record]) -> list[Record]:
@@ -50,3 +56,22 @@ async def test_a_disk_with_nothing() -> None:
     await disk.remove("MANIFEST")
     assert await all_of(dump_manifest(disk)) == []
     assert await newest(disk, "index")
+
+
+async def test_sections_of_large_entries_say_where_these_are() -> None:
+    disk = await disk_of_large_entries()
+    sections = [
+        each
+        for each in await all_of(dump_journal(disk, shown_bytes=2))
+        if each["kind"] == "section"
+    ]
+    places = {
+        (place["log"], place["at"], place["bytes"])
+        for each in sections
+        for place in each["runs"]  # type: ignore[attr-defined]
+    }
+    runs = await all_of(dump_entries(disk))
+    there = {(int(str(each["file"]).rpartition("/")[2]), each["offset"]) for each in runs}
+
+    assert sum(each["entries"] for each in sections if each["ledger"] == 4) == 100  # type: ignore[misc]
+    assert {place[:2] for place in places} <= there

@@ -11,9 +11,11 @@ from pulsar_py.storage.inspection.survey import survey_storage
 from tests.ledger_parts import all_ledgers
 from tests.unit.storage.inspection.damaged_disk import (
     ENTRIES,
+    LARGE,
     LAST,
     copy,
     cut,
+    disk_of_large_entries,
     filled_disk,
     flip,
     newest,
@@ -129,3 +131,28 @@ async def test_the_engine_writes_on_after_a_rebuild() -> None:
     bookie = await start(disk)
     await bookie.close()
     assert (await survey_storage(disk)).findings == []
+
+
+async def test_entries_that_only_the_journal_refers_to_stay() -> None:
+    whole = {number: [entry(each, LARGE) for each in range(ENTRIES)] for number in (1, 2, 3, 4)}
+    for broken in (None, "MANIFEST", "index", "entries"):
+        disk = await disk_of_large_entries()
+        if broken == "MANIFEST":
+            await flip(disk, "MANIFEST", 50)
+        elif broken is not None:
+            await flip(disk, await newest(disk, broken), 205)
+
+        result = await rebuilt(disk)
+
+        found = await contents(disk)
+        lost = {
+            number: {place for first, last in ranges for place in range(first, last + 1)}
+            for number, ranges in result.lost.items()
+        }
+        assert set(lost) == ({4} if broken == "entries" else set())
+        for number, entries in whole.items():
+            assert found[number] == [
+                FILLER if place in lost.get(number, ()) else each
+                for place, each in enumerate(entries)
+            ]
+        assert len(lost.get(4, ())) < 10

@@ -7,11 +7,13 @@ import pytest
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import FormatVersionError
 from pulsar_py.common.findings import Severity
+from pulsar_py.storage.entry_logs.entry_log_format import encode_run
 from pulsar_py.storage.inspection.survey import Survey, survey_storage
 from tests.unit.storage.inspection.damaged_disk import (
     LAST,
     copy,
     cut,
+    disk_of_large_entries,
     filled_disk,
     flip,
     newest,
@@ -121,3 +123,33 @@ async def test_another_format_version_ends_it() -> None:
     await flip(disk, await oldest(disk, "entries"), 11)
     with pytest.raises(FormatVersionError, match="entries/"):
         await survey_storage(disk)
+
+
+async def test_entries_that_only_the_journal_refers_to_are_found() -> None:
+    disk = await disk_of_large_entries()
+    survey = await survey_storage(disk)
+
+    assert survey.findings == []
+    assert {key: each.last_entry_id for key, each in survey.ledgers.items()} == dict.fromkeys(
+        (1, 2, 3, 4), LAST
+    )
+    assert not any(each.lost() for each in survey.ledgers.values())
+    assert not survey.ledgers[4].journal
+    referred = {place.log_id for place in survey.ledgers[4].runs.values()}
+    assert referred.isdisjoint(survey.manifest.logs)
+
+    path = await newest(disk, "entries")
+    await flip(disk, path, 200)
+    damaged = await survey_storage(disk)
+    assert any(path in each and "of ledger 4" in each for each in damage(damaged))
+    assert damaged.ledgers[4].lost()
+
+
+async def test_what_a_torn_write_left_behind_all_that_is_referred_to_is_no_damage() -> None:
+    disk = await disk_of_large_entries()
+    path = await newest(disk, "entries")
+    data = await disk.read_whole(path)
+    run = b"".join(encode_run(4, 500, [b"never confirmed"]))
+    await disk.replace(path, data + bytes(512) + run)
+
+    assert damage(await survey_storage(disk)) == []

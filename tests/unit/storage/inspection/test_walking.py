@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from pyroaring import BitMap64
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import LedgerNotFoundError, StorageError, StoreUnavailableError
 from pulsar_py.common.packed_entries import LENT_BYTES

@@ -34,7 +34,7 @@ def test_the_header_is_read_back_and_checked() -> None:
 def test_the_bytes_are_those_of_the_table() -> None:
     rest = struct.pack(">QQQQIIII", 3, 1 << 63, 2, 1234, 4096, 9000, 3, 0)
 
-    assert HEADER.encode() == struct.pack(">8sII", b"PLSRJRNL", 2, crc32c(rest)) + rest
+    assert HEADER.encode() == struct.pack(">8sII", b"PLSRJRNL", 3, crc32c(rest)) + rest
 
 
 def test_a_file_that_was_created_ahead_is_begun_later() -> None:
@@ -64,7 +64,14 @@ def test_the_former_version_is_read() -> None:
     assert decode_file_header(data[:-1] + b"x", "j") is None
 
 
-@pytest.mark.parametrize("version", [0, 3, 1 << 20])
+def test_version_2_is_read_as_the_same_bytes() -> None:
+    data = bytearray(HEADER.encode())
+    data[8:12] = (2).to_bytes(4, "big")
+
+    assert decode_file_header(bytes(data), "j") == HEADER
+
+
+@pytest.mark.parametrize("version", [0, 4, 1 << 20])
 def test_another_version_is_refused(version: int) -> None:
     rest = struct.pack(">QQQ", 3, 2, 1234)
     former = struct.pack(">8sII", b"PLSRJRNL", version, crc32c(rest)) + rest
@@ -75,13 +82,13 @@ def test_another_version_is_refused(version: int) -> None:
         with pytest.raises(
             FormatVersionError,
             match=f"journal/1: journal has format version {version}, "
-            "this pulsar_py reads version 2",
+            "this pulsar_py reads version 3",
         ):
             decode_file_header(each, "journal/1")
 
 
 def test_a_lost_header_is_stood_in_for_by_one_of_each_version() -> None:
     assert [(each.file_id, each.generation, each.version) for each in lost_headers(7)] == [
-        (7, None, 2),
+        (7, None, 3),
         (7, None, 1),
     ]

@@ -2,20 +2,29 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import replace
+from array import array
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import StorageError
 from pulsar_py.storage.journal import journal
 from pulsar_py.storage.journal.file_header import FILE_HEADER_BYTES, decode_file_header
-from pulsar_py.storage.journal.journal import Group, Journal, next_file_id, take_section
+from pulsar_py.storage.journal.journal import (
+    Group,
+    Journal,
+    next_file_id,
+    take_section,
+    written_once,
+)
 from pulsar_py.storage.journal.journal_files import JournalFiles, journal_path
+from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
+from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import SMALL, turns
 
@@ -284,3 +293,15 @@ def test_a_long_queue_is_cut_piece_by_piece_in_order() -> None:
         taken += section.entries
 
     assert taken == [b"%d" % number for number in range(5000)]
+
+
+def test_large_entries_that_are_enough_are_written_once() -> None:
+    def section(*sizes: int) -> Section:
+        return Section(1, 0, [bytes(size) for size in sizes], array("I", sizes), sum(sizes))
+
+    settings = BookieSettings(once_group_bytes=3000, once_section_bytes=900, once_entry_bytes=200)
+    large, small, few = section(1000, 1000), section(*[100] * 50), section(800)
+
+    assert written_once([large, small, few, large], settings) == [large, large]
+    assert written_once([large, small, few], settings) == []
+    assert written_once([large] * 9, replace(settings, once_group_bytes=0)) == []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk

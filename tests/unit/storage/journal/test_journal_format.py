@@ -12,6 +12,7 @@ from pulsar_py.storage.journal.journal_format import (
     encode_block,
 )
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
+from pulsar_py.storage.shared.location import Location
 
 
 def section(ledger_id: int, first: int, entries: list[bytes]) -> Section:
@@ -109,3 +110,19 @@ def test_blocks_of_the_former_version_are_read() -> None:
     assert decoded is not None
     assert [s.entries for s in decoded.sections] == [s.entries for s in SECTIONS]
     assert list(decoded.records) == RECORDS
+
+
+def test_a_section_in_entry_logs_has_its_places_in_the_block_and_not_its_bytes() -> None:
+    places = [Location(9, 1 << 33, 5100, 1), Location(9, 1 << 34, 3100, 1)]
+    large = section(2, 5, [b"x" * 5000, b"y" * 3000])
+    large.runs = places
+    buffers, length = encode_block(LIFE, 64, [SECTIONS[0], large], [])
+    decoded = decode_block(b"".join(buffers))
+
+    assert length < 300
+    assert decoded is not None
+    small, found = decoded.sections
+    assert small.entries == SECTIONS[0].entries
+    assert (found.entries, found.runs, found.size_bytes) == ([], places, 8000)
+    assert found.last_entry_id == 6
+    assert list(found.placed_runs()) == [(5, places[0]), (6, places[1])]

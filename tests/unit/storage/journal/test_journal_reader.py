@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import random
 from array import array
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk

@@ -59,7 +59,7 @@ def test_a_file_of_the_former_version_is_read_from_its_own_first_block() -> None
     former = FoundFile(2, "journal/2", FileHeader(2, 1, 70, version=1))
     plan = plan_replay([former, found(3, (2, 900))], (1, 70))
 
-    assert [(file.start, file.life.version) for file in plan.files] == [(40, 1), (64, 2)]
+    assert [(file.start, file.life.version) for file in plan.files] == [(40, 1), (64, 3)]
 
 
 def test_nothing_found_is_fine_where_nothing_was_begun() -> None:

@@ -5,6 +5,7 @@ import pytest
 from pulsar_py.common.errors import DiskFullError, StorageError, StoreBusyError
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.write_cache import AppendGate, WriteCache, cut
 
 
@@ -139,3 +140,21 @@ def test_no_more_comes_back_to_the_gate_than_was_taken() -> None:
     gate.give_back(100)
     with pytest.raises(AssertionError, match="more came back"):
         gate.give_back(1)
+
+
+def test_stretches_are_what_has_to_be_written_and_the_runs_that_were() -> None:
+    cache, ledger = WriteCache(0.0, (1, 0)), Ledger(5, LedgerRecord())
+    add(cache, ledger, [b"0", b"1"])
+    places = [(2, Location(1, 32, 50, 2)), (4, Location(1, 82, 50, 1))]
+    cache.current.add(ledger, [b"2", b"3", b"4"], 3, runs=places)
+    ledger.last_add_pushed = ledger.last_add_taken = 4
+    ledger.confirm(4, 3)
+    cached = cache.current.ledgers[5]
+    assert list(cached.stretches()) == [range(2), *places]
+    add(cache, ledger, [b"5"])
+    assert list(cached.stretches()) == [range(2), *places, range(5, 6)]
+
+    ledger.record = TOMBSTONE
+    assert list(cached.stretches()) == []
+    cache.current.set_record(ledger)
+    assert cached.runs == []
