@@ -5,15 +5,14 @@ Source: BrokerService.isAllowAutoTopicCreation, ServerCnx.handlePartitionMetadat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NameFacts:
+class NameFacts(Struct, frozen=True, kw_only=True):
     """Facts about a topic's name.
 
     Attributes:
@@ -51,8 +50,7 @@ def may_create(facts: NameFacts, policy: AutoTopicCreation, *, is_wanted: bool) 
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAnswer:
+class PartitionsAnswer(Struct, frozen=True):
     """The answer to PARTITIONED_METADATA; with `creates` the count has to be stored first."""
 
     partitions_count: int

@@ -14,8 +14,9 @@ Source: HierarchyTopicPolicies in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, TypeVar
+
+from msgspec.structs import replace
 
 from pulsar_py.common.policies import (
     AutoTopicCreation,

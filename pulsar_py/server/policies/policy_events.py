@@ -35,6 +35,8 @@ _COLLECTIONS: Final[Mapping[str, Any]] = {  # Any: JSON
 }
 """Policies that Apache Pulsar never leaves null."""
 
+_OFFLOADING: Final = "offloadPolicies"
+
 _ZEROS: Final[Mapping[str, Any]] = {  # Any: of the Avro type
     "boolean": False,
     "int": 0,
@@ -99,8 +101,19 @@ def encode_event(event: PolicyEvent, cluster: str) -> bytes:
     return _writer().write(_completed(_definition(), record, {}))
 
 
-def decode_event(key: str, payload: bytes) -> PolicyEvent | None:
+def reader_from(definition: str) -> AvroReader:
+    """Reads events that were written with another definition, that of an older broker maybe.
+
+    Raises:
+        InvalidConfigurationError: The definition can't be used.
+    """
+    return AvroReader(parse_json(definition), _definition())
+
+
+def decode_event(key: str, payload: bytes, reader: AvroReader | None = None) -> PolicyEvent | None:
     """The event of a message; None if it is not about a topic's policies.
+
+    `reader` is for payloads of another definition than `schema_text`.
 
     Raises:
         SchemaSerializationError: The payload is not that of an event.
@@ -112,7 +125,7 @@ def decode_event(key: str, payload: bytes) -> PolicyEvent | None:
         return None
     if not payload:
         return PolicyEvent(topic, is_global, None)
-    record = _plain(_reader().read(payload))
+    record = _plain((reader or _reader()).read(payload))
     policies = record.get("topicPoliciesEvent", {}).get("policies")
     if record.get("eventType") != "TOPIC_POLICY" or policies is None:
         return None
@@ -121,7 +134,20 @@ def decode_event(key: str, payload: bytes) -> PolicyEvent | None:
         for name, value in policies.items()
         if name != "isGlobal" and (value or name not in _COLLECTIONS)
     }
+    offloading = document.get(_OFFLOADING)
+    if offloading is not None:
+        offloading |= driver_kinds(offloading.get("managedLedgerOffloadDriver"))
     return PolicyEvent(topic, is_global, document)
+
+
+def driver_kinds(driver: str | None) -> dict[str, bool]:
+    """What the driver of offload policies is: their JSON has it, their events have not."""
+    name = (driver or "").lower()
+    return {
+        "s3Driver": name in {"s3", "aws-s3"},
+        "gcsDriver": name == "google-cloud-storage",
+        "fileSystemDriver": name == "filesystem",
+    }
 
 
 def _completed(  # noqa: PLR0911 - one for each kind of type

@@ -7,7 +7,8 @@ change makes a new value, which the registry passes to the running topics.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.common.policies import (
     BacklogQuota,
@@ -22,8 +23,7 @@ from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicSettings:
+class TopicSettings(Struct, frozen=True, kw_only=True):
     """Effective settings of one topic; limits of 0 are off. Comments name those of broker.conf."""
 
     max_producers: int = 0  # maxProducersPerTopic

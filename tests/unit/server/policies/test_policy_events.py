@@ -42,6 +42,13 @@ EVERY_SHAPE: dict[str, Any] = {
     "schemaCompatibilityStrategy": "FULL",
     "replicationClusters": ["a", "b"],
     "delayedDeliveryTickTimeMillis": 1 << 40,
+    "offloadPolicies": {
+        "managedLedgerOffloadDriver": "aws-s3",
+        "managedLedgerOffloadedReadPriority": "BOOKKEEPER_FIRST",
+        "s3Driver": True,
+        "gcsDriver": False,
+        "fileSystemDriver": False,
+    },
     "persistence": {
         "bookkeeperAckQuorum": 1,
         "bookkeeperEnsemble": 2,
