@@ -10,7 +10,7 @@ WORKERS ?= 4
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-admin bench-spark proto docs clean
+.PHONY: help setup run test fuzz test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-admin bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
@@ -19,6 +19,7 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
+	@echo "make fuzz         a million inputs each for frames, commands and REST"
 	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-admin, bench-spark"
 	@echo "make proto        write again what is generated of proto/*.proto"
 	@echo "make docs         write again what is generated of documents, and build/site of all of them"
@@ -54,6 +55,9 @@ test-all: setup
 test-cluster: setup
 	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
 	$(BIN)/pytest -q --timeout $(TIMEOUT) --on-bookkeeper tests/interop
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz
 
 format: setup
 	$(BIN)/ruff format .

@@ -5,14 +5,18 @@ is imported by its first handshake, and has the rights of whoever sends it: cred
 HTTP, or the parameter `token`.
 
 Source: WebService, WebSocketService of Pulsar's broker.
+
+Third-party packages it may import: msgspec.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
@@ -27,7 +31,11 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.namespaces.lookup import LocalAddresses
-from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
+from pulsar_py.server.security.authentication import (
+    METHOD_HEADER,
+    PRINCIPAL_HEADER,
+    Authenticated,
+)
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
 
@@ -81,7 +89,8 @@ class Web:
             self._websockets = self._new_websockets()
 
         async def caller_of(named: Mapping[str, str]) -> _WebSocketCaller:
-            return _WebSocketCaller(self._service, await self._caller_of(named, peer), peer)
+            proved, caller = await self._caller_of(named, peer)
+            return _WebSocketCaller(self._service, caller, peer, proved)
 
         return await self._websockets.handshake(method, target, headers, caller_of)
 
@@ -111,8 +120,10 @@ class Web:
             page_rules=self._page_rules,
         )
 
-    async def _caller_of(self, headers: Mapping[str, str], peer: Peer) -> Caller:
-        """Who sends a handshake.
+    async def _caller_of(
+        self, headers: Mapping[str, str], peer: Peer
+    ) -> tuple[Authenticated | None, Caller]:
+        """Who sends a handshake, and what proves it.
 
         Raises:
             AuthenticationError: The credentials are missing or invalid.
@@ -120,9 +131,9 @@ class Web:
         """
         service = self._service
         if not service.authenticators.is_enabled:
-            return Caller(None)
+            return None, Caller(None)
         try:
-            role = await service.authenticators.authenticate_http(headers, peer)
+            proved = await service.authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
             service.audit.authentication_refused(
                 address=peer.remote_address,
@@ -132,10 +143,10 @@ class Web:
             )
             raise AuthenticationError("Failed to authenticate") from None
         original = headers.get(PRINCIPAL_HEADER)
-        caller = Caller(role, original)
+        caller = Caller(proved.role, original)
         if not service.authorization.is_valid(caller, may_name_itself=True):
             raise AuthorizationError("Invalid roles.")
-        return caller if original != role else Caller(role)
+        return proved, caller if original != proved.role else Caller(proved.role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +156,7 @@ class _WebSocketCaller:
     service: BrokerService
     caller: Caller
     peer: Peer
+    credentials: Authenticated | None  # what proves it; None while authentication is off
 
     @property
     def peername(self) -> tuple[str, int] | None:
@@ -180,5 +192,6 @@ def http_limits(config: BrokerConfig) -> HttpLimits:
         idle_seconds=config.httpServerIdleTimeout / 1000,
     )
     if config.httpMaxRequestSize > 0:
-        return replace(limits, body_bytes=config.httpMaxRequestSize)
+        most = max(limits.all_bodies_bytes, 2 * config.httpMaxRequestSize)
+        return replace(limits, body_bytes=config.httpMaxRequestSize, all_bodies_bytes=most)
     return limits

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlencode
+
+from msgspec.structs import replace
 
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import (

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final, Self
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import Response
 from pulsar_py.common.errors import ConfigurationError
@@ -38,8 +39,7 @@ _METHODS: Final = "GET, HEAD, POST, PUT, DELETE"
 _SHOWN_CHARACTERS: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRules:
+class PageRules(Struct, frozen=True, kw_only=True):
     """The rules of one broker.
 
     `origins` are those whose pages may call. `hosts` are the names of the broker in `Host`, besides

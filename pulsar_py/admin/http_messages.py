@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass, field, replace
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.admin.json_text import MAX_PIECE_UNITS, EncodedJson, json_pieces, units_of
 from pulsar_py.common.foreign_json import parse_json
@@ -45,8 +47,7 @@ class HttpError(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """An answer, complete in memory unless it has a `stream`.
 
     `large_value` is a value that the body is yet to be encoded from, where that is too much for one
@@ -68,8 +69,7 @@ EMPTY = Response(HTTPStatus.OK)
 """200 without a body, which is Pulsar's answer for a policy that is not set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """One request with its whole body.
 
     `path` has the decoded parameters of the route's template; header names are in lower case.

@@ -1,9 +1,9 @@
 """Serves HTTP/1.1 on asyncio and h11, for an application of requests and answers (edge).
 
 Each socket has an `HttpConnection`. Its requests are served one after the other; while one is being
-served, no more is read from the socket. There are limits for headers, bodies, the number of
-connections, and the time in which a peer has to send a request, read its answer, or send the next
-request. One timer closes connections that exceed a time.
+served, no more is read from the socket. There are limits for headers, bodies, all bodies together,
+the number of connections, and the time in which a peer has to send a request, read its answer, or
+send the next request. One timer closes connections that exceed a time.
 
 A large answer is written in parts, one in each turn of the loop, as fast as its peer reads it; one
 with a stream as it is made. A stream that fails ends its connection, so that nobody takes the
@@ -23,12 +23,12 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, cast
 
 import h11
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
@@ -46,6 +46,8 @@ PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
 
 _SWEEP_SECONDS: Final = 5.0
+_SMALL_BODY_BYTES: Final = 64 * 1024
+"""A body that is taken however much others send."""
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 _NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
@@ -57,12 +59,14 @@ _PAGE_HEADERS: Final = (
 """Of pages, which are errors alone: nothing in them is run or loaded, nobody frames them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpLimits:
+class HttpLimits(Struct, frozen=True, kw_only=True):
     """The limits of one connection, and of all together."""
 
     header_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
+    all_bodies_bytes: int = 64 * 1024 * 1024
+    """Bytes of the bodies that are being received or served: beyond it only small ones are taken.
+    Nobody has to say who he is before his body is there."""
     connections_count: int = 2048
     idle_seconds: float = 60.0
     request_seconds: float = 30.0
@@ -86,6 +90,7 @@ class HttpServer:
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
+        self.bodies_bytes = 0  # being received or served, of all connections
         self._tasks = TaskOwner("http")
         self._servers: list[asyncio.Server] = []  # those that are bound
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
@@ -168,6 +173,7 @@ class HttpConnection(asyncio.Protocol):
         self._peer = Peer()
         self._request: h11.Request | None = None  # the one being read or served
         self._body = bytearray()
+        self._body_bytes = 0  # of the request being read or served; counted by the server
         self._is_serving = False
         self._is_write_paused = False
         self._writable: asyncio.Future[None] | None = None  # a large answer waits for its peer
@@ -189,6 +195,8 @@ class HttpConnection(asyncio.Protocol):
         self._transport = None
         self._is_ending = True
         self._server._connections.pop(self, None)  # noqa: SLF001
+        if not self._is_serving:
+            self._forget_body()
         if self._successor is not None:
             self._successor.connection_lost()
         self._wake_writer()
@@ -248,21 +256,37 @@ class HttpConnection(asyncio.Protocol):
 
     def _take(self, event: object) -> None:
         if isinstance(event, h11.Request):
+            self._request = event
             # h11 applies its limit only to an incomplete head, not to one that comes at once.
             if _head_bytes(event) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
-            self._request = event
-            self._body.clear()
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
             if self._http.they_are_waiting_for_100_continue:
                 self._write(h11.InformationalResponse(status_code=100, headers=[]))
         elif isinstance(event, h11.Data):
-            self._body += event.data
-            if len(self._body) > self._limits.body_bytes:
-                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+            self._take_body(event.data)
         elif isinstance(event, h11.EndOfMessage):
             self._serve()
+
+    def _take_body(self, data: bytes | bytearray) -> None:
+        self._body += data
+        self._body_bytes += len(data)
+        self._server.bodies_bytes += len(data)
+        if self._body_bytes > self._limits.body_bytes:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        elif (
+            self._body_bytes > _SMALL_BODY_BYTES
+            and self._server.bodies_bytes > self._limits.all_bodies_bytes
+        ):
+            logger.warning("too many bodies", extra={"bytes": self._server.bodies_bytes})
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+
+    def _forget_body(self) -> None:
+        """Free the body that was read, and count it no more."""
+        self._body = bytearray()
+        self._server.bodies_bytes -= self._body_bytes
+        self._body_bytes = 0
 
     def _serve(self) -> None:
         assert self._request is not None
@@ -270,10 +294,12 @@ class HttpConnection(asyncio.Protocol):
         self._is_serving = True
         self.deadline = float("inf")
         self._transport.pause_reading()
-        self._server._tasks.spawn(self._answer(self._request, bytes(self._body)), "request")  # noqa: SLF001
+        body, self._body = bytes(self._body), bytearray()
+        self._server._tasks.spawn(self._answer(self._request, body), "request")  # noqa: SLF001
 
     async def _answer(self, request: h11.Request, body: bytes) -> None:
         response = await self._response(request, body)
+        self._forget_body()
         if not isinstance(response, Response):
             self._hand_over(response)
             return
@@ -364,11 +390,13 @@ class HttpConnection(asyncio.Protocol):
             self._end()
             return
         self._http.start_next_cycle()
+        self._request = None
         self._transport.resume_reading()
         self._advance()
 
     def _refuse(self, status: int) -> None:
         """Answer a request that can't be read, and close the connection."""
+        self._forget_body()
         if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
             self._send(page_response(status, (("Connection", "close"),)))
         self._end()
@@ -383,7 +411,8 @@ class HttpConnection(asyncio.Protocol):
     def _send(self, response: Response) -> None:
         """Write a small answer whole."""
         self._send_head(response)
-        if response.body:
+        is_head = self._request is not None and self._request.method == b"HEAD"
+        if response.body and not is_head:
             self._write(h11.Data(data=response.body))
         self._write(h11.EndOfMessage())
 

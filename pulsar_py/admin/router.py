@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import product
 from typing import Final
 from urllib.parse import unquote_plus
+
+from msgspec import Struct, field
 
 from pulsar_py.admin.http_messages import JSON, Request, Response
 from pulsar_py.server.security.actions import Need, checked_need
@@ -40,8 +41,7 @@ class BadPathError(Exception):
     """A path can't be decoded: a `%` is not followed by two hexadecimal digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """One method of one template.
 
     `consumes` are the content types of bodies that it reads; a route with none ignores its body.
@@ -87,31 +87,27 @@ def delete(template: str, handler: Handler, needs: Need) -> Route:
     return Route("DELETE", template, handler, needs)
 
 
-@dataclass(slots=True)
-class _Leaf:
+class _Leaf(Struct):
     """The end of a path: routes by method, each with the names of its parameters."""
 
     routes: dict[str, tuple[Route, tuple[tuple[str, int], ...]]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(Struct):
     literals: dict[str, _Node] = field(default_factory=dict)
     parameter: _Node | None = None
     leaf: _Leaf | None = None
     rest: _Leaf | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The route found and its parameters."""
 
     route: Route
     parameters: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MethodNotAllowed:
+class MethodNotAllowed(Struct, frozen=True):
     """The path exists, but not with this method; `allowed` has its methods (for OPTIONS, too)."""
 
     allowed: tuple[str, ...]

@@ -4,6 +4,9 @@ A handshake is refused before anything is opened if it is not a WebSocket's, its
 browser sends it for another site's page, or its credentials are wrong. Then the producer, consumer
 or reader is opened for the caller's role; only when the broker has admitted it, 101 is answered.
 
+A connection ends within a second once its credentials expire or are revoked: no frame of WebSocket
+asks for others. Apache Pulsar leaves it open.
+
 Source: WebSocketService, AbstractWebSocketHandler in Pulsar.
 """
 
@@ -15,6 +18,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
+from wsproto.frame_protocol import CloseReason
 from wsproto.utilities import RemoteProtocolError
 
 from pulsar_py.admin.foreign_pages import PageRules
@@ -48,8 +52,27 @@ VERSION: Final = "13"
 _TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
 
 
+LOOK_SECONDS: Final = 0.5
+"""The time between two looks at all credentials that can end."""
+
+
+class Credentials(Protocol):
+    """What a caller proved who he is by."""
+
+    @property
+    def can_end(self) -> bool:
+        """Whether they expire, or may be revoked."""
+
+    def reason_to_end(self, now_millis: int) -> str | None:
+        """Why the connection should end now; None while it should not."""
+
+
 class HandshakeCaller(Protocol):
     """Whoever has shaken hands, and for whom connections with the broker are made."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What proves who he is; None while nobody has to prove it."""
 
     @property
     def peername(self) -> tuple[str, int] | None:
@@ -79,7 +102,8 @@ class WebSocketService:
         self._limits = limits
         self._page_rules = page_rules or PageRules()
         self._tasks = TaskOwner("websocket")
-        self._connections: dict[WebSocketConnection, None] = {}
+        self._connections: dict[WebSocketConnection, Credentials | None] = {}
+        self._credentials_timer: asyncio.TimerHandle | None = None  # None while none can end
         self._is_closed = False
 
     @property
@@ -155,7 +179,8 @@ class WebSocketService:
                 await self._open_consumer(connection, place, given, client, tasks)
             else:
                 await self._open_reader(connection, place, given, client, tasks)
-        self._connections[connection] = None
+        self._connections[connection] = caller.credentials
+        self._look_later()
 
     async def _open_producer(
         self,
@@ -204,6 +229,22 @@ class WebSocketService:
         end = self._ending(connection, client, tasks)
         connection.attach(ReaderDialog(connection, reader, window, tasks, end))
 
+    def _look_later(self) -> None:
+        """Have credentials looked at, as long as there are any that can end."""
+        if self._is_closed or self._credentials_timer is not None:
+            return
+        if any(each is not None and each.can_end for each in self._connections.values()):
+            self._credentials_timer = self._clock.call_later(LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        now_millis = self._clock.wall_time_millis()
+        for connection, credentials in list(self._connections.items()):
+            reason = None if credentials is None else credentials.reason_to_end(now_millis)
+            if reason is not None:
+                connection.close(CloseReason.POLICY_VIOLATION, reason)
+        self._credentials_timer = None
+        self._look_later()
+
     def _ending(
         self, connection: WebSocketConnection, client: Client, tasks: TaskOwner
     ) -> Callable[[], None]:
@@ -222,6 +263,8 @@ class WebSocketService:
     async def close(self) -> None:
         """Tell all clients that the broker goes away, and wait until their dialogs have ended."""
         self._is_closed = True
+        if self._credentials_timer is not None:
+            self._credentials_timer.cancel()
         for connection in list(self._connections):
             connection.close(1001, "the broker is stopping")
         await self._tasks.drain()

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
@@ -40,8 +41,7 @@ BATCH_BYTES: Final = 1024 * 1024
 _HINT: Final = ", please try do it on specific topic partition"
 
 
-@dataclass(slots=True)
-class _Found:
+class _Found(Struct):
     """What a scan has counted so far."""
 
     entries: int = 0

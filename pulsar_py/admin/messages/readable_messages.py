@@ -34,6 +34,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from pulsar_py.admin.http_messages import (
     HttpError,
     Request,
@@ -82,8 +84,7 @@ _UNITS_A_MESSAGE: Final = 10
 """Of `Turns`: what decoding a message costs, compared with reading a name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
     limit: int

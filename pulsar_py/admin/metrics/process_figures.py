@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 import resource
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 _PROCESS: Final = Path("/proc/self")
 _SYSTEM: Final = Path("/proc/stat")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessFigures:
+class ProcessFigures(Struct, frozen=True):
     """One process at one moment; `started_seconds` since 1970."""
 
     cpu_seconds: float

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from pulsar_py.admin.metrics.text_format import chunks, escaped, labels_text, type_line
 from pulsar_py.admin.metrics.topic_names import (
@@ -58,8 +59,7 @@ class Table:
                 yield from chunks(name, self.labels, self.column(name))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """Which lines are shown, by the settings.
 
     Attributes:
@@ -75,8 +75,7 @@ class Selection:
     splits_partitions: bool = False
 
 
-@dataclass(slots=True)
-class TopicFigures:
+class TopicFigures(Struct):
     """The values of one scrape; filled topic by topic, then written out."""
 
     cluster: str

@@ -4,5 +4,5 @@ In: requests about a namespace's or the cluster's inner state. Out: that state, 
 that clients need not notice. What belongs to parts that this broker does not have is answered as
 Apache Pulsar does without them.
 
-Third-party packages it may import: cryptography.
+Third-party packages it may import: cryptography, msgspec.
 """

@@ -12,9 +12,10 @@ import os
 import resource
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import (
     HttpError,
@@ -53,8 +54,7 @@ _OLD_NAMES: Final = {
 """Names of statistics here, and in the answer for all topics."""
 
 
-@dataclass(slots=True)
-class _Totals:
+class _Totals(Struct):
     """Sums over the loaded topics."""
 
     topics: int = 0

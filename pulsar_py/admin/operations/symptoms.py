@@ -20,12 +20,13 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.router import Route, get
@@ -78,8 +79,7 @@ class Symptoms:
         return json_response([each.json() for each in await symptoms(self._broker)])
 
 
-@dataclass(frozen=True, slots=True)
-class Symptom:
+class Symptom(Struct, frozen=True):
     """One thing to look at."""
 
     code: str

@@ -16,6 +16,7 @@ from pulsar_py.admin.resources.requests import (
     read_properties,
     read_text,
 )
+from pulsar_py.server.policies.policy_events import driver_kinds
 
 DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 
@@ -103,14 +104,7 @@ def offload_policies(request: Request) -> Any:  # Any: JSON
 
 def completed(value: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
     """A policy with defaults, and with what its driver is."""
-    driver = (value.get("managedLedgerOffloadDriver") or "").lower()
-    return {
-        **DEFAULTS,
-        **value,
-        "s3Driver": driver in {"s3", "aws-s3"},
-        "gcsDriver": driver == "google-cloud-storage",
-        "fileSystemDriver": driver == "filesystem",
-    }
+    return {**DEFAULTS, **value, **driver_kinds(value.get("managedLedgerOffloadDriver"))}
 
 
 def _refused(reason: str) -> HttpError:

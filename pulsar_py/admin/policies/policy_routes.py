@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import JSON, Request, Response
 from pulsar_py.admin.policies import policy_values as values
@@ -30,8 +31,7 @@ class RoutedPolicy(Protocol):
         """Whether DELETE removes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Handlers:
+class Handlers(Struct, frozen=True):
     """What serves the three calls."""
 
     show: Handler
@@ -39,8 +39,7 @@ class Handlers:
     remove: Handler
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
+class Rights(Struct, frozen=True):
     """What the three calls need a right for."""
 
     show: Action

@@ -10,9 +10,10 @@ Source: PersistentTopics in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
+
+from msgspec.structs import replace
 
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
@@ -37,13 +38,18 @@ from pulsar_py.admin.policies.topic_policy_table import (
     quotas_of_broker,
 )
 from pulsar_py.admin.resources.requests import topic_of
-from pulsar_py.admin.resources.topic_access import require_namespace, topic_not_found
+from pulsar_py.admin.resources.topic_access import (
+    require_namespace,
+    require_owned,
+    topic_not_found,
+)
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import TopicPoliciesResources
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.change_events.namespace_events import events_topic
 from pulsar_py.server.security.actions import Action
 
 
@@ -193,8 +199,8 @@ class TopicPolicyResource:
         name = topic_of(request)
         self._check_enabled()
         await require_namespace(self._broker, name.namespace_name)
-        for resource in (self._of(is_global=False), self._of(is_global=True)):
-            await resource.delete(name.base)
+        await require_owned(self._broker, events_topic(name.namespace_name))
+        await self._broker.topic_policies.remove(name)
         return NO_CONTENT
 
     # --- documents -----------------------------------------------------------------------------
@@ -238,13 +244,10 @@ class TopicPolicyResource:
         return own, namespace.json if namespace else {}
 
     async def _change(
-        self, request: Request, name: TopicName, change: Callable[[Document], dict[str, Any]]
+        self, request: Request, name: TopicName, change: Callable[[Document], Document]
     ) -> None:
-        def changed_policies(policies: TopicPolicies | None) -> TopicPolicies:
-            return TopicPolicies(change({} if policies is None else policies.json))
-
-        resource = self._of(is_global=request.flag("isGlobal"))
-        await resource.update_or_create(name, changed_policies)
+        await require_owned(self._broker, events_topic(name.namespace_name))
+        await self._broker.topic_policies.change(name, change, is_global=request.flag("isGlobal"))
 
 
 def _with_quota(document: Document, kind: str, quota: Any) -> dict[str, Any]:  # Any: JSON

@@ -10,8 +10,9 @@ Source: PersistentTopics and TopicPolicies in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import EMPTY, NO_CONTENT, Response, json_response
 from pulsar_py.admin.policies import policy_values as values
@@ -46,8 +47,7 @@ def any_true(levels: Sequence[Any]) -> bool:
     return any(levels)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """One policy.
 
     Attributes:

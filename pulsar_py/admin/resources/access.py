@@ -71,7 +71,7 @@ class Access:
         except BadPathError:
             pass  # who is nobody learns nothing of it
         try:
-            role = await self._authenticators.authenticate_http(headers, peer)
+            proved = await self._authenticators.authenticate_http(headers, peer)
         except AuthenticationError as error:
             self._audit.authentication_refused(
                 address=peer.remote_address,
@@ -80,7 +80,7 @@ class Access:
                 path=raw_path,
             )
             raise
-        return Caller(role, headers.get(PRINCIPAL_HEADER))
+        return Caller(proved.role, headers.get(PRINCIPAL_HEADER))
 
     async def check(self, route: Route, request: Request, caller: Caller | None) -> None:
         """Return if the caller may use the route.

@@ -264,10 +264,11 @@ class Namespaces:
 
 async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
     """Delete a namespace with all its topics, even with producers and consumers connected."""
-    for text in await broker.topics.partitioned.names(namespace):
-        await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
-    for text in await broker.topics.list_topics(namespace, includes_system=True):
-        await broker.topics.delete(TopicName.parse(text), force=True)
+    async with broker.topic_policies.deleting(namespace):
+        for text in await broker.topics.partitioned.names(namespace):
+            await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
+        for text in await broker.topics.list_topics(namespace, includes_system=True):
+            await broker.topics.delete(TopicName.parse(text), force=True)
     await broker.namespaces.unload_namespace(namespace)
     await broker.resources.namespaces.delete(namespace)
 

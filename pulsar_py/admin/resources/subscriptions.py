@@ -8,9 +8,10 @@ Source: PersistentTopicsBase in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
@@ -55,8 +56,7 @@ from pulsar_py.server.topics.topic import Topic
 SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
 
-@dataclass(frozen=True, slots=True)
-class ResetCursorData:
+class ResetCursorData(Struct, frozen=True):
     """The target of a cursor: the entry at a position, or the one after it (`is_excluded`)."""
 
     position: Position

@@ -23,7 +23,11 @@ from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
-from pulsar_py.server.security.authentication import AuthenticationState, Authenticators
+from pulsar_py.server.security.authentication import (
+    Authenticated,
+    AuthenticationState,
+    Authenticators,
+)
 from pulsar_py.server.security.authorization import Authorization, Caller
 from pulsar_py.server.security.peer import Peer
 from pulsar_py.server.subscriptions.consumer import Consumer
@@ -61,7 +65,8 @@ class CommandConnection(ClientConnection, Protocol):
     refreshes_original: bool  # whether its credentials are the ones that are refreshed
     auth_state: AuthenticationState | None
     vouched_for: Caller | None  # within the process: who the client is, without credentials
-    credentials_expire_at_millis: int | None
+    credentials: Authenticated | None  # those that expire and are refreshed
+    proxy_credentials: Authenticated | None  # where `credentials` are its client's
 
     # What the client opened, by the ids that it chose.
     producers: dict[int, Producer]
@@ -83,6 +88,9 @@ class CommandConnection(ClientConnection, Protocol):
     @property
     def is_handshake_done(self) -> bool:
         """Whether CONNECTED was sent."""
+
+    def on_connected(self) -> None:
+        """Take frames of any size: the handshake has ended well."""
 
     def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Call the handler of a command whose type the connection's state allows.

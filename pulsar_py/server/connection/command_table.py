@@ -13,8 +13,9 @@ SEND is not here: `ServerCnx.data_received` hands it to its producer, or to `han
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection import (
@@ -40,8 +41,7 @@ _OWN: Final = "a transaction is its owner's, which the coordinator checks, and g
 _REFUSED: Final = "refused to everybody"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Struct, frozen=True):
     """One command's handler, and its action or, in words, the reason why it needs no right.
 
     Raises:

@@ -17,6 +17,7 @@ from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.connection.ending_credentials import EndingCredentials
 from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
@@ -75,13 +76,17 @@ class Connections:
             self.revoking = Revoking(
                 self.authorization, resources, lambda: self._open, self.tasks, self.audit
             )
+        self._ending_credentials = EndingCredentials(
+            lambda: self._open,
+            clock,
+            answer_seconds=settings.authentication_refresh_check_seconds,
+        )
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
         self.handshakes_count = self.refused_handshakes_count = 0  # likewise
         self._open: dict[ServerCnx, None] = {}  # in order of connecting
         self._per_host: Counter[str] = Counter()
         self._sweep_timer: asyncio.TimerHandle | None = None
-        self._refresh_timer: asyncio.TimerHandle | None = None
         self._all_lost = asyncio.Event()
         self._is_closed = False
 
@@ -117,7 +122,7 @@ class Connections:
         if self.revoking is not None:
             self.revoking.start()
         if self.authenticators.is_enabled:
-            self._schedule_refresh()
+            self._ending_credentials.start()
 
     def _on_ownership_settled(self) -> None:
         for cnx in list(self._open):
@@ -192,26 +197,6 @@ class Connections:
             logger.warning("connection timed out", extra=extra)
             cnx.abort()
 
-    # --- credentials -----------------------------------------------------------------------
-
-    def _schedule_refresh(self) -> None:
-        delay = self.settings.authentication_refresh_check_seconds
-        self._refresh_timer = self.clock.call_later(delay, self._check_credentials)
-
-    def _check_credentials(self) -> None:
-        self._schedule_refresh()
-        now_millis = self.clock.wall_time_millis()
-        for cnx in list(self._open):
-            expires_at = cnx.credentials_expire_at_millis
-            if expires_at is None or expires_at > now_millis or not cnx.is_connected:
-                continue
-            is_proxied = cnx.original_principal is not None and not cnx.refreshes_original
-            can_refresh = cnx.handshake.supports_auth_refresh and not is_proxied
-            if cnx.state.is_challenge_pending or not can_refresh:
-                cnx.refuse("credentials expired and were not refreshed")
-            else:
-                cnx.send_refresh_challenge()
-
     # --- end -------------------------------------------------------------------------------
 
     def stop_reading(self) -> None:
@@ -222,9 +207,9 @@ class Connections:
     async def close(self) -> None:
         """Close every connection and wait until their tasks have ended."""
         self._is_closed = True
-        for timer in (self._sweep_timer, self._refresh_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        self._ending_credentials.close()
         if self.revoking is not None:
             self.revoking.close()
         for cnx in list(self._open):

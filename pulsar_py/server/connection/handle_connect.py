@@ -11,8 +11,9 @@ Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     AuthenticationError,
@@ -97,7 +98,7 @@ async def _authenticate_first(cnx: CommandConnection, command: CommandConnect) -
     if answer is None:
         return
     cnx.role = answer.role
-    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    cnx.credentials = answer
     authenticators = cnx.connections.authenticators
     has_original = command.HasField("original_principal") or command.HasField("original_auth_data")
     if authenticators.is_original_authenticated and has_original:
@@ -129,8 +130,9 @@ async def _authenticate_original(cnx: CommandConnection, command: CommandConnect
         return False
     cnx.original_principal = answer.role
     cnx.refreshes_original = True
+    cnx.proxy_credentials = cnx.credentials
     cnx.auth_method_name = command.original_auth_method
-    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    cnx.credentials = answer
     return True
 
 
@@ -158,10 +160,10 @@ async def _authenticate_again(cnx: CommandConnection, auth_data: bytes) -> None:
         if answer.role is None or before != answer.role:
             cnx.refuse("the refreshed credentials are of another role")
             return
-        cnx.credentials_expire_at_millis = answer.expires_at_millis
+        cnx.credentials = answer
         return
     cnx.role = answer.role
-    cnx.credentials_expire_at_millis = answer.expires_at_millis
+    cnx.credentials = answer
     _finish(cnx)
 
 
@@ -214,6 +216,7 @@ def send_challenge(cnx: CommandConnection, auth_data: bytes = REFRESH_CHALLENGE)
 def _send_connected(cnx: CommandConnection) -> None:
     cnx.connections.handshakes_count += 1
     settings = cnx.connections.settings
+    cnx.on_connected()
     cnx.state.on_connected(takes_auth_response=cnx.auth_state is not None)
     cnx.send(
         commands.connected(

@@ -12,8 +12,9 @@ Source: ServerCnx.handleProducer, buildProducerAndAddTopic, handleCloseProducer 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import ServiceError, ServiceNotReadyError
 from pulsar_py.common.loops.work import check_units

@@ -55,7 +55,7 @@ from pulsar_py.wire.versions import Feature, allows
 if TYPE_CHECKING:
     from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
     from pulsar_py.server.publishing.producer import Producer
-    from pulsar_py.server.security.authentication import AuthenticationState
+    from pulsar_py.server.security.authentication import Authenticated, AuthenticationState
     from pulsar_py.server.security.authorization import Caller
     from pulsar_py.server.subscriptions.consumer import Consumer
     from pulsar_py.server.topics.topic import Topic
@@ -129,7 +129,7 @@ class ServerCnx(asyncio.Protocol):
         "connections",
         "consumer_topics",
         "consumers",
-        "credentials_expire_at_millis",
+        "credentials",
         "handshake",
         "keep_alive",
         "original_principal",
@@ -137,6 +137,7 @@ class ServerCnx(asyncio.Protocol):
         "pending_consumers",
         "pending_producers",
         "producers",
+        "proxy_credentials",
         "refreshes_original",
         "remote_address",
         "role",
@@ -162,7 +163,8 @@ class ServerCnx(asyncio.Protocol):
         self.auth_method_name = ""
         self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
-        self.credentials_expire_at_millis: int | None = None
+        self.credentials: Authenticated | None = None
+        self.proxy_credentials: Authenticated | None = None
         self.producers: dict[int, Producer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.consumer_topics: dict[int, Topic] = {}  # of `consumers`
@@ -172,7 +174,11 @@ class ServerCnx(asyncio.Protocol):
         self.watchers: dict[int, TopicListWatcher] = {}
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None  # None before the socket is there
-        self._decoder = FrameDecoder(settings.max_frame_bytes)
+        self._decoder = FrameDecoder(
+            settings.max_stranger_frame_bytes
+            if connections.authenticators.is_enabled
+            else settings.max_frame_bytes
+        )
         self._in_flight: InFlightPublishes | None = None  # None before the first producer
         self._out: list[Buffer] = []  # queued in this tick
         self._queued_bytes = 0  # ... and how much that is
@@ -634,6 +640,10 @@ class ServerCnx(asyncio.Protocol):
     def stop_reading(self) -> None:
         """Leave the client's bytes in its socket, for the time in which the broker closes."""
         self._pause_reading(PAUSED_BY_SHUTDOWN)
+
+    def on_connected(self) -> None:
+        """Take frames of any size: the client has proved who it is."""
+        self._decoder.set_max_frame_bytes(self.connections.settings.max_frame_bytes)
 
     def send_refresh_challenge(self) -> None:
         """Send AUTH_CHALLENGE for refreshed credentials."""

@@ -5,13 +5,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
+
+from msgspec import Struct
 
 MEBIBYTE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionSettings:
+MAX_STRANGER_FRAME_BYTES: Final = 128 * 1024
+"""The longest frame of a client that has to prove who it is, and has not."""
+
+
+class ConnectionSettings(Struct, frozen=True):
     """Limits of all connections of one broker, and the version that it announces."""
 
     server_version: str = "Pulsar Server4.2.4"
@@ -37,3 +42,11 @@ class ConnectionSettings:
     def max_frame_bytes(self) -> int:
         """The longest frame, its size field included."""
         return self.max_message_bytes + 10 * 1024
+
+    @property
+    def max_stranger_frame_bytes(self) -> int:
+        """The same before the client has proved who it is: CONNECT and AUTH_RESPONSE alone.
+
+        The beginning of a frame is memory, which nobody knows here can have.
+        """
+        return min(MAX_STRANGER_FRAME_BYTES, self.max_frame_bytes)

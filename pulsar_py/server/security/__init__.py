@@ -2,5 +2,5 @@
 
 In: credentials and certificates that connections and REST received. Out: a role, and whether it may
 do an action. It imports `metadata` and `common` alone. Third-party packages it may import:
-cryptography, PyJWT, libpass, bcrypt.
+cryptography, PyJWT, libpass, bcrypt, msgspec.
 """

@@ -10,9 +10,10 @@ of its kind says how much it was.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.token_bucket import TokenBucket
@@ -31,8 +32,7 @@ _REFUSED: Final = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditStatistics:
+class AuditStatistics(Struct, frozen=True, kw_only=True):
     """Figures since the start."""
 
     changes_count: int

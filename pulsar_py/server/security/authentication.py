@@ -14,9 +14,11 @@ Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.server.security.peer import Peer
@@ -32,16 +34,14 @@ PRINCIPAL_HEADER: Final = "x-original-principal"
 """The header by which a proxy names the client that it acts for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCredentials:
+class ClientCredentials(Struct, frozen=True, kw_only=True):
     """The method that a client names for its credentials, and the peer that sent them."""
 
     method_name: str
     peer: Peer
 
 
-@dataclass(frozen=True, slots=True)
-class HttpCredentials:
+class HttpCredentials(Struct, frozen=True):
     """A request's headers, with names in lower case, and the peer that sent them."""
 
     headers: Mapping[str, str]
@@ -57,10 +57,25 @@ class Authenticated:
 
     role: str | None
     expires_at_millis: int | None = None
+    is_revoked: Callable[[], bool] | None = field(default=None, compare=False)
+    """Whether the credentials have lost their force since; asked twice a second while the client
+    is connected, so it must not block. None: they can't."""
+
+    @property
+    def can_end(self) -> bool:
+        """Whether they expire, or may be revoked."""
+        return self.is_revoked is not None or self.expires_at_millis is not None
+
+    def reason_to_end(self, now_millis: int) -> str | None:
+        """Why a connection that was let in for it should end now; None while it should not."""
+        if self.is_revoked is not None and self.is_revoked():
+            return "the credentials were revoked"
+        if self.expires_at_millis is not None and self.expires_at_millis <= now_millis:
+            return "the credentials expired"
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(Struct, frozen=True):
     """The result that the client has to answer a challenge first."""
 
     auth_data: bytes
@@ -99,6 +114,10 @@ class ExpiredCredentialsError(AuthenticationError):
     """The credentials were good once."""
 
 
+class RevokedCredentialsError(AuthenticationError):
+    """The credentials were good once, and have not expired."""
+
+
 class MissingCredentialsError(AuthenticationError):
     """Nobody said who they are."""
 
@@ -111,6 +130,8 @@ def reason_of(error: Exception) -> str:
     """Why credentials are refused, in a word: one of a few, for figures."""
     if isinstance(error, ExpiredCredentialsError):
         return "expired"
+    if isinstance(error, RevokedCredentialsError):
+        return "revoked"
     if isinstance(error, MissingCredentialsError):
         return "missing"
     return "unknown method" if isinstance(error, UnknownMethodError) else "invalid"
@@ -120,8 +141,7 @@ NO_METHOD: Final = "none"
 """The method, in figures, of those that named none that is served."""
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticationStatistics:
+class AuthenticationStatistics(Struct, frozen=True):
     """How often clients proved who they are, since the start, and how often they did not."""
 
     successes_count: Mapping[str, int]
@@ -187,8 +207,8 @@ class Authenticators:
             UnknownMethodError(f"unsupported authentication method {credentials.method_name!r}")
         )
 
-    async def authenticate_http(self, headers: Mapping[str, str], peer: Peer) -> str | None:
-        """The role of a request, None if its credentials prove none.
+    async def authenticate_http(self, headers: Mapping[str, str], peer: Peer) -> Authenticated:
+        """What a request's credentials prove; without any, the anonymous role.
 
         The first provider that finds credentials of its kind decides, unless a header names one.
 
@@ -204,7 +224,7 @@ class Authenticators:
         for name in self.providers if method_name is None else (method_name,):
             answer = await self._asked(name, credentials)
             if answer is not None:
-                return answer.role
+                return answer
         if method_name is not None:
             raise self._counted(
                 MissingCredentialsError(f"no credentials of the method {method_name}")
@@ -212,7 +232,7 @@ class Authenticators:
         if "authorization" in headers:
             raise self._counted(UnknownMethodError("credentials of no method that is served"))
         if self.anonymous_role is not None:
-            return self.anonymous_role
+            return Authenticated(self.anonymous_role)
         raise self._counted(MissingCredentialsError("authentication required"))
 
     async def _asked(self, name: str, credentials: HttpCredentials) -> Authenticated | None:

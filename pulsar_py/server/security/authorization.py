@@ -16,8 +16,9 @@ Source: PulsarAuthorizationProvider, AuthorizationService in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
@@ -37,16 +38,14 @@ _PREFIX_MODE: Final = "Prefix"
 _EITHER: Final = frozenset({Right.PRODUCE.value, Right.CONSUME.value})
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who asks: a role, None if it proved none, and the one that it says it acts for."""
 
     role: str | None
     original_principal: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessTarget:
+class AccessTarget(Struct, frozen=True, kw_only=True):
     """What is asked for: as much of it as the action's scope needs."""
 
     tenant: str | None = None
@@ -102,8 +101,7 @@ class Unrestricted:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizationSettings:
+class AuthorizationSettings(Struct, frozen=True, kw_only=True):
     """The settings of broker.conf for authorization."""
 
     super_user_roles: Collection[str] = ()

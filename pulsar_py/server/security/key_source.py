@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 _BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/_-]+=*\s*")
 _OTHERS_MAY_READ: Final = 0o077
+_GONE: Final = "gone"
+"""The mark of a file that can't be read."""
 
 
 def key_bytes(data: bytes) -> bytes:
@@ -99,6 +101,10 @@ class KeySource(Generic[T]):
                 self._value = self._parsed(self._path.read_bytes())
                 logger.info("read again", extra={"setting": self._name, "path": str(self._path)})
         except (OSError, ConfigurationError) as error:
+            if isinstance(error, OSError):
+                if self._mark == _GONE:  # that was said
+                    return self._value
+                self._mark = _GONE
             logger.warning("not read again", extra={"setting": self._name, "error": str(error)})
         return self._value
 

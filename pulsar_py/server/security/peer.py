@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 __all__ = ["UNKNOWN_ADDRESS", "Peer", "PeerCertificate", "peer_of"]
 
@@ -18,8 +19,7 @@ _COMMON_NAME: Final = "commonName"
 _Names = tuple[tuple[tuple[str, str], ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PeerCertificate:
+class PeerCertificate(Struct, frozen=True):
     """A client's certificate of a TLS connection.
 
     `der` is its DER encoding. `subject` is that of `ssl.SSLSocket.getpeercert`: empty unless the
@@ -39,8 +39,7 @@ class PeerCertificate:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(Struct, frozen=True):
     """Address of a connection's other end as `/host:port`, and its certificate if it sent one."""
 
     remote_address: str = UNKNOWN_ADDRESS

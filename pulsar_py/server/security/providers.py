@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import Clock
@@ -22,8 +23,7 @@ __all__ = ["AuthenticationSettings", "authenticators_of"]
 _JAVA_PACKAGE: Final = "org.apache.pulsar.broker.authentication."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthenticationSettings:
+class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     """What a broker's methods of authentication are made of."""
 
     is_enabled: bool = False
@@ -66,7 +66,7 @@ def _provider_of(
     name: str, settings: AuthenticationSettings, clock: Clock
 ) -> AuthenticationProvider:
     own: Mapping[str, Callable[[], AuthenticationProvider]] = {
-        "token": lambda: TokenProvider(settings.token),
+        "token": lambda: TokenProvider(settings.token, clock),
         "tls": TlsProvider,
         "basic": lambda: BasicProvider(settings.basic_users, clock),
     }

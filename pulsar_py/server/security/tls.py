@@ -14,9 +14,10 @@ from __future__ import annotations
 import logging
 import ssl
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
 
@@ -31,8 +32,7 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 _PKCS12: Final = "PKCS12"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TlsSettings:
+class TlsSettings(Struct, frozen=True, kw_only=True):
     """Where a port's certificate, key and authorities are, and whom it lets in.
 
     Either the three PEM paths count or, if `key_store_path` is set, the stores.

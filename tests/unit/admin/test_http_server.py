@@ -300,10 +300,57 @@ async def test_headers_are_bounded() -> None:
         assert (await reader.read()).startswith(b"HTTP/1.1 431")
 
 
+async def test_a_refused_head_has_no_body(caplog: pytest.LogCaptureFixture) -> None:
+    async with (
+        serving(HttpLimits(header_bytes=1000)) as server,
+        connected(server) as (reader, writer),
+    ):
+        writer.write(b"HEAD /x HTTP/1.1\r\nHost: a\r\nX-Long: " + b"a" * 3000 + b"\r\n\r\n")
+        answer = await rest_of(reader)
+        assert answer.startswith(b"HTTP/1.1 431")
+        assert answer.endswith(b"\r\n\r\n")
+    assert not caplog.records
+
+
 async def test_bodies_are_bounded() -> None:
     async with serving(HttpLimits(body_bytes=10)) as server, connected(server) as (reader, writer):
         writer.write(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + b"a" * 50)
         assert (await reader.read()).startswith(b"HTTP/1.1 413")
+
+
+async def send_body(
+    server: HttpServer, writers: list[asyncio.StreamWriter], size: int, *, but: int = 0
+) -> asyncio.StreamReader:
+    """Send a body but for its last bytes, on a connection of its own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writers.append(writer)
+    head = f"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode()
+    writer.write(head + bytes(size - but))
+    await writer.drain()
+    return reader
+
+
+async def test_all_bodies_together_are_bounded_but_for_small_ones() -> None:
+    """A body is memory before anybody has asked who sends it."""
+    writers: list[asyncio.StreamWriter] = []
+    async with serving(HttpLimits(all_bodies_bytes=400_000)) as server, asyncio.timeout(60):
+        for _ in range(2):
+            await send_body(server, writers, 200_000, but=1)
+        while server.bodies_bytes < 2 * 199_999:  # noqa: ASYNC110 - nobody tells when it is
+            await asyncio.sleep(0.001)
+        assert b" 503 " in await rest_of(await send_body(server, writers, 100_000))
+        status, _, body = await read_response(await send_body(server, writers, 60_000))
+        assert (status, len(body)) == (200, 60_000 + len("POST / - "))
+        assert server.bodies_bytes == 2 * 199_999
+        for connection in list(server._connections):
+            connection.drop()
+        while server.bodies_bytes:  # noqa: ASYNC110 - nobody tells when it is
+            await asyncio.sleep(0.001)
+        status, _, body = await read_response(await send_body(server, writers, 300_000))
+        assert (status, len(body)) == (200, 300_000 + len("POST / - "))
+        assert server.bodies_bytes == 0
+    for each in writers:
+        each.close()
 
 
 async def test_connections_are_bounded() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pulsar_py.admin.http_messages import json_response
 from pulsar_py.admin.resources.topic_stats_json import (
@@ -23,12 +23,12 @@ from pulsar_py.server.topics.stats import TopicStats
 
 
 def made(kind: Any, **values: Any) -> Any:
-    """A value of a dataclass, with zeros of the right type for what is not named."""
+    """A `Struct`, with zeros of the right type for what is neither named nor has a default."""
     zeros = {"int": 0, "float": 0.0, "bool": False, "str": "", "tuple": (), "Mapping": {}}
-    for field in dataclasses.fields(kind):
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            word = str(field.type).split("[")[0].split(" ")[0].split(".")[0]
-            values.setdefault(field.name, zeros.get(word))
+    names = kind.__struct_fields__
+    for name in names[: len(names) - len(kind.__struct_defaults__)]:
+        word = str(kind.__annotations__[name]).split("[")[0].split(" ")[0].split(".")[0]
+        values.setdefault(name, zeros.get(word))
     return kind(**values)
 
 

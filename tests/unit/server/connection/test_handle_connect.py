@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator
 
 import pytest
@@ -14,7 +15,10 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandPong,
     FeatureFlags,
 )
-from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.connection.settings import (
+    MAX_STRANGER_FRAME_BYTES,
+    ConnectionSettings,
+)
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import (
     REFRESH_CHALLENGE,
@@ -173,8 +177,9 @@ async def test_expired_credentials_are_refreshed(
     assert challenge.challenge.auth_data == REFRESH_CHALLENGE
     client.sends(respond(b"me:1000"))
     assert not await client.receives()
-    assert client.cnx.credentials_expire_at_millis is not None
-    assert client.cnx.credentials_expire_at_millis > START_WALL_MILLIS + 1_000_000
+    assert client.cnx.credentials is not None
+    assert client.cnx.credentials.expires_at_millis is not None
+    assert client.cnx.credentials.expires_at_millis > START_WALL_MILLIS + 1_000_000
 
 
 async def test_refresh_to_another_role_closes_the_connection(
@@ -221,3 +226,28 @@ async def until_checked(guarded: Server, client: object, settings: ConnectionSet
             if answer.DESCRIPTOR.name == "CommandAuthChallenge":
                 return answer
     raise AssertionError("no challenge came")
+
+
+@pytest.mark.parametrize(
+    ("is_known", "size", "is_closed"),
+    [
+        (False, MAX_STRANGER_FRAME_BYTES, True),
+        (False, MAX_STRANGER_FRAME_BYTES - 4, False),
+        (True, MAX_STRANGER_FRAME_BYTES, False),
+    ],
+)
+async def test_a_stranger_sends_no_large_frame(
+    guarded: Server, *, is_known: bool, size: int, is_closed: bool
+) -> None:
+    """Its beginning would be memory, which whoever connects could have."""
+    client = guarded.open()
+    if is_known:
+        await client.asks(connect(b"me:1000"))
+    client.cnx.data_received(struct.pack(">II", size, 10))
+    assert client.is_closed is is_closed
+
+
+async def test_without_authentication_nobody_is_a_stranger(server: Server) -> None:
+    client = server.open()
+    client.cnx.data_received(struct.pack(">II", MAX_STRANGER_FRAME_BYTES + 1, 10))
+    assert not client.is_closed

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import InvalidTopicNameError, NotAllowedError
 from pulsar_py.proto.PulsarApi_pb2 import (

@@ -12,6 +12,7 @@ from pulsar_py.server.security.authentication import (
     ClientCredentials,
     ExpiredCredentialsError,
     HttpCredentials,
+    RevokedCredentialsError,
 )
 from pulsar_py.server.security.peer import Peer
 
@@ -61,6 +62,8 @@ class Kept:
                 return None
             case "good":
                 return Authenticated("me")
+            case "withdrawn":
+                raise RevokedCredentialsError("no more")
             case "old":
                 raise ExpiredCredentialsError("too late")
             case "broken":
@@ -70,11 +73,13 @@ class Kept:
 
 async def test_who_was_let_in_and_who_was_not_is_counted() -> None:
     authenticators = Authenticators({"kept": Kept()})
-    assert await authenticators.authenticate_http({"authorization": "good"}, Peer()) == "me"
+    proved = await authenticators.authenticate_http({"authorization": "good"}, Peer())
+    assert proved.role == "me"
     named = {"x-pulsar-auth-method-name": "kept"}
     unknown = {"x-pulsar-auth-method-name": "other"}
     for headers in (
         {"authorization": "old"},
+        {"authorization": "withdrawn"},
         {"authorization": "bad"},
         {"authorization": "broken"},
         {},
@@ -89,6 +94,7 @@ async def test_who_was_let_in_and_who_was_not_is_counted() -> None:
     assert figures.successes_count == {"kept": 1}
     assert figures.failures_count == {
         ("kept", "expired"): 1,
+        ("kept", "revoked"): 1,
         ("kept", "invalid"): 2,
         (NO_METHOD, "missing"): 2,
         (NO_METHOD, "unknown method"): 2,

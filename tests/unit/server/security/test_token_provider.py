@@ -4,30 +4,51 @@ from __future__ import annotations
 
 import base64
 import logging
+from pathlib import Path
+from typing import Any
 
 import jwt
 import pytest
 
 from pulsar_py.common.errors import AuthenticationError
-from pulsar_py.server.security.authentication import Authenticated
+from pulsar_py.server.security.authentication import Authenticated, RevokedCredentialsError
 from pulsar_py.server.security.token_provider import (
     TokenProvider,
     TokenSettings,
     public_key,
     secret_key,
 )
+from pulsar_py.testing.clock import VirtualClock
 
 KEY = bytes(range(32))
 
 
-def provider() -> TokenProvider:
+def provider(**more: Any) -> TokenProvider:
     text = "data:;base64," + base64.b64encode(KEY).decode()
-    return TokenProvider(TokenSettings(secret_key=text))
+    return TokenProvider(TokenSettings(secret_key=text, **more), VirtualClock())
 
 
 def test_a_role_and_when_it_ends() -> None:
     token = jwt.encode({"sub": "me", "exp": 4_000_000_000}, KEY, "HS256")
     assert provider().verify(token) == Authenticated("me", 4_000_000_000_000)
+
+
+def test_a_wrong_clock_counts_at_the_end_as_well() -> None:
+    token = jwt.encode({"sub": "me", "exp": 4_000_000_000}, KEY, "HS256")
+    lenient = provider(allowed_clock_skew_seconds=60)
+    assert lenient.verify(token) == Authenticated("me", 4_000_000_060_000)
+
+
+def test_a_revoked_token_is_refused_and_one_that_is_not_may_become_so(tmp_path: Path) -> None:
+    path = tmp_path / "revoked"
+    path.write_text("jti one\n")
+    strict = provider(revocation_file=str(path))
+    with pytest.raises(RevokedCredentialsError):
+        strict.verify(jwt.encode({"sub": "me", "jti": "one"}, KEY, "HS256"))
+    other = strict.verify(jwt.encode({"sub": "me", "jti": "two"}, KEY, "HS256"))
+    assert other.is_revoked is not None
+    assert not other.is_revoked()
+    assert provider().verify(jwt.encode({"sub": "me"}, KEY, "HS256")).is_revoked is None
 
 
 @pytest.mark.parametrize("claims", [{}, {"sub": ""}])

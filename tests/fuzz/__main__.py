@@ -1,0 +1,65 @@
+# ruff: noqa: T201 - it talks to whoever runs it
+"""`python -m tests.fuzz`: the targets, one after the other, for so many inputs each (entry point).
+
+What went wrong is printed, and kept in `tests/fuzz/corpus/<target>/`, which later runs, and the suite,
+feed first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.fuzz.run import Kind, Report, fuzz
+from tests.fuzz.targets import KINDS
+
+CORPUS: Final = Path(__file__).parent / "corpus"
+
+
+def kept(kind: Kind) -> list[bytes]:
+    """The inputs that went wrong once."""
+    return [each.read_bytes() for each in sorted((CORPUS / kind.name).glob("*"))]
+
+
+def keep(kind: Kind, report: Report) -> None:
+    """Write the inputs that went wrong, and say what they did."""
+    for finding in report.findings:
+        path = CORPUS / kind.name / hashlib.sha256(finding.data).hexdigest()[:16]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(finding.data)
+        print(f"{path}: {finding.data[:200]!r}\n  {finding.problem}")
+
+
+def main() -> int:
+    """Run; the status is 1 if something went wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
+    parser.add_argument("--inputs", type=int, default=1_000_000, help="of each target")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--target", choices=[each.name for each in KINDS], action="append")
+    options = parser.parse_args()
+    logging.getLogger("pulsar_py").setLevel(logging.ERROR)
+    is_well = True
+    for kind in KINDS:
+        if options.target and kind.name not in options.target:
+            continue
+        began = time.process_time()
+        work = fuzz(kind, inputs_count=options.inputs, seed=options.seed, kept=kept(kind))
+        report = asyncio.run(work)
+        keep(kind, report)
+        print(
+            f"{kind.name}: {report.inputs_count} inputs in {time.process_time() - began:.0f} s of "
+            f"CPU time, worst {report.worst_seconds * 1000:.0f} ms, "
+            f"{len(report.findings)} went wrong"
+        )
+        is_well = is_well and not report.findings
+    return 0 if is_well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Feeds inputs to a target, and writes down what each of them did wrong (edge).
+
+Wrong is: an exception out of the target; a record of level ERROR, or with a traceback, in the log;
+more than 100 ms of the loop's CPU time for one input, in however many turns; memory that grows by
+more than 64 MB in one batch; a canary that gets no receipt.
+
+The inputs follow from the seed alone, so that a run can be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import random
+import resource
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from tests.fuzz.inputs import Mutator
+
+INPUT_SECONDS: Final = 0.1
+BATCH_COUNT: Final = 250
+BATCH_MEBIBYTES: Final = 64
+
+
+class Target(Protocol):
+    """What inputs are fed to; open while it is entered."""
+
+    def seeds(self) -> Sequence[bytes]:
+        """Good inputs, from which others are made."""
+
+    async def feed(self, data: bytes) -> None:
+        """Let one input act until nothing of it is under way."""
+
+    async def check(self) -> None:
+        """Raise unless the target still serves others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A target that can be opened, and how its good inputs are changed."""
+
+    name: str
+    opened: Callable[[], AbstractAsyncContextManager[Target]]
+    mutate: Mutator
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An input, and what it did wrong."""
+
+    data: bytes
+    problem: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run found."""
+
+    inputs_count: int = 0
+    worst_seconds: float = 0.0
+    findings: list[Finding] = field(default_factory=list)
+
+
+class LogWatch(logging.Handler):
+    """Takes what the log must not have."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.problems: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep errors, and whatever has a traceback."""
+        if record.levelno >= logging.ERROR or record.exc_info:
+            text = logging.Formatter().format(record)
+            self.problems.append(text[-2000:])
+
+
+async def fuzz(
+    kind: Kind, *, inputs_count: int, seed: int, kept: Sequence[bytes] = (), limit: int = 20
+) -> Report:
+    """Feed the kept inputs, the good ones, and changed ones; stop after `limit` findings."""
+    chance = random.Random(seed)
+    report, log = Report(), LogWatch()
+    logger = logging.getLogger()
+    logger.addHandler(log)
+    gc.collect()
+    gc.freeze()  # what is there already must not be looked at on an input's account
+    try:
+        async with kind.opened() as target:
+            pool = [*kept, *target.seeds()]
+            for first in range(0, inputs_count, BATCH_COUNT):
+                count = min(BATCH_COUNT, inputs_count - first)
+                batch = [
+                    pool[first + at] if first + at < len(pool) else _changed(kind, pool, chance)
+                    for at in range(count)
+                ]
+                await _feed_all(target, batch, report, log)
+                if len(report.findings) >= limit:
+                    break
+    finally:
+        gc.unfreeze()
+        logger.removeHandler(log)
+    return report
+
+
+def _changed(kind: Kind, pool: Sequence[bytes], chance: random.Random) -> bytes:
+    data = chance.choice(pool)
+    for _ in range(chance.choice((1, 1, 1, 2, 3))):
+        data = kind.mutate(chance, data)
+    return data
+
+
+async def _feed_all(target: Target, batch: Sequence[bytes], report: Report, log: LogWatch) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for data in batch:
+        began = time.thread_time()
+        try:
+            async with asyncio.timeout(30):
+                await target.feed(data)
+        except Exception as error:  # noqa: BLE001 - that is what is looked for
+            report.findings.append(Finding(data, f"raised {error!r}"))
+        took = time.thread_time() - began
+        report.inputs_count += 1
+        report.worst_seconds = max(report.worst_seconds, took)
+        if took > INPUT_SECONDS:
+            report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
+        if log.problems:
+            report.findings.append(Finding(data, log.problems[0]))
+            log.problems.clear()
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    if grown > BATCH_MEBIBYTES:
+        report.findings.append(Finding(batch[0], f"memory grew by {grown:.0f} MB in its batch"))
+    try:
+        async with asyncio.timeout(30):
+            await target.check()
+    except Exception as error:  # noqa: BLE001
+        report.findings.append(Finding(batch[-1], f"nobody else is served: {error!r}"))
