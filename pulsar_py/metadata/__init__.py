@@ -1,4 +1,4 @@
 """The metadata store: versioned keys with watches and sessions, and the typed objects kept in them.
 
-Third-party packages it may import: none.
+Third-party packages it may import: msgspec.
 """

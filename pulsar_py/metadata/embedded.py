@@ -8,9 +8,10 @@ knows what implements them. This factory makes a single store for both roles: th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -20,8 +21,7 @@ from pulsar_py.metadata.store import MetadataStore
 FILE: Final = "metadata.sqlite"
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataStores:
+class MetadataStores(Struct, frozen=True):
     """The stores of a broker's metadata; one store may have both roles."""
 
     local: MetadataStore

@@ -31,6 +31,8 @@ async def initialize_cluster(
 ) -> None:
     """Create the objects that are missing; store the cluster's addresses if they changed.
 
+    `admin_roles` are those of the tenants: Apache Pulsar's standalone makes its super-users that.
+
     Tenants are created before their namespaces: a store may create an empty parent for the first
     key below it, and the tenant would then exist without a value. Tenants and namespaces that exist
     stay as they are, also if somebody changed them.

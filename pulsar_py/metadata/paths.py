@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from pulsar_py.common.errors import InvalidPathError
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_encode
 
 CLUSTERS: Final = "/admin/clusters"
@@ -52,15 +53,26 @@ def check(path: str) -> None:
     """Refuse a text that is not a path of the metadata store.
 
     Raises:
-        ValueError: It does not start with `/`, ends with one, has a part that is empty, `.` or
-            `..`, or has control characters or characters beyond the basic multilingual plane.
+        InvalidPathError: It does not start with `/`, ends with one, has a part that is empty, `.`
+            or `..`, or has control characters or characters beyond the basic multilingual plane.
 
     Source: PathUtils.validatePath in ZooKeeper.
     """
     if not path.startswith("/") or (path.endswith("/") and path != "/") or _REFUSED.search(path):
-        raise ValueError(
+        raise InvalidPathError(
             f"{path!r} is not a path of the metadata store: expected /names/between/slashes"
         )
+
+
+def _one(name: str) -> str:
+    """A name that is one part of a path; one with a slash would lead below or beside it.
+
+    Raises:
+        InvalidPathError: It has one.
+    """
+    if "/" in name:
+        raise InvalidPathError(f"{name!r} is not a name: expected one without a slash")
+    return name
 
 
 def check_sequential(prefix: str) -> None:
@@ -92,17 +104,17 @@ def ancestors(path: str) -> Iterator[str]:
 
 def cluster(name: str) -> str:
     """A cluster's addresses."""
-    return f"{CLUSTERS}/{name}"
+    return f"{CLUSTERS}/{_one(name)}"
 
 
 def cluster_policies(name: str) -> str:
     """Where the clients of a cluster shall go."""
-    return f"{LOCAL_POLICIES}/{name}"
+    return f"{LOCAL_POLICIES}/{_one(name)}"
 
 
 def tenant(name: str) -> str:
     """A tenant's roles and clusters."""
-    return f"{POLICIES}/{name}"
+    return f"{POLICIES}/{_one(name)}"
 
 
 def namespace_policies(namespace: NamespaceName) -> str:
@@ -177,14 +189,14 @@ def broker_health(broker_id: str) -> str:
 
 def resource_group(name: str) -> str:
     """A resource group's rates."""
-    return f"{RESOURCE_GROUPS}/{name}"
+    return f"{RESOURCE_GROUPS}/{_one(name)}"
 
 
 def failure_domains(cluster_name: str) -> str:
     """The parent of a cluster's failure domains."""
-    return f"{CLUSTERS}/{cluster_name}/failureDomain"
+    return f"{CLUSTERS}/{_one(cluster_name)}/failureDomain"
 
 
 def isolation_policies(cluster_name: str) -> str:
     """A cluster's rules for which brokers serve which namespaces."""
-    return f"{CLUSTERS}/{cluster_name}/namespaceIsolationPolicies"
+    return f"{CLUSTERS}/{_one(cluster_name)}/namespaceIsolationPolicies"

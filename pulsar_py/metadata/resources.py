@@ -303,6 +303,7 @@ class TopicPoliciesResources(Resource[TopicName, TopicPolicies]):
 
     def __init__(self, store: MetadataStore, *, is_global: bool) -> None:
         prefix = f"{paths.TOPIC_POLICIES}/{'global' if is_global else 'local'}"
+        self._prefix = prefix
         super().__init__(
             store,
             prefix=prefix,
@@ -310,6 +311,23 @@ class TopicPoliciesResources(Resource[TopicName, TopicPolicies]):
             path_of=lambda topic: paths.topic_policies(topic, is_global=is_global),
             key_of=lambda path: _topic(path, prefix),
         )
+
+    async def list(self, namespace: NamespaceName) -> list[TopicName]:
+        """The topics of a namespace that have policies, sorted within each domain."""
+        topics: list[TopicName] = []
+        for domain in DOMAINS:
+            parent = f"{self._prefix}/{namespace}/{domain}"
+            async for names in in_turns(await self._store.children(parent)):
+                topics += [
+                    TopicName.from_managed_ledger_name(f"{namespace}/{domain}/{name}")
+                    for name in names
+                ]
+        return topics
+
+    async def modified_millis(self, topic: TopicName) -> int:
+        """When a topic's policies were written last, by the store's clock; 0 if it has none."""
+        found = await self._store.get(self._path_of(topic))
+        return 0 if found is None else found.modified_millis
 
 
 class DynamicConfigurationResource(Resource[str, DynamicConfiguration]):

@@ -37,6 +37,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from msgspec import Struct
+
 WAL_SUFFIX: Final = "-wal"
 """Suffix of the log's file."""
 HEADER_BYTES: Final = 32
@@ -96,8 +98,7 @@ def find_damage(wal: bytes) -> WalDamage | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Log:
+class _Log(Struct, frozen=True):
     """All frames of a file, whatever their salts."""
 
     wal: bytes

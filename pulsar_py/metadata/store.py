@@ -34,9 +34,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import MetadataTooLargeError
 
@@ -47,8 +48,7 @@ IN_DOUBT_SHARE: Final = 5 / 6
 """The part of a session's time-out after which it is in doubt, if the server does not answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Versioned:
+class Versioned(Struct, frozen=True):
     """A value as stored; `owner` is the session id of an ephemeral key's session, else None."""
 
     value: bytes
@@ -73,8 +73,7 @@ class NotificationType(Enum):
     """Changes were missed: whatever is at or below the path may be different now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """One change of one key, reported after it is durable; or that some changes were missed."""
 
     type: NotificationType
@@ -140,8 +139,7 @@ class Session(ABC):
         """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLimits:
+class MetadataLimits(Struct, frozen=True, kw_only=True):
     """The bounds a store works within."""
 
     max_value_bytes: int

@@ -88,12 +88,16 @@ class ClusterWorld:
         self._killed.append(node)
         node.metadata.freeze()
         node.ledgers.freeze()
+        self.close_ports(name)
+        for transport in list(_network().connections):
+            if transport.get_extra_info("sockname")[0] == name:
+                transport.abort()
+
+    def close_ports(self, name: str) -> None:
+        """Let another broker of this name listen."""
         network = _network()
         for address in [each for each in network._listeners if each[0] == name]:
             network._listeners[address].close()
-        for transport in list(network.connections):
-            if transport.get_extra_info("sockname")[0] == name:
-                transport.abort()
 
     def client(self, *hosts: str, **options: Any) -> Client:
         """A client that begins at these brokers."""

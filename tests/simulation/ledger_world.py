@@ -12,6 +12,8 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from pulsar_py.common.errors import (
     MetadataError,
     MetadataExistsError,
@@ -331,7 +333,7 @@ class World:
         self.processes: list[Process] = []  # living ones
         self.numbers = 0  # of entries
         self.counts: Counter[str] = Counter()  # disturbances
-        self.config = replace(
+        self.config = structs.replace(
             CONFIG,
             max_ranges_in_cursor_entry=chance.choice((1, 1000)),
             max_unacked_ranges_to_persist_in_metadata=chance.choice((0, 2, 1000)),

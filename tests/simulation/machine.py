@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import DiskFullError, MetadataError, StorageError
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
@@ -25,6 +26,9 @@ from tests.crash.managed_ledger.harness import CONFIG, SETTINGS, SteppedMetadata
 
 ENGINE = replace(
     SETTINGS,
+    once_group_bytes=300,
+    once_section_bytes=100,
+    once_entry_bytes=50,
     write_cache_bytes=3_000,
     journal_group_bytes=1_500,
     journal_file_bytes=4_096,

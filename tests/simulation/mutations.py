@@ -11,10 +11,11 @@ import posixpath
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import count
 from typing import Any
 from unittest.mock import patch
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.hashing import crc32c

@@ -115,7 +115,7 @@ class Publishing:
 
     async def longest_after(self, moment: float, *, seconds: float) -> float:
         """The longest wait for a receipt, once every topic had one after `moment`."""
-        await until(lambda: all(each[-1] > moment for each in self._sent), seconds=seconds)
+        await until(lambda: all(each and each[-1] > moment for each in self._sent), seconds=seconds)
         self._stop.set()
         await asyncio.gather(*self._tasks)
         await self._client.close()

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from pulsar_py.common.foreign_json import parse_json
 
@@ -24,8 +25,7 @@ UNKNOWN_LIMIT: Final = -1000.0
 """The limit of what has none that is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceUsage:
+class ResourceUsage(Struct, frozen=True):
     """How much of a resource is in use, in the unit of its limit."""
 
     usage: float = 0.0
@@ -37,8 +37,7 @@ class ResourceUsage:
         return self.usage / self.limit if self.limit > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BundleStats:
+class BundleStats(Struct, frozen=True, kw_only=True):
     """The load of one bundle; rates are a second's."""
 
     messages_in_rate: float = 0.0
@@ -50,8 +49,7 @@ class BundleStats:
     topics_count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerReport:
+class BrokerReport(Struct, frozen=True, kw_only=True):
     """One broker: addresses, what it serves, how busy it is."""
 
     broker_id: str

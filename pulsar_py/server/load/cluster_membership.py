@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import MetadataError
 from pulsar_py.common.foreign_json import parse_json
@@ -25,6 +27,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.load.broker_directory import BrokerDirectory
+from pulsar_py.server.load.broker_identity import require_free_id
 from pulsar_py.server.load.broker_report import BrokerReport
 from pulsar_py.server.load.ephemeral_record import EphemeralRecord
 from pulsar_py.server.load.placement import BundlePlacement
@@ -33,8 +36,7 @@ from pulsar_py.server.load.reachability import Reachability
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """The broker that a lookup goes to next."""
 
     report: BrokerReport
@@ -56,6 +58,7 @@ class ClusterMembership:
         self._own: BrokerReport | None = None  # None before `join`
         self._registration: EphemeralRecord | None = None
         self._election: EphemeralRecord | None = None
+        self._is_replaced = False  # a process that started later has this broker's id
         self.is_leaving = False
         """Whether this broker shall take no bundle any more."""
         self.on_leader_changed: Callable[[], None] = lambda: None
@@ -90,21 +93,15 @@ class ClusterMembership:
         return None if self._election.foreign is None else _leader_of(self._election.foreign)
 
     async def join(self, own: BrokerReport) -> None:
-        """Learn who is there, stand for election, and register.
+        """Learn who is there, register, and stand for election.
 
         Raises:
+            ConfigurationError: A process that works is registered by this broker's id.
             MetadataError: The store can't be read or written now.
         """
+        await require_free_id(self._metadata, own, self._clock)
         self._own = own
         await self.directory.start()
-        self._election = EphemeralRecord(
-            self._metadata,
-            paths.LEADER,
-            self._clock,
-            may_take=lambda value: _leader_of(value) == own.broker_id,
-            on_change=self._on_election_changed,
-        )
-        await self._election.start(_leader_record(own))
         self._registration = EphemeralRecord(
             self._metadata,
             paths.broker(own.broker_id),
@@ -113,6 +110,14 @@ class ClusterMembership:
             on_change=self._on_registration_changed,
         )
         await self._registration.start(own.encode())
+        self._election = EphemeralRecord(
+            self._metadata,
+            paths.LEADER,
+            self._clock,
+            may_take=lambda value: not self._is_replaced and _leader_of(value) == own.broker_id,
+            on_change=self._on_election_changed,
+        )
+        await self._election.start(_leader_record(own))
 
     def _on_election_changed(self) -> None:
         logger.info("leader of the cluster", extra={"leader": self.leader_id})
@@ -120,9 +125,13 @@ class ClusterMembership:
 
     def _on_registration_changed(self) -> None:
         assert self._registration is not None, "not joined"
-        if self._registration.foreign is not None:
+        if self._registration.foreign is not None and not self._is_replaced:
+            self._is_replaced = self.is_leaving = True
+            if self._election is not None:
+                self._election.withdraw()
             logger.error(
-                "another broker is registered by this broker's address: it started later",
+                "another broker is registered by this broker's id: this one takes no bundle any "
+                "more; stop one of them",
                 extra={"broker_id": self.own.broker_id},
             )
 

@@ -109,6 +109,11 @@ class EphemeralRecord:
             self._value = value
             self._look()
 
+    def withdraw(self) -> None:
+        """Want the key no more, and delete it soon if it is this broker's."""
+        self._value = None
+        self._look()
+
     async def give_up(self) -> None:
         """Delete the key if it is this broker's, and want it no more.
 

@@ -243,3 +243,18 @@ async def test_dynamic_configuration_is_one_object(resources: Resources) -> None
     found = await resources.dynamic_configuration.get("")
     assert found is not None
     assert found.texts == {"maxTenants": "3"}
+
+
+async def test_topics_with_policies_are_listed(
+    resources: Resources, configuration: MemoryMetadataStore
+) -> None:
+    volatile = TopicName.parse("non-persistent://t/n/a")
+    for topic in (TOPIC, volatile, TopicName.parse("persistent://t/other/a")):
+        await resources.global_topic_policies.create(topic, TopicPolicies(max_producers=1))
+    shared = resources.global_topic_policies
+    assert sorted(map(str, await shared.list(NAMESPACE))) == sorted([str(TOPIC), str(volatile)])
+    assert await resources.topic_policies.list(NAMESPACE) == []
+    stored = await configuration.get("/admin/topic-policies/global/t/n/persistent/a+b")
+    assert stored is not None
+    assert await shared.modified_millis(TOPIC) == stored.modified_millis
+    assert await resources.topic_policies.modified_millis(TOPIC) == 0
