@@ -288,6 +288,7 @@ class Broker:
                 broker_service_url=bound.broker_url,
                 broker_service_url_tls=bound.broker_url_tls,
                 bundles_count=config.defaultNumberOfNamespaceBundles,
+                admin_roles=sorted(config.superUserRoles),
             )
         is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
         addresses = local_addresses(config, bound, is_loopback=is_loopback)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Self
+
+from msgspec.structs import replace
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.memory_disk import MemoryDisk

@@ -9,5 +9,5 @@ where the cluster's metadata is.
 What comes in: a `MetadataStore` of the cluster that the bookies are registered in, and calls of the
 contract. What goes out: frames of BookKeeper's protocol 2, and metadata in its formats.
 
-Third-party packages it may import: protobuf.
+Third-party packages it may import: msgspec, protobuf.
 """

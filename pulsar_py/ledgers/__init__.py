@@ -4,5 +4,5 @@ Every engine implements it (`storage` in this process, Apache BookKeeper's clien
 everything above a ledger is written against it alone. A store takes entries as bytes, and returns
 ids, confirmations a group at a time, and errors.
 
-Third-party packages it may import: none.
+Third-party packages it may import: msgspec.
 """

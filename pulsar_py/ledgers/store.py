@@ -27,9 +27,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import StorageError
@@ -52,8 +53,7 @@ class DigestType(Enum):
     DUMMY = 4
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerOptions:
+class LedgerOptions(Struct, frozen=True):
     """The options of a new ledger; an embedded store keeps one copy whatever the quorums say.
 
     `custom_metadata` are its labels (`pulsar_py.ledgers.labels`).
@@ -67,8 +67,7 @@ class LedgerOptions:
     custom_metadata: Mapping[str, bytes] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreLimits:
+class StoreLimits(Struct, frozen=True, kw_only=True):
     """The bounds a store works within."""
 
     max_entry_bytes: int
@@ -201,8 +200,7 @@ class LedgerWriter(LedgerReader):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerInfo:
+class LedgerInfo(Struct, frozen=True):
     """A ledger's state in the store's metadata.
 
     `last_entry_id` and `length_bytes` are those of a closed one, None while it is open: they would

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
 from pulsar_py.common.loops.clock import Clock

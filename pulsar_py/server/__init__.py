@@ -1,4 +1,5 @@
 """The broker: listeners, connections, topics, subscriptions, dispatch.
 
-Third-party packages it may import: protobuf, pyroaring, sortedcontainers, google-re2, cryptography.
+Third-party packages it may import: protobuf, msgspec, pyroaring, sortedcontainers,
+google-re2, cryptography.
 """

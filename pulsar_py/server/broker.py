@@ -18,7 +18,8 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     ConfigurationError,
@@ -45,6 +46,8 @@ from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.change_events.namespace_events import EventParts
+from pulsar_py.server.change_events.topic_policies_service import TopicPoliciesService
 from pulsar_py.server.compaction.compaction_status import CompactionTotals
 from pulsar_py.server.compaction.compactor import CompactionRules
 from pulsar_py.server.compaction.spill_directory import SpillDirectory
@@ -179,6 +182,8 @@ class BrokerService:
             settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
+        self.topic_policies = self._topic_policies_service(config)
+        self.topics.policy_keeper = self.topic_policies
         self.authenticators = authenticators or authenticators_of(
             authentication_settings(config), clock
         )
@@ -186,6 +191,17 @@ class BrokerService:
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
+
+    def _topic_policies_service(self, config: BrokerConfig) -> TopicPoliciesService:
+        parts = EventParts(
+            topics=self.topics,
+            ownership=self.namespaces,
+            resources=self.resources,
+            schemas=self.schemas,
+            cluster=config.clusterName,
+            tasks=self._tasks,
+        )
+        return TopicPoliciesService(parts, lambda: self.topics.settings.has_topic_policies)
 
     def _managed_ledger_opener(
         self, config: BrokerConfig, chance: random.Random
@@ -539,6 +555,7 @@ def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
             audience_claim=config.tokenAudienceClaim,
             audience=config.tokenAudience,
             allowed_clock_skew_seconds=config.tokenAllowedClockSkewSeconds,
+            revocation_file=config.tokenRevocationFile,
         ),
         basic_users=config.basicAuthConf,
     )

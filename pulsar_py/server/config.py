@@ -91,6 +91,7 @@ RENAMED: Final[Mapping[str, tuple[str, Callable[[str], str]]]] = {
 TOKEN_SETTINGS: Final = frozenset(
     {
         "tokenAllowedClockSkewSeconds",
+        "tokenRevocationFile",
         "tokenAudience",
         "tokenAudienceClaim",
         "tokenAuthClaim",

@@ -16,13 +16,13 @@ BookKeeper (names and defaults, by reflection).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class IgnoredSetting:
+
+class IgnoredSetting(Struct, frozen=True):
     """One of Pulsar's settings without effect here."""
 
     name: str

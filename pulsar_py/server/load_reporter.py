@@ -19,9 +19,11 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import Turns
@@ -44,8 +46,7 @@ _CPU_LIMIT: Final = 100.0
 _CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessUsage:
+class ProcessUsage(Struct, frozen=True):
     """What a process has used: processor time since its start, and memory now."""
 
     cpu_seconds: float

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
 
@@ -25,8 +26,7 @@ _COMMENTED = re.compile(r"^\s*#\s*([\w.]+)\s*=")
 _HEX_DIGITS: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyLine:
+class PropertyLine(Struct, frozen=True):
     """One setting and its place in the text."""
 
     number: int

@@ -182,6 +182,14 @@ class SecuritySettings(Settings):
         category=AUTHENTICATION,
         doc="Seconds by which the clock of whoever signs tokens may be wrong.",
     )
+    tokenRevocationFile: str = setting(
+        default="",
+        category=AUTHENTICATION,
+        doc="File of tokens that no longer count though they have not expired, a line each: "
+        "`jti ID`, `sub NAME`, `sub NAME iat SECONDS` or `iat SECONDS` (issued before). Read "
+        "again when it changes; connections of a revoked token end within a second. Apache "
+        "Pulsar has none.",
+    )
     tokenSettingPrefix: str = setting(
         default="",
         category=AUTHENTICATION,

@@ -151,7 +151,8 @@ class ServerSettings(Settings):
         default=60,
         minimum=1,
         category=CONNECTIONS,
-        doc="Seconds between two checks for expired credentials.",
+        doc="Seconds that a client has to answer when its credentials have expired and it is "
+        "asked for others. Whether they have is looked at twice a second.",
     )
     enableBrokerTopicListWatcher: bool = setting(
         default=True, category=SERVER, doc="Whether clients may watch a namespace's list of topics."

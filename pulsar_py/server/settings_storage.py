@@ -212,8 +212,8 @@ class StorageSettings(Settings):
     journalDirectIO: bool = setting(
         default=True,
         category=BOOKIE,
-        doc="Whether journal files that are used again are written past the system's page cache, "
-        "where the file system has such writes.",
+        doc="Whether journal files that are used again, and large entries that are written once, "
+        "are written past the system's page cache, where the file system has such writes.",
     )
     flushInterval: int = setting(
         default=60_000,

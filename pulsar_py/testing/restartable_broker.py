@@ -8,17 +8,18 @@ Without a `data_dir` the data stay in memory between the runs: the engine runs o
 that this object keeps, and writes its journal there as on a real one, so that a restart replays the
 journal.
 
-Third-party packages it may import: none.
+Third-party packages it may import: msgspec.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import ConfigurationError

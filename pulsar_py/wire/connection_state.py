@@ -16,9 +16,10 @@ before CONNECT.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import LocalProtocolError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandConnect, FeatureFlags
@@ -232,8 +233,7 @@ class ConnectionState:
             self.legal |= {_C.AUTH_RESPONSE}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handshake:
+class Handshake(Struct, frozen=True, kw_only=True):
     """The contents of CONNECT that a broker uses."""
 
     client_version: str

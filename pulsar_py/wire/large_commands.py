@@ -20,10 +20,10 @@ Source: the encoding of Protocol Buffers.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.varint import varint
@@ -179,8 +179,7 @@ def _packed_count(known: FieldDescriptor, data: bytes, packed: WireField) -> int
     return len(data[packed.value : packed.end].translate(None, _NOT_LAST_BYTES))
 
 
-@dataclass(slots=True)
-class CutList:
+class CutList(Struct):
     """A message with a long list, as stretches of the list and everything else.
 
     Invariant: each stretch is within the given limits of elements and bytes, or is one element.

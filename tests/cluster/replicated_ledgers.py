@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerWriter

@@ -11,10 +11,10 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     MetadataBadVersionError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig

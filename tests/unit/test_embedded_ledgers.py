@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import CorruptDataError, InstanceMismatchError
 from pulsar_py.common.loops.clock import SystemClock

@@ -9,7 +9,7 @@ ledger.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pulsar_py.ledgers.store import LedgerOptions
 

@@ -3,5 +3,5 @@
 In: reads, acknowledgements and resets of a `ManagedCursor`. Out: runs of entries from `log`; the
 state, written to a cursor ledger or a metadata record, at most once a second for each cursor.
 
-Third-party packages it may import: protobuf, pyroaring, sortedcontainers.
+Third-party packages it may import: protobuf, msgspec, pyroaring, sortedcontainers.
 """

@@ -22,12 +22,12 @@ Source: MLDataFormats.proto; buildIndividualDeletedMessageRanges in ManagedCurso
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Protocol
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
+from msgspec import Struct, field
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import CorruptDataError
@@ -98,8 +98,7 @@ class CursorContent(Protocol):
     properties: dict[str, int]
 
 
-@dataclass(slots=True)
-class CursorSnapshot:
+class CursorSnapshot(Struct):
     """A cursor's state as it was read from storage."""
 
     mark_delete_position: Position
@@ -112,8 +111,7 @@ class CursorSnapshot:
     added_pages: set[tuple[int, int, int]] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class CursorRecord:
+class CursorRecord(Struct):
     """A cursor's record in the metadata store."""
 
     cursor_ledger_id: int  # NO_LEDGER: `snapshot` is the whole state
@@ -123,8 +121,7 @@ class CursorRecord:
     unknown_fields: bytes = b""  # fields that a newer version wrote; kept as they are
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
+class Encoded(Struct, frozen=True):
     """A stored form, and the number of ranges and batches that did not fit into it."""
 
     data: bytes

@@ -107,7 +107,8 @@ class CursorPersister:
         self._state = state
         self._clock = owner.clock
         self._lock = asyncio.Lock()  # held while the record or a new cursor ledger is written
-        self._is_closed = False
+        self._is_closed = False  # or is being deleted
+        self._is_ended = False  # closed or abandoned: a failed deletion does not bring it back
         self._is_deleted = False  # there is no record any more: nothing may write one
         self._is_scheduled = False  # the flusher has a due time of it
         self._is_loading = False  # a task for wanted ledgers is under way
@@ -555,7 +556,7 @@ class CursorPersister:
         Raises:
             StorageError, MetadataError, ManagedLedgerFencedError: It could not be written.
         """
-        self._is_closed = True
+        self._is_closed = self._is_ended = True
         async with self._lock:
             try:
                 if not (self._is_deleted or self._owner.is_fenced):
@@ -587,7 +588,7 @@ class CursorPersister:
 
     def abandon(self) -> None:
         """Write nothing any more."""
-        self._is_closed = True
+        self._is_closed = self._is_ended = True
         self._saver.close()
         self._receipts.end(self._closed_error())
 
@@ -605,7 +606,7 @@ class CursorPersister:
                 self._is_deleted = True
 
     def _go_on(self) -> None:
-        self._is_closed = False
+        self._is_closed = self._is_ended
         self.schedule()
 
     def _raise_if_fenced(self) -> None:

@@ -28,11 +28,11 @@ the same entries acknowledges as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from pulsar_py.common.errors import CorruptDataError, FormatVersionError
 from pulsar_py.common.position import Position
@@ -100,16 +100,14 @@ class StoredSegment(NamedTuple):
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(Struct, frozen=True):
     """A marker as it was read from storage."""
 
     snapshot: CursorSnapshot  # without any acknowledgements above the mark-delete position
     refs: dict[SegmentKey, SegmentRef]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredChanges:
+class StoredChanges(Struct, frozen=True):
     """Changes as they were read from storage."""
 
     snapshot: CursorSnapshot  # with the acknowledgements that they add

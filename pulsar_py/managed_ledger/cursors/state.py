@@ -25,8 +25,9 @@ Source: ManagedCursorImpl (asyncDelete, asyncMarkDelete, internalResetCursor).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import InvalidCursorPositionError
@@ -46,8 +47,7 @@ _HOLES_SHIFT, _BATCHES_SHIFT = PAGE_SHIFTS
 _HOLES, _BATCHES = int(SegmentKind.HOLES), int(SegmentKind.BATCHES)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRun:
+class ReadRun(Struct, frozen=True):
     """Neighbouring entries of one ledger to read next; acknowledged ones have to be left out."""
 
     ledger_id: int
@@ -57,8 +57,7 @@ class ReadRun:
     is_cold: bool = False  # the ledger has to be loaded before this can be read
 
 
-@dataclass(frozen=True, slots=True)
-class CursorChanges:
+class CursorChanges(Struct, frozen=True):
     """A write that is due, of the state at `version`."""
 
     version: int

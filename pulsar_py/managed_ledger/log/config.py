@@ -9,7 +9,9 @@ Source: ManagedLedgerConfig in Pulsar's managed-ledger.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
@@ -18,8 +20,7 @@ from pulsar_py.managed_ledger.log.record_values import RecordCompression
 MEBIBYTE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedLedgerConfig:
+class ManagedLedgerConfig(Struct, frozen=True):
     """Settings of one managed ledger."""
 
     max_entries_per_ledger: int = 50_000

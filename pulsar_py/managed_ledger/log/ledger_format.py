@@ -21,6 +21,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
+from msgspec import Struct
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
@@ -53,8 +54,7 @@ def decode_name(segment: str) -> str:
     return unquote_plus(segment)
 
 
-@dataclass(slots=True)
-class LedgerRecord:
+class LedgerRecord(Struct):
     """One ledger of a managed ledger."""
 
     ledger_id: int

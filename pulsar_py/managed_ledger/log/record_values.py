@@ -7,7 +7,7 @@ read; plain ones are written, unless `RecordCompression` says otherwise.
 
 A newer version may have fields that are unknown here. They are kept, and written again.
 
-Third-party packages it may import: cramjam, protobuf, zstandard.
+Third-party packages it may import: cramjam, msgspec, protobuf, zstandard.
 
 Source: MetaStoreImpl in Pulsar's managed-ledger, CompressionCodecProvider.
 """
@@ -15,11 +15,11 @@ Source: MetaStoreImpl in Pulsar's managed-ledger, CompressionCodecProvider.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from google.protobuf.message import DecodeError, Message
+from msgspec import Struct
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.proto.MLDataFormats_pb2 import CompressionType, ManagedLedgerInfoMetadata
@@ -41,8 +41,7 @@ class RecordCodec(Enum):
     SNAPPY = "SNAPPY"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCompression:
+class RecordCompression(Struct, frozen=True):
     """How one kind of records is written.
 
     Whether it grew is not looked at: Apache Pulsar's brokers read it either way.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.position import Position
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerStats:
+class LedgerStats(Struct, frozen=True):
     """One ledger of a managed ledger."""
 
     ledger_id: int
@@ -18,8 +18,7 @@ class LedgerStats:
     closed_millis: int  # 0 while open
 
 
-@dataclass(frozen=True, slots=True)
-class CursorStats:
+class CursorStats(Struct, frozen=True):
     """One cursor."""
 
     mark_delete_position: Position
@@ -39,8 +38,7 @@ class CursorStats:
     properties: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ManagedLedgerStats:
+class ManagedLedgerStats(Struct, frozen=True):
     """A snapshot of all ledgers and cursors."""
 
     entries_added_count: int

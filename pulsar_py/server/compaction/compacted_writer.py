@@ -5,7 +5,7 @@ Source: AbstractTwoPhaseCompactor.addToCompactedLedger in Pulsar's broker.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import DigestType, LedgerOptions

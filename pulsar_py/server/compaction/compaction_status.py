@@ -5,8 +5,9 @@ Source: CompactionStatus, CompactionRecord, CompactorMXBean in Pulsar.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class CompactionState(Enum):
@@ -18,8 +19,7 @@ class CompactionState(Enum):
     ERROR = "ERROR"
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionStats:
+class CompactionStats(Struct, frozen=True):
     """What is known of a topic's compactions.
 
     Attributes:
@@ -45,8 +45,7 @@ class CompactionStats:
     ledger_bytes: int = -1
 
 
-@dataclass(slots=True)
-class CompactionTotals:
+class CompactionTotals(Struct):
     """Sums over all compactions of a broker since it started."""
 
     succeeded_count: int = 0

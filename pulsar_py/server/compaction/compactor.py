@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disks.disk import Disk
@@ -31,8 +32,7 @@ MESSAGES_A_TURN: Final = 500
 """Messages that are looked at before others have a turn; some milliseconds at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRules:
+class CompactionRules(Struct, frozen=True, kw_only=True):
     """What stays, and in which form.
 
     Attributes:
@@ -46,8 +46,7 @@ class CompactionRules:
     keeps_broker_entry_metadata: bool = False
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """What one compaction did; for statistics."""
 
     messages_read: int = 0

@@ -16,12 +16,12 @@ Source: RawBatchConverter in Pulsar's broker.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Container
-from dataclasses import dataclass
-from struct import Struct
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
@@ -38,7 +38,7 @@ NO_BATCH_INDEX: Final = -1
 MAX_BODY_BYTES: Final = 128 * 1024 * 1024
 """A batch that says it inflates to more is not opened, but kept whole."""
 
-_SIZE: Final = Struct(">I")
+_SIZE: Final = struct.Struct(">I")
 _GONE: Final = bytes.fromhex("0000000418002001")
 
 
@@ -54,8 +54,7 @@ class KeyedMessage(NamedTuple):
     """0 where the producer set none."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPart:
+class ChunkPart(Struct, frozen=True):
     """The place of an entry in a message of several chunks."""
 
     uuid: str
@@ -63,8 +62,7 @@ class ChunkPart:
     chunks_count: int
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedEntry:
+class KeyedEntry(Struct, frozen=True):
     """The messages of one entry; none where it is a marker, or all were compacted out before.
 
     Attributes:

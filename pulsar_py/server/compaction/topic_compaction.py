@@ -24,9 +24,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 from uuid import uuid4
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.errors import (
@@ -69,8 +71,7 @@ DEFAULT_READ_TIMEOUT_SECONDS: Final = 30.0
 COMMIT_TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionParts:
+class CompactionParts(Struct, frozen=True, kw_only=True):
     """The parts that the compactions of one broker share.
 
     Attributes:

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct, field
 from pyroaring import BitMap
 
 from pulsar_py.common.errors import CorruptDataError
@@ -61,8 +61,7 @@ def position_of(index: int) -> Position:
     return Position(index >> _ENTRY_BITS & _LEDGER_MASK, index & _ENTRY_MASK)
 
 
-@dataclass(slots=True)
-class BucketContent:
+class BucketContent(Struct):
     """What is known of a bucket without its segments.
 
     Attributes:
@@ -88,8 +87,7 @@ class BucketContent:
         return self.members.ledger_ids()[-1]
 
 
-@dataclass(slots=True)
-class NewBucket:
+class NewBucket(Struct):
     """The entries of a bucket that is to be written, and what is in them."""
 
     content: BucketContent

@@ -9,8 +9,10 @@ Source: BookkeeperBucketSnapshotStorage in Pulsar's broker.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageError
 from pulsar_py.common.loops.clock import Clock
@@ -27,8 +29,7 @@ METADATA_SHARE: Final = 0.9
 """The share of the largest entry that entry 0 of a bucket may take."""
 
 
-@dataclass(frozen=True, slots=True)
-class BucketPlace:
+class BucketPlace(Struct, frozen=True):
     """Whose buckets they are; for their labels."""
 
     cluster: str

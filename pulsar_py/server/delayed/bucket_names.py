@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.managed_ledger.cursors.format import (
     DELAYED_BUCKET_PREFIX,
@@ -31,8 +32,7 @@ _BUCKET: Final = re.compile(re.escape(INTERNAL_PREFIX + DELAYED_BUCKET_PREFIX) +
 _PART: Final = re.compile(re.escape(INTERNAL_PREFIX + DELAYED_PART_PREFIX) + r"(\d+)_(\d+)_(\d+)")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class BucketName:
+class BucketName(Struct, frozen=True, order=True):
     """A bucket's name, without the prefix of internal properties; ordered by data ledgers."""
 
     first_ledger_id: int

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import CorruptDataError, LedgerNotFoundError, StorageError
 from pulsar_py.common.loops.clock import Clock
@@ -34,8 +35,7 @@ TRIES: Final = 5
 """So often a bucket that can't be read now is tried; the pause doubles."""
 
 
-@dataclass(slots=True)
-class FoundBuckets:
+class FoundBuckets(Struct):
     """What is on disk.
 
     Attributes:

@@ -19,9 +19,10 @@ Source: BucketDelayedDeliveryTracker, MutableBucket, ImmutableBucket in Pulsar's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
@@ -49,8 +50,7 @@ SEALED_IN_A_LEDGER_COUNT: Final = 10_000
 """The fewest indexes that are sealed before an entry of a later data ledger has come."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BucketSettings:
+class BucketSettings(Struct, frozen=True, kw_only=True):
     """The settings of broker.conf that the comments name."""
 
     min_indexes: int = 50_000  # delayedDeliveryMinIndexCountPerBucket
@@ -64,8 +64,7 @@ class BucketSettings:
         return max(self.min_indexes + self.min_indexes // 4, SEALED_IN_A_LEDGER_COUNT)
 
 
-@dataclass(slots=True, eq=False)
-class SealedBucket:
+class SealedBucket(Struct, eq=False):
     """A bucket on disk."""
 
     name: BucketName

@@ -29,9 +29,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from heapq import merge
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -76,8 +77,7 @@ CLOSING_SECONDS: Final = 5.0
 """So long closing waits for a bucket that is being written."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelayedIndexParts:
+class DelayedIndexParts(Struct, frozen=True, kw_only=True):
     """The parts that the delayed indexes of one broker share.
 
     Attributes:

@@ -13,8 +13,9 @@ Source: DrainingHashesTracker in Pulsar's broker, PIP-379.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 
 class HashHolder(Protocol):
@@ -28,8 +29,7 @@ class HashHolder(Protocol):
 C = TypeVar("C", bound=HashHolder)
 
 
-@dataclass(frozen=True, slots=True)
-class DrainingHash:
+class DrainingHash(Struct, frozen=True):
     """One hash that drains from a consumer, for statistics."""
 
     sticky_hash: int

@@ -9,14 +9,14 @@ restart. Limits of 0 mean "no limit".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.common.policies import DispatchRate
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchSettings:
+class DispatchSettings(Struct, frozen=True, kw_only=True):
     """One immutable value for each topic; the comments name the settings of broker.conf."""
 
     max_read_batch_entries: int = 100  # dispatcherMaxReadBatchSize

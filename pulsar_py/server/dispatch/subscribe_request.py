@@ -6,8 +6,9 @@ Source: CommandSubscribe and KeySharedMeta in PulsarApi.proto.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+
+from msgspec import Struct, field
 
 from pulsar_py.common.position import Position
 from pulsar_py.proto.PulsarApi_pb2 import CommandSubscribe, KeySharedMode, Schema
@@ -40,8 +41,7 @@ class SubscriptionType(IntEnum):
         return self in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 
-@dataclass(frozen=True, slots=True)
-class KeySharedMeta:
+class KeySharedMeta(Struct, frozen=True):
     """The assignment of keys that a Key_Shared consumer asks for.
 
     Attributes:
@@ -55,8 +55,7 @@ class KeySharedMeta:
     allow_out_of_order_delivery: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscribeRequest:
+class SubscribeRequest(Struct, frozen=True, kw_only=True):
     """One SUBSCRIBE, with the connection it came on.
 
     Attributes:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
@@ -27,8 +28,7 @@ MAX_RESCHEDULED: Final = 10_000
 """Entries that a Shared or Key_Shared dispatcher puts off at a time; then it reads no new ones."""
 
 
-@dataclass(slots=True)
-class FilterCounts:
+class FilterCounts(Struct):
     """Messages that users' filters judged, for one subscription; batches count all of theirs."""
 
     processed: int = 0

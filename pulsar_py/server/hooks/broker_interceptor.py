@@ -14,14 +14,14 @@ Source: BrokerInterceptor in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientInfo:
+class ClientInfo(Struct, frozen=True, kw_only=True):
     """A client's connection."""
 
     address: str
@@ -33,8 +33,7 @@ class ClientInfo:
     consumers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerInfo:
+class ProducerInfo(Struct, frozen=True, kw_only=True):
     """A producer on one topic."""
 
     topic: str
@@ -44,8 +43,7 @@ class ProducerInfo:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerInfo:
+class ConsumerInfo(Struct, frozen=True, kw_only=True):
     """A consumer of one subscription."""
 
     topic: str

@@ -15,9 +15,10 @@ Source: EntryFilter, FilterContext in Pulsar's broker (PIP-105).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cached_property
+
+from msgspec import Struct
 
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
 from pulsar_py.wire.payload import EntryParts, split_entry
@@ -31,8 +32,7 @@ class FilterResult(Enum):
     RESCHEDULE = auto()  # shown again after `dispatcherEntryFilterRescheduledMessageDelay`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterContext:
+class FilterContext(Struct, frozen=True, kw_only=True):
     """Whom an entry is for."""
 
     topic: str

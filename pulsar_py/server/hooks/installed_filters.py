@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.hooks.contained import Contained, HookErrors
@@ -24,8 +25,7 @@ logger = logging.getLogger(__name__)
 SETTING: Final = "entryFilterNames"
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledFilter:
+class InstalledFilter(Struct, frozen=True):
     """One filter, and what its errors are counted by."""
 
     name: str

@@ -9,7 +9,8 @@ Source: BacklogQuotaManager in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import (
     ProducerBlockedQuotaExceededError,
@@ -27,16 +28,14 @@ _REFUSALS: Mapping[BacklogQuotaAction, type[ServiceError]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
+class Backlog(Struct, frozen=True):
     """Backlog of a topic's slowest durable cursor; 0 and None without one."""
 
     size_bytes: int
     oldest_age_seconds: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ExceededQuota:
+class ExceededQuota(Struct, frozen=True):
     """A quota that is exceeded."""
 
     type: BacklogQuotaType

@@ -12,8 +12,9 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 FULL_UPPER = 0xFFFFFFFF
 
@@ -23,8 +24,7 @@ def topic_hash(full_name: str) -> int:
     return zlib.crc32(full_name.encode())
 
 
-@dataclass(frozen=True, slots=True)
-class Bundles:
+class Bundles(Struct, frozen=True):
     """The bundles of one namespace: `boundaries` ascend from 0 to 2^32-1."""
 
     boundaries: tuple[int, ...]

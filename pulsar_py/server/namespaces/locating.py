@@ -16,8 +16,9 @@ hold no lookups.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.loops.clock import Clock
@@ -32,15 +33,14 @@ from pulsar_py.server.namespaces.ownership import BundleOwnership
 
 HELD_SECONDS: Final = 20.0
 """For which a lookup is held at most; clients wait 30 seconds for an answer."""
-RECHECK_SECONDS: Final = 1.0
+RECHECK_SECONDS: Final = 0.25
 """After which an owner that refused connections is tried again."""
 
 Take = Callable[[NamespaceName, str], Awaitable[OwnerRecord]]
 """Becomes the owner of a bundle unless it has one; returns the owner's record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(Struct, frozen=True):
     """A broker's addresses, and whether it is the owner or only the next to ask."""
 
     addresses: LocalAddresses
@@ -128,6 +128,8 @@ class OwnerLocator:
         Raises:
             MetadataError, ServiceNotReadyError: It can't be taken now.
         """
+        if self._membership.is_leaving:
+            return
         record = await self._records.get(paths.bundle_owner(namespace, bundle))
         if record is not None and self._is_former(namespace, bundle, record):
             await self._take(namespace, bundle)

@@ -8,8 +8,10 @@ Source: LookupResult, MultipleListenerValidator in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import Enum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import ConfigurationError, ServiceNotReadyError
 
@@ -21,8 +23,7 @@ class LookupType(Enum):
     REDIRECT = "redirect"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerAddresses:
+class BrokerAddresses(Struct, frozen=True, kw_only=True):
     """Addresses of a broker; None where it does not listen."""
 
     broker_url: str | None
@@ -31,8 +32,7 @@ class BrokerAddresses:
     http_url_tls: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookupResult:
+class LookupResult(Struct, frozen=True, kw_only=True):
     """A LOOKUP_RESPONSE, or the REST lookup's answer."""
 
     type: LookupType
@@ -41,8 +41,7 @@ class LookupResult:
     proxy_through_service_url: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalAddresses:
+class LocalAddresses(Struct, frozen=True, kw_only=True):
     """The broker's own addresses, set when its listeners are bound, and those by listener name.
 
     `is_loopback`: other hosts can't reach the addresses, so lookups tell clients to go on using

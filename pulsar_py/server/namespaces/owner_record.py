@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRecord:
+class OwnerRecord(Struct, frozen=True):
     """The addresses of a bundle's owner; `is_disabled` while it unloads the bundle."""
 
     addresses: LocalAddresses

@@ -26,9 +26,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     InvalidNamespaceNameError,
@@ -71,8 +73,7 @@ _RECORD_SEGMENTS_COUNT = 3  # tenant, namespace, range
 _NOBODYS = LocalAddresses(default=BrokerAddresses(broker_url=None))
 
 
-@dataclass(frozen=True, slots=True)
-class _Owned:
+class _Owned(Struct, frozen=True):
     """A bundle of this broker: its record as written, with version and session."""
 
     record: OwnerRecord

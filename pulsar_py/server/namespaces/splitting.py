@@ -14,15 +14,15 @@ Source: NamespaceBundleSplitAlgorithm and its implementations in Pulsar's broker
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
+
+from msgspec import Struct
 
 DEFAULT_ALGORITHM: Final = "range_equally_divide"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitInput:
+class SplitInput(Struct, frozen=True, kw_only=True):
     """A bundle and what is in it."""
 
     lower: int

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import ProducerBusyError, ProducerFencedError, ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
@@ -30,40 +31,34 @@ TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
 T = TypeVar("T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """The outcome for a shared producer, which is admitted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusive:
+class Exclusive(Struct, frozen=True):
     """The outcome for a producer that is exclusive once `topic_epoch` is persisted."""
 
     topic_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The outcome for a producer in the queue, which the `leave` of others promotes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """The outcome for a producer that is not admitted."""
 
     error: ServiceError
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[T]):
+class Decision(Struct, Generic[T], frozen=True):
     """An outcome; the producers in `fenced`, admitted or waiting, were removed for it."""
 
     outcome: Admitted | Exclusive | Waiting | Refused
     fenced: tuple[T, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _TurnsGone:
+class _TurnsGone(Struct, frozen=True):
     """The effect of the turns of departed producers on the topic's epoch, in order.
 
     A turn without an epoch adds one, a turn with one raises the epoch to it. Any sequence of these
@@ -89,8 +84,7 @@ class _TurnsGone:
         return None if after < 0 else after
 
 
-@dataclass(slots=True)
-class _Waiter(Generic[T]):
+class _Waiter(Struct, Generic[T]):
     """A producer in the queue; `gone_ahead` are the turns of departed ones before it."""
 
     producer: T

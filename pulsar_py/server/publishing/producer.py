@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import (
     ChecksumError,
@@ -58,8 +59,7 @@ Append = Callable[[bytes, "PublishContext"], None]
 PublishContext = tuple["Producer", int, int | None, int, int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerContext:
+class ProducerContext(Struct, frozen=True, kw_only=True):
     """The parts that the producers of one broker share.
 
     Attributes:

@@ -7,13 +7,13 @@ milliseconds since 1970.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerStats:
+class ProducerStats(Struct, frozen=True, kw_only=True):
     """One producer at one moment."""
 
     producer_id: int

@@ -7,8 +7,9 @@ are immutable.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from pulsar_py.server.publishing.producer import Producer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerRequest:
+class ProducerRequest(Struct, frozen=True, kw_only=True):
     """The fields of PRODUCER that a topic uses.
 
     With `name` None the broker generates one; an empty name is a name. `on_ready` is called once
@@ -47,8 +47,7 @@ class ProducerRequest:
     on_ready: Callable[[ProducerGrant | ServiceError], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerGrant:
+class ProducerGrant(Struct, frozen=True):
     """The fields of PRODUCER_SUCCESS. `topic_epoch` is None if the topic has none."""
 
     producer: Producer

@@ -9,7 +9,8 @@ Source: SchemaCompatibilityStrategy, SchemaRegistryServiceImpl.checkCompatible.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
@@ -18,8 +19,7 @@ from pulsar_py.server.schema_registry.comparers import AnyComparer, SchemaCompar
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaPolicies:
+class SchemaPolicies(Struct, frozen=True):
     """Policies of one topic's schemas. Comments give the names in broker.conf."""
 
     strategy: SchemaCompatibilityStrategy = SchemaCompatibilityStrategy.FULL

@@ -13,9 +13,10 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import cast
+
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.proto.PulsarApi_pb2 import Schema
@@ -49,8 +50,7 @@ def decode_version(data: bytes) -> int:
     return version
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaDefinition:
+class SchemaDefinition(Struct, frozen=True):
     """A schema as clients send it: type, definition and properties."""
 
     type: Schema.Type.ValueType
@@ -86,8 +86,7 @@ class SchemaDefinition:
         return hashlib.sha256(self.data).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredSchema:
+class StoredSchema(Struct, frozen=True):
     """One version in a topic's history."""
 
     definition: SchemaDefinition

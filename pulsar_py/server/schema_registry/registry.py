@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from weakref import WeakValueDictionary
+
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     IncompatibleSchemaError,

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     CorruptDataError,

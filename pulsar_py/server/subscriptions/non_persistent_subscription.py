@@ -9,8 +9,9 @@ Source: NonPersistentSubscription in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position

@@ -14,9 +14,10 @@ Source: ours; Apache Pulsar leaves it to who reads `topics stats` and `stats-int
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from pulsar_py.common.position import Position
 
@@ -57,8 +58,7 @@ class EntryPlace(StrEnum):
     UNREAD = "not sent yet"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerState:
+class ConsumerState(Struct, frozen=True, kw_only=True):
     """A consumer that entries wait for."""
 
     name: str
@@ -70,8 +70,7 @@ class ConsumerState:
     is_writable: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockedHash:
+class BlockedHash(Struct, frozen=True, kw_only=True):
     """A sticky hash of which newer entries wait for those that another consumer still has."""
 
     sticky_hash: int
@@ -79,8 +78,7 @@ class BlockedHash:
     pending_entries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateState:
+class RateState(Struct, frozen=True, kw_only=True):
     """A limit that has nothing left now; a rate of 0 is none."""
 
     scope: str  # whose limit it is
@@ -89,8 +87,7 @@ class RateState:
     wait_seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hole:
+class Hole(Struct, frozen=True, kw_only=True):
     """The first entry that is not acknowledged, while later ones are."""
 
     position: Position
@@ -99,8 +96,7 @@ class Hole:
     holder: str | None = None  # the name of the consumer that has it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchState:
+class DispatchState(Struct, frozen=True, kw_only=True):
     """A subscription and its dispatcher at one moment."""
 
     is_open: bool = True
@@ -125,8 +121,7 @@ class DispatchState:
     hole: Hole | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True):
     """One cause: a code, a sentence for people, and fields for programs (JSON values)."""
 
     cause: Cause

@@ -17,9 +17,10 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import (
     ConsumerBusyError,
@@ -105,8 +106,7 @@ class SubscriptionState(Enum):
 _STATES_TO_WAIT_IN = (SubscriptionState.OPEN, SubscriptionState.RESETTING)
 
 
-@dataclass(frozen=True, slots=True)
-class HashStats:
+class HashStats(Struct, frozen=True):
     """The hash ranges of a Key_Shared consumer, and the hashes that drain from it."""
 
     ranges: Sequence[HashRange] = ()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.dispatch.user_filters import FilterCounts
 from pulsar_py.server.subscriptions.standstill import Cause
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerStats:
+class ConsumerStats(Struct, frozen=True, kw_only=True):
     """One consumer at one moment. Rates are per second since the last `roll_rates`."""
 
     consumer_id: int
@@ -49,8 +49,7 @@ class ConsumerStats:
         return sum(each.unacked_entries_count for each in self.draining_hashes or ())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionStats:
+class SubscriptionStats(Struct, frozen=True, kw_only=True):
     """One subscription at one moment; sums over its consumers are computed from `consumers`."""
 
     subscription_type: str | None

@@ -174,6 +174,21 @@ class PersistentTopic(Topic):
             data = self._stamper.stamp(data, messages_count, now_millis)
         self.ledger.append(data, context)
 
+    async def append_own(self, data: bytes) -> Position:
+        """Append a message of the broker itself; returns its position when it is durable.
+
+        Raises:
+            TopicFencedError: The topic is closing.
+            ManagedLedgerError, StorageError: It is not stored, or that is unknown.
+        """
+        self._check_open()
+        now_millis = self.context.clock.wall_time_millis()
+        if self._stamper.is_needed:
+            data = self._stamper.stamp(data, 1, now_millis)
+        position = await self.ledger.append_and_wait(data)
+        self.last_published_millis = now_millis
+        return position
+
     def on_appended(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
     ) -> None:

@@ -84,6 +84,16 @@ class SchemaStore(Protocol):
         """Remove all versions of a deleted topic's schema."""
 
 
+class PolicyKeeper(Protocol):
+    """The part of the `TopicPoliciesService` that the registry uses."""
+
+    def on_topic_loaded(self, name: TopicName) -> None:
+        """A topic was loaded."""
+
+    async def on_topic_deleted(self, name: TopicName) -> None:
+        """Remove the policies of a deleted topic."""
+
+
 class TopicRegistry:
     """The topics that a broker has loaded, and those that it could load."""
 
@@ -104,6 +114,8 @@ class TopicRegistry:
         self._resources = resources
         self._ownership = ownership
         self._schemas = schemas
+        self.policy_keeper: PolicyKeeper | None = None
+        """Keeps topics' policies in step with what others have of them; set once, by the broker."""
         self._context = context
         self._tasks = tasks
         self._topics: dict[str, Topic] = {}
@@ -217,6 +229,8 @@ class TopicRegistry:
             self._watch.on_created(name)
         logger.info("topic loaded", extra={"topic": str(name)})
         self._refresh.mark((topic,))  # settings may have changed while it was loading
+        if self.policy_keeper is not None:
+            self.policy_keeper.on_topic_loaded(name)
         return topic
 
     async def _open_persistent(
@@ -427,8 +441,8 @@ class TopicRegistry:
 
     async def forget(self, name: TopicName) -> None:
         """Remove the policies and schemas of a whole topic, partitions included."""
-        await self._resources.topic_policies.delete(name)
-        await self._resources.global_topic_policies.delete(name)
+        if self.policy_keeper is not None:
+            await self.policy_keeper.on_topic_deleted(name)
         await self._schemas.purge(name.schema_id)
 
     # --- unload ------------------------------------------------------------------------------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.server.policies.topic_settings import TopicSettings
@@ -13,8 +14,7 @@ MAX_PARTITIONS: Final = 10_000
 the metadata store from the start, and a topic to list, to delete and to measure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistrySettings:
+class RegistrySettings(Struct, frozen=True, kw_only=True):
     """One immutable value for a broker. Limits of 0 are off; comments name those of broker.conf."""
 
     topic: TopicSettings = field(default_factory=TopicSettings)

@@ -7,15 +7,15 @@ last window (60 s), counts since the topic was loaded, times in milliseconds sin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicStats:
+class TopicStats(Struct, frozen=True, kw_only=True):
     """One topic at one moment. -1 means unknown or no limit, None absent."""
 
     message_in_rate: float

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 from typing import ClassVar, Final
@@ -63,8 +62,7 @@ PRODUCER_UNITS: Final = 5
 """Units of work that the statistics of a producer are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicContext(ProducerContext):
+class TopicContext(ProducerContext, frozen=True, kw_only=True):
     """The parts that the topics of one broker share.
 
     Attributes:

@@ -7,7 +7,7 @@ Source: PersistentMessageExpiryMonitor, PersistentTopic.checkGC and .checkInacti
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from pulsar_py.common.policies import InactiveTopicDeleteMode, InactiveTopicPolicy
 from pulsar_py.common.position import Position
@@ -54,8 +54,7 @@ def is_subscription_expired(
     return now_millis - last_active_millis > expiration_minutes * 60_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicUse:
+class TopicUse(Struct, frozen=True, kw_only=True):
     """The facts that decide whether a topic is in use."""
 
     clients_count: int

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.clock import Clock
@@ -25,8 +26,7 @@ CHORES_AT_ONCE = 32
 """Topics for which a chore runs at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chore:
+class Chore(Struct, frozen=True):
     """Periodic work on every topic; with an interval of 0 it never runs."""
 
     name: str

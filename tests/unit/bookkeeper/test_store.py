@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.admin.metrics.store_lines import BOOKKEEPER_METRICS
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore

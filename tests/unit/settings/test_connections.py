@@ -201,7 +201,9 @@ class Expiring:
 
 
 @pytest.mark.setting("authenticationRefreshCheckSeconds")
-async def test_how_often_credentials_are_looked_at(virtual_clock: VirtualClock) -> None:
+async def test_how_long_a_client_may_take_to_refresh_its_credentials(
+    virtual_clock: VirtualClock,
+) -> None:
     ledgers = await Bookie.start(
         MemoryDisk(),
         clock=virtual_clock,
@@ -226,10 +228,14 @@ async def test_how_often_credentials_are_looked_at(virtual_clock: VirtualClock) 
             feature_flags=flags,
         )
     )
-    await asyncio.sleep(11)
+    await asyncio.sleep(9)
     assert "CommandAuthChallenge" not in names(await client.receives())
     await asyncio.sleep(2)
     assert "CommandAuthChallenge" in names(await client.receives())
+    await asyncio.sleep(4)
+    assert not client.is_closed
+    await asyncio.sleep(3)
+    assert client.is_closed
     await server.connections.close()
     await ledgers.close()
 

@@ -12,9 +12,10 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,12 +98,20 @@ def readers() -> Mapping[str, set[Path]]:
     return found
 
 
+def field_names(kind: Any) -> tuple[str, ...]:
+    """The fields of a dataclass or `Struct`."""
+    if is_dataclass(kind):
+        return tuple(each.name for each in fields(kind))
+    names: tuple[str, ...] = kind.__struct_fields__
+    return names
+
+
 @pytest.mark.parametrize("settings", HANDED_ON, ids=lambda each: each.__name__)
 def test_each_field_that_is_handed_on_is_read_by_somebody(settings: type) -> None:
     handing_on = {PACKAGE / "server/policies/effective_settings.py"}
     if settings not in READ_AT_HOME:
         handing_on.add(PACKAGE.parent / (settings.__module__.replace(".", "/") + ".py"))
-    unread = [each.name for each in fields(settings) if not readers()[each.name] - handing_on]
+    unread = [each for each in field_names(settings) if not readers()[each] - handing_on]
     assert not unread
 
 

@@ -35,9 +35,27 @@ async def bookie(
 
 
 async def ledger(store: Bookie, kilobytes: int) -> LedgerWriter:
-    """A ledger of so many kilobytes, confirmed."""
-    writer, _ = await write(store, max(kilobytes // 100, 1), 1000 * min(kilobytes, 100))
+    """A ledger of so many kilobytes, confirmed, in entries that are written twice."""
+    writer, _ = await write(store, max(kilobytes // 5, 1), 1000 * min(kilobytes, 5))
     return writer
+
+
+class Noting(MemoryDisk):
+    """Notes the directories with files that are written past the page cache."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.direct: set[str] = set()
+
+    async def create(
+        self, path: str, *, reserve_bytes: int = 0, is_direct: bool = False
+    ) -> AppendFile:
+        self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
+        return await super().create(path, reserve_bytes=reserve_bytes, is_direct=is_direct)
+
+    async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
+        self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
+        return await super().open_again(path, is_direct=is_direct)
 
 
 def log_bytes(store: Bookie) -> int:
@@ -92,21 +110,6 @@ async def test_how_many_journal_files_are_kept_to_be_used_again(
 async def test_which_files_are_written_past_the_page_cache(
     virtual_clock: VirtualClock, *, journal: bool, logs: bool
 ) -> None:
-    class Noting(MemoryDisk):
-        def __init__(self) -> None:
-            super().__init__()
-            self.direct: set[str] = set()
-
-        async def create(
-            self, path: str, *, reserve_bytes: int = 0, is_direct: bool = False
-        ) -> AppendFile:
-            self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
-            return await super().create(path, reserve_bytes=reserve_bytes, is_direct=is_direct)
-
-        async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
-            self.direct |= {path.split("/", maxsplit=1)[0]} if is_direct else set()
-            return await super().open_again(path, is_direct=is_direct)
-
     disk = Noting()
     settings = {"journalDirectIO": journal, "dbStorage_directIOEntryLogger": logs}
     async with bookie(virtual_clock, disk, journalMaxSizeMB=1, **settings) as store:
@@ -114,6 +117,17 @@ async def test_which_files_are_written_past_the_page_cache(
             await ledger(store, 2000)
             await store.flush()
     assert ("journal" in disk.direct, "entries" in disk.direct) == (journal, logs)
+
+
+@pytest.mark.setting("journalDirectIO")
+@pytest.mark.parametrize("journal", [True, False])
+async def test_large_entries_are_written_as_the_journal_is(
+    virtual_clock: VirtualClock, *, journal: bool
+) -> None:
+    disk = Noting()
+    async with bookie(virtual_clock, disk, journalDirectIO=journal) as store:
+        await write(store, 20, 100_000)
+    assert disk.direct == ({"entries"} if journal else set())
 
 
 @pytest.mark.setting("flushInterval")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
+from msgspec import structs
 
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, encode
 from pulsar_py.bookkeeper.metadata.ledger_paths import LONG_HIERARCHICAL, ledger_path
@@ -107,7 +108,7 @@ def test_a_change_is_decided_anew_where_somebody_was_faster() -> None:
         await metadata.put(PATH, encode(labelled))
         found = await metadata.get(PATH)
         assert found is not None
-        metadata.lagging[PATH] = replace(found, value=encode(NEW), version=0)
+        metadata.lagging[PATH] = structs.replace(found, value=encode(NEW), version=0)
 
         changed = await records.change(5, created, lambda each: each.closed(3, 30))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
+from msgspec import structs
 
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, LedgerStatus, encode
 from pulsar_py.bookkeeper.protocol import frames
@@ -70,7 +71,7 @@ class Case:
     options: LedgerOptions = THREE
 
 
-E3W2 = replace(THREE, write_quorum_size=2)
+E3W2 = structs.replace(THREE, write_quorum_size=2)
 TWO = LedgerOptions(ensemble_size=2, write_quorum_size=2, ack_quorum_size=2)
 
 CASES = [

@@ -45,8 +45,7 @@ def test_options_are_dicts_with_a_type() -> None:
 
 def test_typing_extensions_are_for_checkers_alone() -> None:
     code = (
-        "import sys, pulsar_py as p; p.Client, p.Producer, p.Consumer, p.Reader, p.TableView; "
-        "print('typing_extensions' in sys.modules)"
+        "import sys; sys.modules['typing_extensions'] = None  # as if it were not installed\n"
+        "import pulsar_py as p; p.Client, p.Producer, p.Consumer, p.Reader, p.TableView"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,7 @@
 """CursorRegistry: making, finding, waiting and waking."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -105,6 +106,36 @@ async def test_a_cursor_whose_record_could_not_be_removed_goes_on(monkeypatch):
     await ledger.delete_cursor("a")
     assert not ledger.is_fenced
     assert not ledger.cursors
+
+
+@pytest.mark.parametrize("end", ["close", "delete"])
+async def test_a_cursor_that_could_not_be_removed_ends_with_its_ledger(monkeypatch, end):
+    world = World()
+    ledger = await world.open()
+    cursor = await ledger.open_cursor("a", InitialPosition.EARLIEST)
+    cursor.acknowledge([(await append_all(ledger, 3))[1]])
+    delete, refused = world.metadata.delete, asyncio.get_running_loop().create_future()
+
+    async def refuse_later(path, **options):
+        if path == cursor_path(ledger.name, "a"):
+            await refused
+            raise MetadataError(f"{path}: refused")
+        await delete(path, **options)
+
+    monkeypatch.setattr(world.metadata, "delete", refuse_later)
+    removal = asyncio.ensure_future(ledger.delete_cursor("a"))  # noqa: TID251  (a test's own)
+    await settle()
+    ending = asyncio.ensure_future(getattr(ledger, end)())  # noqa: TID251  (a test's own)
+    await settle()
+    refused.set_result(None)
+    with pytest.raises(MetadataError, match="refused"):
+        await removal
+    with contextlib.suppress(MetadataError):
+        await ending
+    failures = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    await asyncio.sleep(1.1)
+    assert not failures
 
 
 async def test_a_cursor_whose_making_got_no_answer_is_found_to_be_ours(monkeypatch):

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.proto.PulsarApi_pb2 import Schema

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.loops.rate_limiter import RateLimiter

@@ -492,3 +492,19 @@ async def test_a_failure_is_over_when_those_who_are_gone_are_decided_too(
         await rig.clock.sleep(0.01)
         assert topic.state is TopicState.OPEN
         assert (await rig.grant(topic, rig.cnx())).last_sequence_id == 0
+
+
+async def test_messages_of_the_broker_itself_are_stamped_and_counted(
+    virtual_clock: VirtualClock,
+) -> None:
+    async with Rig(virtual_clock, config=INDEXED) as rig:
+        topic = await rig.persistent()
+        position = await topic.append_own(entry())
+        stored = await topic.ledger.read_entry(position)
+        stamp = parse_broker_entry_metadata(stored.data)
+        assert stamp is not None
+        assert stamp.index == 0
+        assert topic.last_published_millis == virtual_clock.wall_time_millis()
+        await rig.broker.topics.unload(topic.name)
+        with pytest.raises(TopicFencedError, match="is closing"):
+            await topic.append_own(entry())
