@@ -12,6 +12,8 @@ import re
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from tests.package_source import ROOT, modules
 
 DOCUMENTS = sorted(
@@ -95,6 +97,14 @@ def value_of(dotted: str) -> Any:  # Any: constants of all types.
     assert len(homes) == 1, f"{dotted} is in {homes}"
     value: Any = importlib.import_module(homes[0])
     for name in path:
-        fields = getattr(value, "__dataclass_fields__", {})
-        value = fields[name].default if name in fields else getattr(value, name)
+        value = _member(value, name)
     return value
+
+
+def _member(owner: Any, name: str) -> Any:  # Any: constants of all types.
+    """A module's or class's attribute; of a record's field, its default."""
+    if isinstance(owner, type) and issubclass(owner, msgspec.Struct):
+        defaults = {field.name: field.default for field in msgspec.structs.fields(owner)}
+        return defaults[name]
+    fields = getattr(owner, "__dataclass_fields__", {})
+    return fields[name].default if name in fields else getattr(owner, name)

@@ -134,6 +134,7 @@ SERVER_ORDER = (
     "subscriptions",
     "publishing",
     "topics",
+    "change_events",
     "upkeep",
     "namespaces",
     "connection",
@@ -144,15 +145,23 @@ SERVER_APART = {
     "subscriptions": {"policies", "limits"},
     "publishing": {"subscriptions"},
     "namespaces": set(SERVER_ORDER[: SERVER_ORDER.index("namespaces")]),
-    "connection": {"upkeep"},
+    "upkeep": {"change_events"},
+    "connection": {"change_events", "upkeep"},
 }
 """Rooms before it that a room of `server` does without."""
 SERVER_ASIDE = {
     "hooks": {"dispatch", "policies", "subscriptions", "publishing", "topics", "connection"},
-    "schema_registry": {"policies", "topics", "namespaces", "connection"},
+    "schema_registry": {"policies", "topics", "change_events", "namespaces", "connection"},
     "security": {"connection"},  # and `admin`, which is above all of `server`
     "delayed": {"subscriptions", "topics"},
-    "compaction": {"subscriptions", "topics", "upkeep", "namespaces", "connection"},
+    "compaction": {
+        "subscriptions",
+        "topics",
+        "change_events",
+        "upkeep",
+        "namespaces",
+        "connection",
+    },
     "load": {"namespaces", "connection"},
     "transactions": {"subscriptions", "publishing", "topics", "connection"},
     "replication": {"upkeep"},
