@@ -153,6 +153,7 @@ class NamespaceService:
         located = await self.locate_bundle(
             namespace, bundles.bundle_of(str(name)), authoritative=authoritative
         )
+        self.check_session()  # it may have come into doubt while the owner was looked for
         return LookupResult(
             type=LookupType.CONNECT if located.is_owner else LookupType.REDIRECT,
             addresses=select_listener(located.addresses, listener_name),
@@ -211,6 +212,7 @@ class NamespaceService:
         self.check_session()
         if not owner.is_disabled and not was_owned and self._ownership.holds(namespace, bundle):
             await self._check_current(namespace, bundle)
+            self.check_session()
         return owner
 
     async def _check_current(self, namespace: NamespaceName, bundle: str) -> None:

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import TopicName
+from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.server.namespaces.locating import HELD_SECONDS
 from pulsar_py.server.namespaces.lookup import LookupType
 from tests.simulation.brokers_world import NAMESPACE, SESSION_SECONDS
@@ -75,3 +79,20 @@ async def test_a_lookup_is_held_for_a_bounded_time(world: ClusterWorld) -> None:
     assert found.addresses.broker_url == "pulsar://two:6650"
     assert HELD_SECONDS <= loop.time() - began_at < HELD_SECONDS + 4
     assert one._locator.held_count == 0
+
+
+@in_cluster("one", "two")
+async def test_no_other_owner_is_named_once_the_session_is_in_doubt(world: ClusterWorld) -> None:
+    """The owner accepts no connection, and meanwhile this broker's session comes into doubt."""
+    name = TopicName.parse(TOPIC)
+    one, two = (service(world, each).namespaces for each in ("one", "two"))
+    await two.lookup(name, authoritative=True)
+    loop = asyncio.get_running_loop()
+    loop.network.silence("two", 6650)  # type: ignore[attr-defined]  # of a loop of tests
+    task = loop.create_task(one.lookup(name))
+    await until(lambda: one._locator.held_count == 1, seconds=5)
+    one._ownership._on_session_event(SessionEvent.IN_DOUBT)
+    with pytest.raises(ServiceNotReadyError, match="in doubt"):
+        await task
+    one._ownership._on_session_event(SessionEvent.RECONNECTED)
+    await until(lambda: one._ownership.may_change, seconds=5)

@@ -18,6 +18,7 @@ from pulsar_py.managed_ledger.log.ledger_format import ROOT, cursor_path, ledger
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, equal_boundaries
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses, LookupType
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
 from pulsar_py.testing.clock import VirtualClock
@@ -205,6 +206,37 @@ async def test_a_lookup_does_not_succeed_once_the_session_is_in_doubt(rig: Rig) 
     namespaces._ownership.__class__ = Doubted
     with pytest.raises(ServiceNotReadyError, match="in doubt"):
         await namespaces.lookup(name_of("t"))
+
+
+class DoubtedWhileRead(MemoryMetadataStore):
+    """Tells of a doubt while the boundaries of a bundle are read that was taken a moment ago."""
+
+    def on_sync(self) -> None:
+        """Nothing yet."""
+
+    async def sync(self, path: str) -> None:
+        await super().sync(path)
+        if path == paths.local_policies(NAMESPACE):
+            self.on_sync()
+
+
+async def test_nor_does_it_if_the_doubt_came_after_the_bundle_was_taken(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = DoubtedWhileRead(virtual_clock)
+    async with Rig(virtual_clock, metadata=store) as rig:
+        namespaces = rig.broker.namespaces
+        store.on_sync = lambda: namespaces._ownership._on_session_event(SessionEvent.IN_DOUBT)
+        bundle = await namespaces.bundle_of(name_of("t"))
+        with pytest.raises(ServiceNotReadyError, match="in doubt"):
+            await namespaces.acquire_bundle(NAMESPACE, bundle)
+        await namespaces._ownership._validate()
+        await namespaces.unload_bundle(NAMESPACE, bundle)
+        with pytest.raises(ServiceNotReadyError, match="in doubt"):
+            await namespaces.lookup(name_of("t"))
+        await namespaces._ownership._validate()
+        await namespaces.lookup(name_of("t"))
+        assert namespaces.is_owned(name_of("t"))
 
 
 async def test_no_cursor_is_written_before_it_was_looked_at_who_owns_the_topic(rig: Rig) -> None:
