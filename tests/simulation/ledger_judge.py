@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -121,6 +122,8 @@ class Incarnation:
     may_die: bool = False
     """Somebody asked to delete it."""
     is_dying: bool = False
+    on_marked: Callable[[], None] = lambda: None
+    """Called when its list says that it is being deleted, before anybody hears that."""
     openings: dict[object, float] = field(default_factory=dict)
     """Who has opened it when, as last known; the last one is the newest owner."""
 
@@ -256,9 +259,11 @@ class LedgerJudge:
             detail = (name, "nobody asked to delete it")
             may_die = incarnation.may_die or not incarnation.named  # there were cursors alone
             self.expect(DELETED, holds=may_die, detail=detail)
-            incarnation.is_dying = True
+            was_dying, incarnation.is_dying = incarnation.is_dying, True
             incarnation.confirmed.clear()
             incarnation.cursors.clear()
+            if not was_dying:
+                incarnation.on_marked()
             return
         self.expect(DELETED, holds=not incarnation.is_dying, detail=(name, "is back"))
         for record in stored.ledgers:

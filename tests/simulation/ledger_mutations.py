@@ -24,6 +24,7 @@ from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
 from pulsar_py.managed_ledger.cursors.store import CursorStore, encode_state
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
+from pulsar_py.managed_ledger.log import ledger_list_store as ledger_list_store_module
 from pulsar_py.managed_ledger.log.appender import Appender
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.ledger_format import decode_ledger_list
@@ -230,6 +231,19 @@ def deletions_are_not_marked() -> Iterator[None]:
 
 
 @contextmanager
+def a_late_deletion_takes_what_it_finds() -> Iterator[None]:
+    """What is below a marked path is removed, whoever has made it since."""
+
+    async def mutated(metadata: Any, marked: Any, check_owner: Any) -> None:
+        await metadata.delete_recursive(marked.path)
+
+    with ExitStack() as stack:
+        for module in (ledger_list_store_module, opener_module):
+            stack.enter_context(patch.object(module, "remove_marked", mutated))
+        yield
+
+
+@contextmanager
 def marks_of_deletions_are_not_seen() -> Iterator[None]:
     def mutated(value: bytes) -> Any:
         stored = decode_ledger_list(value)
@@ -331,6 +345,7 @@ MUTATIONS: dict[str, Mutation] = {
         writes_that_are_overtaken_have_no_answer,
         topics_opened_from_late_reads,
         deletions_are_not_marked,
+        a_late_deletion_takes_what_it_finds,
         marks_of_deletions_are_not_seen,
         a_clean_open_writes_nothing,
         cursor_records_written_by_overtaken_owners,
@@ -341,26 +356,27 @@ MUTATIONS: dict[str, Mutation] = {
 }
 
 FOUND_BY: dict[str, int] = {
-    "ids_leased_in_blocks": 0,
+    "ids_leased_in_blocks": 1,
     "ids_counted_in_a_key": 0,
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
     "collector_knows_no_cursor_ledgers": 0,
-    "a_fence_is_another_owner": 0,
-    "a_fence_of_a_cursor_ledger_is_another_owner": 8,
-    "a_close_without_answer_counts_as_made": 3,
-    "silent_appends_are_waited_for": 9,
-    "an_unknown_outcome_is_a_failure": 7,
-    "another_owners_version_is_taken_over": 62,
-    "readback_without_sync": 5,
-    "writes_that_are_overtaken_have_no_answer": 5,
-    "topics_opened_from_late_reads": 116,
+    "a_fence_is_another_owner": 9,
+    "a_fence_of_a_cursor_ledger_is_another_owner": 12,
+    "a_close_without_answer_counts_as_made": 2,
+    "silent_appends_are_waited_for": 24,
+    "an_unknown_outcome_is_a_failure": 5,
+    "another_owners_version_is_taken_over": 13,
+    "readback_without_sync": 39,
+    "writes_that_are_overtaken_have_no_answer": 39,
+    "topics_opened_from_late_reads": 168,
     "deletions_are_not_marked": 0,
-    "marks_of_deletions_are_not_seen": 10,
-    "a_clean_open_writes_nothing": 320,
-    "cursor_records_written_by_overtaken_owners": 219,
-    "a_state_is_encoded_when_its_ledger_is_there": 334,
-    "ledgers_deleted_before_the_list_is_written": 1,
+    "a_late_deletion_takes_what_it_finds": 2,
+    "marks_of_deletions_are_not_seen": 2,
+    "a_clean_open_writes_nothing": 39,
+    "cursor_records_written_by_overtaken_owners": 15,
+    "a_state_is_encoded_when_its_ledger_is_there": 104,
+    "ledgers_deleted_before_the_list_is_written": 2,
     "trimming_ignores_cursors": 0,
 }
 """The first seed that finds each, when it was last looked for."""

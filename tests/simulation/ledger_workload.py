@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from itertools import count
 
 from pulsar_py.common.errors import (
@@ -64,6 +65,7 @@ class LedgerWork:
         self._trace = trace
         self._readers = count()
         self._delivering: set[ManagedCursor] = set()
+        self._making: set[asyncio.Task[None]] = set()  # others' work on what is deleted here
         self._steps: dict[Step, int] = {
             self.append: 24,
             self.append_and_wait: 4,
@@ -79,6 +81,7 @@ class LedgerWork:
             self.close_topic: 4,
             self.give_up: 4,
             self.delete_topic: 2,
+            self.delete_what_moved: 2,
             self.check_all: 1,
             self.collect: 1,
             self.wait: 5,
@@ -315,6 +318,39 @@ class LedgerWork:
         is_gone = self._judge.topics.get(name) is not incarnation
         self._judge.require(DELETED, holds=is_gone, detail=(name, "was deleted"))
 
+    async def delete_what_moved(self, name: str) -> None:
+        """Delete a topic that was given up, and stand still as soon as that has begun."""
+        if (ledger := await self.opened(name)) is None:
+            return
+        await self._process.ownership.release(name)
+        if (incarnation := self._judge.of(ledger)) is not None:
+            incarnation.may_die = True
+            incarnation.on_marked = partial(self._stand_still, name)
+        await ledger.delete()
+        if self._process.open.get(name) is ledger:
+            del self._process.open[name]
+
+    def _stand_still(self, name: str) -> None:
+        """Hear nothing for less than a session, while another process makes the topic again."""
+        loop, process, world = asyncio.get_running_loop(), self._process, self._world
+        if process.is_dead:
+            return
+        process.freeze()
+        loop.call_later(self._chance.choice((0.5, 1.0, 3.0)), process.thaw)
+        if others := [each for each in world.processes if each is not process]:
+            next_owner = self._chance.choice(others)
+            task = next_owner.spawn(LedgerWork(next_owner, self._trace).make_again(name))
+            self._making.add(task)
+            task.add_done_callback(self._making.discard)
+
+    async def make_again(self, name: str) -> None:
+        """Use a topic that somebody else deletes; what breaks is told by the judge."""
+        try:
+            for step in (self.append, self.acknowledge, self.flush_cursor):
+                await self.do(step, name)
+        except LedgerInvariantError as error:
+            self._judge.violations.append(str(error))
+
     async def check_all(self, name: str) -> None:
         await self._process.opener.check_ledgers()
 
@@ -378,10 +414,11 @@ class LedgerWork:
         if (found := await self._with_cursor(name)) is None:
             return
         ledger, cursor, promise = found
-        there = self._there(ledger)
-        if not there:
-            return
-        target = self._chance.choice(there)
+        if there := self._there(ledger):
+            self._acknowledge_to(self._chance.choice(there), cursor, promise)
+
+    @staticmethod
+    def _acknowledge_to(target: Position, cursor: ManagedCursor, promise: CursorPromise) -> None:
         promise.asked_to = max(promise.asked_to, target)
         try:
             cursor.acknowledge_cumulative(target)
@@ -402,6 +439,10 @@ class LedgerWork:
         if (found := await self._with_cursor(name)) is None:
             return
         ledger, cursor, promise = found
+        if self._chance.random() < 0.5 and (there := self._there(ledger)):
+            self._acknowledge_to(there[-1], cursor, promise)  # a small state
+            for _ in range(self._chance.randint(2, 6)):
+                await self.append_and_wait(name)
         acks = acknowledged(cursor, set(self._there(ledger)))
         flushing = asyncio.get_running_loop().create_task(cursor.flush())
         try:
