@@ -131,9 +131,8 @@ class GroupOutcomes:
     def apply_section(self, ledger: Ledger, section: Section) -> None:
         """Take in what a block has of a ledger."""
         kept_bytes = self._take_over(ledger, section) if section.lent else 0
-        self._cache.current.add(
-            ledger, section.entries, section.size_bytes, kept_bytes, runs=section.placed_runs()
-        )
+        runs = section.placed_runs() if section.runs else ()
+        self._cache.current.add(ledger, section.entries, section.size_bytes, kept_bytes, runs=runs)
         ledger.confirm(section.last_entry_id, section.size_bytes)
 
     def _take_over(self, ledger: Ledger, section: Section) -> int:

@@ -168,7 +168,8 @@ def encode_block(
         checksum = crc32c(buffer, checksum)
     head = _BLOCK_START.pack(BLOCK_MAGIC, checksum) + rest + description
     end = offset + len(head) + body_bytes
-    return [head, *body, _ZEROS[: life.after(end) - end]], life.after(end) - offset
+    next_offset = life.after(end)
+    return [head, *body, _ZEROS[: next_offset - end]], next_offset - offset
 
 
 def lent_buffers(section: Section) -> list[Buffer]:
