@@ -184,6 +184,23 @@ class LedgerWriter(LedgerReader):
                 queued. It is never a StoreUnavailableError, whatever that append's error was.
         """
 
+    def append_run(self, entries: Sequence[bytes]) -> int:
+        """Queue the first entries of a run, with one call; returns how many.
+
+        Fewer than all are queued where `append` would raise for the next one, or where the store
+        can't tell without looking at each: the caller passes that one to `append`.
+        """
+        # Hot path: one call a run; a store that can takes a run at once.
+        append = self.append
+        queued_count = 0
+        try:
+            for entry in entries:
+                append(entry)
+                queued_count += 1
+        except StorageError:
+            pass  # the next call of `append` says it again
+        return queued_count
+
     @abstractmethod
     async def close(self) -> None:
         """End the ledger at its last confirmed entry, durably; `last_add_confirmed` is exact then.

@@ -101,6 +101,9 @@ class ManagedLedger(Generic[C]):
     # ManagedLedgerTerminatedError and ManagedLedgerClosedError. It is the appender's own method,
     # which saves a call an entry. Source: ManagedLedger.asyncAddEntry in Pulsar.
     append: Callable[[bytes, C], None]
+    # append_run(datas, contexts) does the same for the first entries of a run, and returns how many
+    # it took; what is left goes through `append`, one by one. It never raises.
+    append_run: Callable[[list[bytes], Sequence[C]], int]
 
     def __init__(
         self,
@@ -145,6 +148,7 @@ class ManagedLedger(Generic[C]):
             chance=shared.chance,
         )
         self.append = self._appender.append
+        self.append_run = self._appender.append_run
         self._news: AppendNews[C] = AppendNews()
         self._cache = EntryCache(shared.cache_manager)
         self._readers = LedgerReaders(shared.ledger_store, config.ledger_options.password)

@@ -101,6 +101,20 @@ class BookieLedger(LedgerWriter):
         ledger.last_add_pushed = entry_id = ledger.last_add_pushed + 1
         return entry_id
 
+    def append_run(self, entries: Sequence[bytes]) -> int:
+        """Queue all entries of a run, or none where one of them needs a closer look."""
+        # Hot path: publish-1k, once a run of SENDs.
+        ledger, gate = self._ledger, self._gate
+        cost = sum(map(len, entries)) + len(entries) * ENTRY_OVERHEAD_BYTES
+        if ledger.refusal is not None or cost > self._max_cost or gate.room_bytes < cost:
+            return 0
+        gate.room_bytes -= cost
+        if not ledger.pending:
+            self._journal.enqueue(ledger)
+        ledger.pending += entries
+        ledger.last_add_pushed += len(entries)
+        return len(entries)
+
     def _refusal(self, cost: int) -> StorageError:
         """The error that refuses an entry of that cost: the ledger's, its size, or the gate's."""
         refusal = self._ledger.refusal

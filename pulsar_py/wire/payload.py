@@ -20,6 +20,7 @@ Source: Commands in Pulsar; PIP-70 for the broker entry metadata.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from enum import Enum
 from struct import Struct
 from typing import Final, NamedTuple
@@ -83,6 +84,21 @@ def verify_checksum(headers_and_payload: EntryBytes) -> ChecksumStatus:
     # To copy a little is cheaper than to make two memoryviews.
     covered = data[6:] if len(data) < _CHEAP_TO_COPY else memoryview(data)[6:]
     return _VALID if crc32c(covered) == expected else _WRONG
+
+
+def has_no_wrong_checksum(entries: Sequence[bytes]) -> bool:
+    """Whether `verify_checksum` finds none of the entries wrong."""
+    # Hot path: publish-1k, once a run of SENDs.
+    unpack = _unpack_checksum
+    for data in entries:
+        if len(data) < CHECKSUM_BLOCK_SIZE or unpack(data)[0] != CHECKSUM_MAGIC_NUMBER:
+            if verify_checksum(data) is _WRONG:
+                return False
+            continue
+        covered = data[6:] if len(data) < _CHEAP_TO_COPY else memoryview(data)[6:]
+        if crc32c(covered) != unpack(data)[1]:
+            return False
+    return True
 
 
 def skip_broker_entry_metadata(data: EntryBytes) -> int:

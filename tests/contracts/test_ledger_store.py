@@ -203,6 +203,25 @@ async def test_entries_are_confirmed_and_read_back(store: LedgerStore) -> None:
     assert not listener.failures
 
 
+async def test_a_run_is_queued_at_once_or_as_far_as_it_goes(store: LedgerStore) -> None:
+    writer, listener = await filled(store, 1)
+    too_big = bytes(store.limits.max_entry_bytes + 1)
+    run = [b"a", b"b", too_big, b"c"]
+
+    taken = writer.append_run(run)
+    assert taken <= 2
+    for data in run[taken:2]:
+        writer.append(data)
+    with pytest.raises(EntryTooBigError):
+        writer.append(too_big)
+    assert writer.append_run([b"d", b"e"]) == 2
+
+    assert writer.last_add_pushed == 4
+    await listener.until(4)
+    assert await read_all(writer, 4) == [entry(0), b"a", b"b", b"d", b"e"]
+    assert not listener.failures
+
+
 async def test_append_tells_nobody_from_inside(store: LedgerStore) -> None:
     listener = Listener()
     writer = await store.create(listener, LedgerOptions())

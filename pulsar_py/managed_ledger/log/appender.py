@@ -166,6 +166,27 @@ class Appender(Generic[C]):
         if entry_id >= self._full_entry_id and self._owner.may_roll():
             self.begin_rollover()
 
+    def append_run(self, datas: list[bytes], contexts: Sequence[C]) -> int:
+        """Queue the first entries of a run; returns how many.
+
+        Fewer than all are queued where something has to be done for the next one: the caller
+        passes it to `append`. Hot path: publish, once a run of SENDs.
+        """
+        writer = self._writer
+        # The last entry that the ledger may take is left to `append`, which begins the next one.
+        if (
+            writer is None
+            or self._refused
+            or writer.last_add_pushed + len(datas) >= self._full_entry_id
+        ):
+            return 0
+        queued_count = writer.append_run(datas)
+        if queued_count < len(datas):
+            datas, contexts = datas[:queued_count], contexts[:queued_count]
+        self._contexts += contexts
+        self._datas += datas
+        return queued_count
+
     def _append_waiting(self, data: bytes, context: C) -> None:
         self.raise_if_ended()
         config = self._owner.config

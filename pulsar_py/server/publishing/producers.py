@@ -27,7 +27,13 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.failures import OnFailure
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.access_modes import AccessModes, Exclusive, Refused, Waiting
-from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext, ProducerTopic
+from pulsar_py.server.publishing.producer import (
+    Append,
+    AppendRun,
+    Producer,
+    ProducerContext,
+    ProducerTopic,
+)
 from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest
 
 logger = logging.getLogger(__name__)
@@ -58,6 +64,9 @@ class ProducersOwner(ProducerTopic, Protocol):
 
     def append_function(self) -> Append:
         """The function with which producers append entries."""
+
+    def append_run_function(self, append: Append) -> AppendRun | None:
+        """The function that appends a run as `append` does its entries; None if there is none."""
 
     def last_sequence_id(self, producer_name: str) -> int:
         """The sequence id for PRODUCER_SUCCESS."""
@@ -116,7 +125,9 @@ class TopicProducers:
         owner.check_takes_producers()
         self._check_limits(request)
         now_millis = owner.context.clock.wall_time_millis()
-        producer = Producer(owner, request, name, owner.append_function(), now_millis=now_millis)
+        append = owner.append_function()
+        producer = Producer(owner, request, name, append, now_millis=now_millis)
+        producer.set_append(append, owner.append_run_function(append))
         return await self._let_in(producer)
 
     async def _let_in(self, producer: Producer) -> ProducerGrant:
@@ -265,8 +276,9 @@ class TopicProducers:
 
     def set_append(self, append: Append) -> None:
         """Use another function to append entries, after the topic's settings changed."""
+        append_run = self._owner.append_run_function(append)
         for producer in (*self._by_name.values(), *self._access.waiting):
-            producer.set_append(append)
+            producer.set_append(append, append_run)
 
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""

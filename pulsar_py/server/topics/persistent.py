@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from pulsar_py.common.errors import (
@@ -61,6 +63,7 @@ from pulsar_py.server.publishing.producer import (
     CHUNK_PART,
     MARKER,
     Append,
+    AppendRun,
     Producer,
     PublishContext,
 )
@@ -75,6 +78,11 @@ from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
 
 logger = logging.getLogger(__name__)
+
+# Of a PublishContext.
+_PRODUCER = itemgetter(0)
+_SEQUENCE_IDS = itemgetter(1, 2)
+_SIZE = itemgetter(3)
 
 
 class PersistentTopic(Topic):
@@ -153,6 +161,10 @@ class PersistentTopic(Topic):
         )
         return self._throttled(self._append_checked if looks else self.ledger.append)
 
+    def append_run_function(self, append: Append) -> AppendRun | None:
+        """The ledger's own `append_run`, where `append` is the ledger's own, too."""
+        return self.ledger.append_run if append is self.ledger.append else None
+
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
         """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
         producer, sequence_id, highest, size, messages_count, kind = context
@@ -194,26 +206,16 @@ class PersistentTopic(Topic):
     ) -> None:
         """Send receipts for stored entries, with one write for neighbours of one producer."""
         # Hot path: publish-1k
-        encode = self.context.receipts.encode
+        encode_run = self.context.receipts.encode_run
         entry_id = first_entry_id
-        run: Producer | None = None
-        run_bytes = 0
-        frames: list[bytes] = []
-        for producer, sequence_id, highest, size, _, _ in contexts:
-            if producer is not run:
-                if run is not None:
-                    run.connection.write(frames)
-                    run.count_out(len(frames), run_bytes)
-                run = producer
-                producer_id = producer.producer_id
-                frames = []
-                run_bytes = 0
-            frames.append(encode(producer_id, sequence_id, ledger_id, entry_id, highest))
-            run_bytes += size
-            entry_id += 1
-        assert run is not None
-        run.connection.write(frames)
-        run.count_out(len(frames), run_bytes)
+        for producer, its in groupby(contexts, _PRODUCER):
+            run = list(its)
+            sequence_ids = map(_SEQUENCE_IDS, run)
+            producer.connection.write(
+                encode_run(producer.producer_id, ledger_id, entry_id, sequence_ids)
+            )
+            producer.count_out(len(run), sum(map(_SIZE, run)))
+            entry_id += len(run)
         self.last_published_millis = self.context.clock.wall_time_millis()
         if self.deduplication is not None:
             self._note_persisted(contexts, Position(ledger_id, entry_id - 1))

@@ -43,7 +43,7 @@ from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
-from pulsar_py.server.publishing.producer import Append, Producer, ProducerContext
+from pulsar_py.server.publishing.producer import Append, AppendRun, Producer, ProducerContext
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.publishing.publish_throttle import PublishThrottle
@@ -334,6 +334,11 @@ class Topic(ABC):
     def append_function(self) -> Append:
         """The function with which producers append entries; replaced when settings change."""
         raise NotImplementedError
+
+    def append_run_function(self, append: Append) -> AppendRun | None:
+        """The function that appends a run as `append` does its entries; None if there is none."""
+        del append
+        return None
 
     def _throttled(self, append: Append) -> Append:
         """`append` behind interceptors and the limits on publishing, if there are any."""

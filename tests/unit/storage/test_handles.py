@@ -59,6 +59,21 @@ async def test_read_says_where_the_ledger_ends() -> None:
     await bookie.close()
 
 
+async def test_a_run_beyond_the_room_is_not_taken_and_costs_none() -> None:
+    bookie = await start(MemoryDisk(), append_limit_bytes=200_000)
+    writer, listener = await write(bookie, 1)
+    await bookie.flush()
+
+    assert writer.append_run([bytes(10_000)] * 20) == 0
+    assert bookie.gate.room_bytes == 200_000
+    assert writer.append_run([bytes(10_000)] * 10) == 10
+
+    await listener.until(10)
+    await bookie.flush()
+    assert bookie.gate.room_bytes == 200_000
+    await bookie.close()
+
+
 async def test_the_room_for_appends_is_bounded_and_comes_back() -> None:
     bookie = await start(MemoryDisk(), append_limit_bytes=200_000)
     writer, listener = await write(bookie, 1)

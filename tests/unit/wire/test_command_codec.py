@@ -113,6 +113,15 @@ def test_receipts_are_those_of_protobuf() -> None:
     assert encoder.encode(3, 2**64 - 1, 0, 0) == expected(sequence_id=2**64 - 1, ledger=0, entry=0)
 
 
+def test_receipts_of_a_run_are_those_of_its_entries() -> None:
+    encoder = SendReceiptEncoder()
+    sequence_ids = [(1, None), (2, 5), (6, None), (2**64 - 1, None)]
+    assert encoder.encode_run(3, 7, 126, sequence_ids) == [
+        SendReceiptEncoder().encode(3, sequence_id, 7, 126 + place, highest)
+        for place, (sequence_id, highest) in enumerate(sequence_ids)
+    ]
+
+
 def test_messages_precede_their_entry() -> None:
     encoder = MessageEncoder(4, 2)
     entry = b"entry" * 1000

@@ -33,6 +33,21 @@ UNCHECKED = payload.encode_entry(metadata(), b"hello", has_checksum=False)
 WITH_BROKER = payload.add_broker_entry_metadata(PLAIN, BROKER)
 
 
+def test_a_wrong_checksum_anywhere_in_a_run_is_found() -> None:
+    wrong = PLAIN[:-1] + b"!"
+    large = payload.encode_entry(metadata(), bytes(20_000))
+    good = [PLAIN, UNCHECKED, WITH_BROKER, large, b"", b"x"]
+    assert payload.has_no_wrong_checksum(good)
+    for bad in (
+        wrong,
+        PLAIN[:4],
+        large[:-1] + b"!",
+        payload.add_broker_entry_metadata(wrong, BROKER),
+    ):
+        assert not payload.has_no_wrong_checksum([*good, bad])
+        assert not payload.has_no_wrong_checksum([bad, *good])
+
+
 @pytest.mark.parametrize("data", [PLAIN, WITH_BROKER])
 def test_a_right_checksum_is_valid(data: bytes) -> None:
     assert payload.verify_checksum(data) is ChecksumStatus.VALID

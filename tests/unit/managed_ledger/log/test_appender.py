@@ -163,6 +163,35 @@ async def test_a_creation_that_hangs_fails_after_its_deadline():
     assert ledger.listener.failed == [1]
 
 
+async def test_a_run_is_taken_at_once_and_what_needs_care_is_left_to_append():
+    world = World()
+    ledger = await world.open(max_entries=6)
+    runs = [(0, 1, 2), (3, 4), (5, 6, 7)]
+    for numbers in runs:
+        taken = ledger.append_run([b"x"] * len(numbers), numbers)
+        assert taken == (0 if numbers == runs[-1] else len(numbers)), "the last one fills it"
+        for number in numbers[taken:]:
+            ledger.append(b"x", number)
+    await settle()
+    assert ledger.listener.order == list(range(8))
+    assert [stats.entries_count for stats in ledger.ledgers_info()] == [6, 2]
+
+
+async def test_a_run_never_overtakes_a_refused_entry():
+    world = World()
+    ledger = await world.open()
+    world.store.append_error = StoreBusyError("64 MB wait already")
+    assert ledger.append_run([b"a", b"b"], [0, 1]) == 0
+    ledger.append(b"a", 0)
+    world.store.append_error = None
+    assert ledger.append_run([b"b"], [1]) == 0
+    await settle()
+    assert ledger.listener.failed == [0]
+    assert ledger.append_run([b"a", b"b"], [2, 3]) == 2
+    await settle()
+    assert ledger.listener.positions == {2: (3, 0), 3: (3, 1)}
+
+
 async def test_a_full_disk_fails_appends_quickly_and_recovers():
     world = World()
     ledger = await world.open()

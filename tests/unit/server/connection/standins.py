@@ -105,6 +105,9 @@ class StandInProducer:
     def publish(self, *arguments: Any) -> None:
         self.published.append(arguments)
 
+    def publish_run(self, sends: Sequence[tuple[Any, ...]]) -> None:
+        self.published += sends
+
     async def close(self) -> None:
         self.is_closed = True
         await self.may_close.wait()

@@ -88,7 +88,7 @@ async def test_what_comes_behind_a_long_command_waits_for_it(server: Server) -> 
     consumer = client.cnx.consumers[1]
     take = consumer.acknowledge
     consumer.acknowledge = lambda part: order.append("ack") or take(part)  # type: ignore[union-attr]
-    producer.publish = lambda *_: order.append("send")  # type: ignore[method-assign]
+    producer.publish_run = lambda sends: order.extend("send" for _ in sends)  # type: ignore[method-assign]
     data = encode(ack_of(IDS)) + send_frame() + encode(CommandPing())
     client.cnx.data_received(data)
     assert client.transport.is_reading_paused

@@ -20,7 +20,14 @@ from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
-from tests.unit.server.connection.standins import TOPIC, Server, send_frame, settle, with_producer
+from tests.unit.server.connection.standins import (
+    TOPIC,
+    Server,
+    StandInProducer,
+    send_frame,
+    settle,
+    with_producer,
+)
 
 # --- SEND ----------------------------------------------------------------------------------------
 
@@ -35,6 +42,36 @@ async def test_sends_reach_their_producer_in_order(server: Server) -> None:
         (5, None, 3, True, False, b"b"),
         (7, 9, 1, False, True, b"c"),
     ]
+
+
+async def test_runs_of_several_producers_and_commands_between_keep_their_order(
+    server: Server,
+) -> None:
+    client, producer = await with_producer(server)
+    runs: list[list[bytes]] = []
+    producer.publish_run = lambda sends: runs.append([send[-1] for send in sends])  # type: ignore[method-assign]
+    other = StandInProducer(producer.topic, producer.request, "other")
+    other.publish_run = lambda sends: runs.append([b"other", *(send[-1] for send in sends)])  # type: ignore[method-assign]
+    client.cnx.producers[9] = other  # type: ignore[assignment]
+    frames = [
+        *(send_frame(payload) for payload in (b"a", b"b")),
+        *(send_frame(payload, producer_id=9) for payload in (b"c", b"d")),
+        send_frame(b"e"),
+        commands.encode(CommandPing()),
+        send_frame(b"f"),
+        send_frame(b"in a transaction", txnid_least_bits=1, txnid_most_bits=1),
+        send_frame(b"g"),
+    ]
+    client.cnx.data_received(b"".join(frames))
+    assert runs == [[b"a", b"b"], [b"other", b"c", b"d"], [b"e"], [b"f"], [b"g"]]
+
+
+async def test_sends_before_an_unreadable_one_are_published(server: Server) -> None:
+    client, producer = await with_producer(server)
+    unreadable = encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x"
+    client.cnx.data_received(send_frame(b"a") + send_frame(b"b") + unreadable + send_frame(b"c"))
+    assert [each[-1] for each in producer.published] == [b"a", b"b"]
+    assert client.is_closed
 
 
 async def test_sends_cut_anywhere_are_the_same_sends(server: Server) -> None:

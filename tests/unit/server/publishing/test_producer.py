@@ -12,8 +12,8 @@ from pulsar_py.common.errors import (
     PulsarError,
     ServiceMetadataError,
 )
-from pulsar_py.server.publishing.producer import CHUNK, MARKER, MESSAGE, ProducerState
-from tests.unit.server.topics.rig import Rig, entry, send
+from pulsar_py.server.publishing.producer import CHUNK, MARKER, MESSAGE, ProducerState, Send
+from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, send
 
 
 async def test_a_wrong_checksum_is_refused_and_the_next_message_goes_on(rig: Rig) -> None:
@@ -32,6 +32,80 @@ async def test_a_message_without_checksum_is_stored(rig: Rig) -> None:
     send(producer, 0, entry(0)[6:])
     await producer.close()
     assert cnx.take() == ["receipt 0 at 0"]
+
+
+def run_of(*datas: bytes, first: int = 0, **fields: Any) -> list[Send]:
+    """SENDs that come one behind the other."""
+    return [
+        (
+            first + place,
+            fields.get("highest"),
+            fields.get("messages_count", 1),
+            fields.get("is_chunk", False),
+            fields.get("is_marker", False),
+            data,
+        )
+        for place, data in enumerate(datas)
+    ]
+
+
+async def test_a_run_is_stored_and_counted_as_its_sends(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    datas = [entry(number) for number in range(3)]
+    producer.publish_run(run_of(*datas, messages_count=10))
+    producer.publish_run(run_of(entry(3), entry(4), first=3, is_chunk=True))
+    assert producer.pending_count == cnx.in_flight.entries_count == 5
+    assert cnx.in_flight.buffer.bytes_count == producer.bytes_in_count
+    assert (producer.messages_in_count, producer.chunks_count, producer.is_chunked) == (32, 2, True)
+    await producer.close()
+    assert cnx.take() == [f"receipt {number} at {number}" for number in range(5)]
+    assert cnx.in_flight.entries_count == cnx.in_flight.buffer.bytes_count == 0
+
+
+async def test_a_wrong_checksum_in_a_run_is_refused_alone(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    good = entry(0)
+    producer.publish_run(run_of(good, good[:2] + bytes(4) + good[6:], good))
+    await producer.close()
+    assert cnx.take() == ["error 1 ChecksumError", "receipt 0 at 0", "receipt 2 at 1"]
+
+
+async def test_a_run_to_a_closed_producer_is_refused_send_by_send(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    await producer.close()
+    producer.publish_run(run_of(entry(0), entry(1)))
+    assert cnx.take() == ["error 0 PersistenceError", "error 1 PersistenceError"]
+
+
+async def test_a_run_of_a_topic_that_looks_at_messages_goes_one_by_one(rig: Rig) -> None:
+    await rig.broker.resources.namespaces.update(
+        NAMESPACE, lambda old: old.replace(is_deduplication_enabled=True)
+    )
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    producer.publish_run(run_of(entry(0), entry(1)))
+    await rig.clock.sleep(0.01)
+    producer.publish_run(run_of(entry(1), entry(2), first=1))
+    await producer.close()
+    assert cnx.take() == [
+        "receipt 0 at 0",
+        "receipt 1 at 1",
+        "receipt 1 at none",
+        "receipt 2 at 2",
+    ]
+
+
+async def test_a_run_beyond_the_limit_pauses_reading(rig: Rig) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    cnx.in_flight.max_entries = 3
+    producer.publish_run(run_of(*(entry(number) for number in range(4))))
+    assert cnx.in_flight.is_paused
+    await producer.close()
+    assert not cnx.in_flight.is_paused
 
 
 async def test_sends_after_closing_are_refused(rig: Rig) -> None:
