@@ -208,6 +208,7 @@ SECURITY_MAY_IMPORT = {"common", "metadata"}
 
 SETTINGS_READERS = {
     "pulsar_py.server.broker",
+    "pulsar_py.server.cluster_load",
     "pulsar_py.standalone",
     "pulsar_py.web",
     "pulsar_py.cli.standalone",
@@ -224,6 +225,7 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_server",
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_hooks",
+    "pulsar_py.server.settings_load",
     "pulsar_py.server.settings_metrics",
     "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",

@@ -168,7 +168,7 @@ async def _call(  # noqa: PLR0911 - a kind of error each
     except HttpError as error:
         return reason_response(error.status, error.reason)
     except RedirectError as error:
-        return _redirect(error.url, request)
+        return _redirect(error, request)
     except PathValueError:
         return page_response(HTTPStatus.NOT_FOUND)
     except UnreadableBodyError as error:
@@ -197,10 +197,15 @@ def _unknown(raw_path: str) -> Response:
     return page_response(HTTPStatus.NOT_FOUND)
 
 
-def _redirect(url: str, request: Request) -> Response:
-    """307 to the same path of another broker, which is told not to send on (`authoritative`)."""
-    query = urlencode({**request.query, "authoritative": "true"})
-    headers = (("Location", f"{url}{request.raw_path}?{query}"),)
+def _redirect(error: RedirectError, request: Request) -> Response:
+    """307 to the same path of another broker, with the parameters that it needs."""
+    pairs = [
+        (name, value)
+        for name, value in parse_qsl(request.raw_query, keep_blank_values=True)
+        if name not in error.query
+    ]
+    pairs += [(name, value) for name, value in error.query.items() if value is not None]
+    headers = (("Location", f"{error.url}{request.raw_path}?{urlencode(pairs)}"),)
     return Response(HTTPStatus.TEMPORARY_REDIRECT, headers=headers)
 
 

@@ -117,11 +117,25 @@ class UnreadableBodyError(Exception):
 
 
 class RedirectError(Exception):
-    """Another broker serves what the request is about; `url` is that of its HTTP service."""
+    """Another broker serves what the request is about; `url` is that of its HTTP service.
 
-    def __init__(self, url: str) -> None:
+    With `is_authoritative` that broker shall not send on. `query` has parameters to set, or to
+    leave out where they are None.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        is_authoritative: bool = True,
+        query: Mapping[str, str | None] | None = None,
+    ) -> None:
         super().__init__(f"served by {url}")
         self.url = url
+        self.query: dict[str, str | None] = {
+            **(query or {}),
+            "authoritative": "true" if is_authoritative else "false",
+        }
 
 
 class PathValueError(Exception):

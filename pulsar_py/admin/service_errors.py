@@ -18,6 +18,7 @@ _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
     (errors.InvalidTopicNameError, HTTPStatus.PRECONDITION_FAILED),
     (errors.TopicExistsError, HTTPStatus.CONFLICT),
     (errors.TopicBusyError, HTTPStatus.PRECONDITION_FAILED),
+    (errors.BundleSplitError, HTTPStatus.PRECONDITION_FAILED),
     (errors.TopicNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.SubscriptionNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.ConsumerNotFoundError, HTTPStatus.NOT_FOUND),

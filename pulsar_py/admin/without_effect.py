@@ -24,6 +24,9 @@ _BAR: Final = "\\|"  # a `|` within a cell of a Markdown table
 _REPLICATION: Final = "there is no replication in this version: all is one cluster"
 _CLUSTERS: Final = "no other cluster is connected to in this version"
 _OFFLOAD: Final = "nothing is offloaded in this version"
+_ALONE: Final = (
+    "a standalone broker has no others to choose from; it counts with `pulsar-py broker`"
+)
 _ACKS: Final = (
     "every acknowledgement is stored, however many ranges there are, so dispatch never has to wait "
     "for it"
@@ -71,12 +74,10 @@ PARTS: Final[Mapping[str, str]] = {
     "dispatchRate and subscriptionDispatchRate, of non-persistent topics": (
         "what a consumer has no permits for is dropped, so nothing is held back"
     ),
-    "namespaceIsolationPolicies and failureDomains of a cluster": (
-        "bundles are not moved by load in this version"
-    ),
-    "resource-quotas": "bundles are not moved by load in this version",
+    "namespaceIsolationPolicies and failureDomains of a cluster": _ALONE,
+    "resource-quotas": _ALONE,
     "migrate of a cluster": "clients are not sent to another cluster in this version",
-    "antiAffinity of a namespace": "bundles are not moved by load in this version",
+    "antiAffinity of a namespace": _ALONE,
     "createLocalTopicOnly, of PUT partitions": _REPLICATION,
 }
 """Parts of values, and parameters of calls, without effect, although the others have one."""

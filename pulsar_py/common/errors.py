@@ -251,6 +251,10 @@ class ServiceMetadataError(ServiceError):
     code = ServerError.MetadataError
 
 
+class BundleSplitError(ServiceMetadataError):
+    """A bundle can't be split as asked; nothing was changed."""
+
+
 class PersistenceError(ServiceError):
     """A ledger could not be read or written."""
 

@@ -31,6 +31,7 @@ EXTENSIBLE_LEADER: Final = "/loadbalance/extension/leader"
 MIGRATION: Final = "/pulsar/migration-coordinator/migration"
 """How far the cluster's metadata has been moved to another store."""
 BUNDLE_DATA: Final = "/loadbalance/bundle-data"
+BROKER_AVERAGES: Final = "/loadbalance/broker-time-average"
 RESOURCE_QUOTAS: Final = "/loadbalance/resource-quota"
 SCHEMAS: Final = "/schemas"
 PRODUCER_NAME_COUNTER: Final = "/counters/producer-name"
@@ -180,6 +181,21 @@ def bundle_owner(namespace: NamespaceName, bundle_range: str) -> str:
 def broker(broker_id: str) -> str:
     """The ephemeral report of a broker, named host:port of its HTTP service."""
     return f"{BROKERS}/{broker_id}"
+
+
+def broker_average(broker_id: str) -> str:
+    """The mean load of a broker, as the leader knows it."""
+    return f"{BROKER_AVERAGES}/{broker_id}"
+
+
+def bundle_data(bundle: str) -> str:
+    """The mean load of `tenant/namespace/range`, as the leader knows it."""
+    return f"{BUNDLE_DATA}/{bundle}"
+
+
+def bundle_quota(bundle: str) -> str:
+    """The load that `tenant/namespace/range` is expected to bring."""
+    return f"{RESOURCE_QUOTAS}/namespace/{bundle}"
 
 
 def broker_health(broker_id: str) -> str:

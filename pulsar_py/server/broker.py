@@ -26,7 +26,7 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
     ServiceNotReadyError,
 )
-from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.loop_lag import LoopLag
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.policies import (
@@ -46,8 +46,10 @@ from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.bundle_moves import BundleMoves
 from pulsar_py.server.change_events.namespace_events import EventParts
 from pulsar_py.server.change_events.topic_policies_service import TopicPoliciesService
+from pulsar_py.server.cluster_load import ClusterLoad, call_settings, cluster_membership
 from pulsar_py.server.compaction.compaction_status import CompactionTotals
 from pulsar_py.server.compaction.compactor import CompactionRules
 from pulsar_py.server.compaction.spill_directory import SpillDirectory
@@ -68,7 +70,7 @@ from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.load.cluster_membership import ClusterMembership
-from pulsar_py.server.load_reporter import LoadReporter, no_process, this_process
+from pulsar_py.server.load.other_brokers import OtherBrokers
 from pulsar_py.server.namespaces.joining import first_report
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.service import NamespaceService
@@ -144,7 +146,12 @@ class BrokerService:
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing
-        self.membership = ClusterMembership(metadata, clock, chance) if is_of_cluster else None
+        self.membership: ClusterMembership | None = None  # None where there are no other brokers
+        if is_of_cluster:
+            self.membership = cluster_membership(
+                metadata, self.resources, clock, chance, lambda: self.config
+            )
+        self.cluster_load: ClusterLoad | None = None  # None before it has joined
         self.namespaces = NamespaceService(
             metadata,
             self.resources,
@@ -190,6 +197,8 @@ class BrokerService:
         self.authorization = self._authorization(config)
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
+        self.other_brokers = OtherBrokers(call_settings(config))
+        self.bundle_moves = self._new_bundle_moves()
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 
     def _topic_policies_service(self, config: BrokerConfig) -> TopicPoliciesService:
@@ -234,6 +243,16 @@ class BrokerService:
             resources=self.resources,
             interceptors=self.hooks.interceptors,
             audit=self.audit,
+        )
+
+    def _new_bundle_moves(self) -> BundleMoves:
+        return BundleMoves(
+            namespaces=self.namespaces,
+            topics=self.topics,
+            connections=self.connections,
+            membership=self.membership,
+            others=self.other_brokers,
+            split_algorithm=lambda: self.config.defaultNamespaceBundleSplitAlgorithm.value,
         )
 
     def _authorization(self, config: BrokerConfig) -> Authorization:
@@ -319,22 +338,16 @@ class BrokerService:
         report = first_report(self.addresses, start_millis=self.clock.wall_time_millis())
         await self.membership.join(report)
         await self.namespaces.own_heartbeat(report.broker_id)
-        self._tasks.spawn(self._load_reporter(self.membership).run(), "load reports")
-
-    def _load_reporter(self, membership: ClusterMembership) -> LoadReporter:
-        async def bundle_of(topic: Topic) -> str:
-            return f"{topic.name.namespace_name}/{await self.namespaces.bundle_of(topic.name)}"
-
-        return LoadReporter(
-            membership,
-            owned_bundles=lambda: [
-                f"{namespace}/{bundle}" for namespace, bundle in self.namespaces.owned_bundles()
-            ],
-            topics=self.topics.topics.values,
-            bundle_of=bundle_of,
+        self.cluster_load = ClusterLoad(
+            membership=self.membership,
+            namespaces=self.namespaces,
+            topics=self.topics,
+            moves=self.bundle_moves,
+            metadata=self.metadata,
             clock=self.clock,
-            machine=this_process if isinstance(self.clock, SystemClock) else no_process,
+            config=lambda: self.config,
         )
+        self.cluster_load.start(self._tasks)
 
     async def hand_over(self) -> None:
         """Leave the cluster, and give all bundles to other brokers, while connections stay open.
@@ -442,6 +455,7 @@ class BrokerService:
         if self.membership is not None:
             await self.membership.close()
         await self._tasks.close()
+        await self.other_brokers.close()
         await self.managed_ledgers.close()
         self.hooks.close()
         await self._spill.remove()

@@ -29,6 +29,7 @@ from pulsar_py.server.properties_text import commented_names, parse_properties, 
 from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_hooks import HookSettings
+from pulsar_py.server.settings_load import LOAD, LoadSettings
 from pulsar_py.server.settings_metrics import MetricsSettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
@@ -113,6 +114,7 @@ class BrokerConfig(
     StorageSettings,
     BrokerTopicSettings,
     HookSettings,
+    LoadSettings,
     MetricsSettings,
     RateSettings,
     ServerSettings,
@@ -266,7 +268,7 @@ def _no_part_of(category: str, *, is_of_cluster: bool) -> str:
     """Why settings of a category have no effect in such a broker; empty if they have."""
     if is_of_cluster:
         return _APART if category == BOOKIE else ""
-    return _EMBEDDED if category in CLUSTER_CATEGORIES else ""
+    return _EMBEDDED if category in CLUSTER_CATEGORIES | {LOAD} else ""
 
 
 def is_secret(name: str) -> bool:

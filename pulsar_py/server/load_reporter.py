@@ -4,22 +4,16 @@ Load is measured every minute, and at once when bundles came or went. A report i
 bundles changed, when a figure moved by a tenth, or after a quarter of an hour, and never sooner
 than five seconds after the one before.
 
-The processor's figure is the share of one core that this process uses, of at most 100: one event
-loop is one core, whatever the machine has. Memory's limit is that of the control group, if there is
-one. Of the network no limit is known.
+The processor's figure is the share of one core that the event loop uses, of at most 100: one loop
+is one core, whatever the machine has. See `load.machine` for the other limits.
 
 Source: ModularLoadManagerImpl.writeBrokerDataOnZooKeeper, needBrokerDataUpdate in Pulsar's broker.
 """
 
 from __future__ import annotations
 
-import os
-import resource
-import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
@@ -27,49 +21,31 @@ from msgspec.structs import replace
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import Turns
-from pulsar_py.server.load.broker_report import BrokerReport, BundleStats, ResourceUsage
+from pulsar_py.server.load.broker_report import (
+    UNKNOWN_LIMIT,
+    BrokerReport,
+    BundleStats,
+    ResourceUsage,
+)
 from pulsar_py.server.load.cluster_membership import ClusterMembership, with_bundles_of
+from pulsar_py.server.load.machine import Machine
 from pulsar_py.server.topics.topic import Topic
 
-__all__ = ["LoadReporter", "Machine", "ProcessUsage"]
-
-LOOK_SECONDS: Final = 5.0
-"""Between two looks at the owned bundles: the least time between two reports."""
-MEASURE_SECONDS: Final = 60.0
-MAX_INTERVAL_SECONDS: Final = 15 * 60.0
-WORTH_SHARE: Final = 0.1
-"""By which a figure has to move to be told."""
-
-_MEBIBYTE: Final = 1 << 20
 _KILOBITS_A_BYTE: Final = 8 / 1000
 _CPU_LIMIT: Final = 100.0
-_CGROUP_LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
 
 
-class ProcessUsage(Struct, frozen=True):
-    """What a process has used: processor time since its start, and memory now."""
+class ReportingSettings(Struct, frozen=True, kw_only=True):
+    """When a broker reports."""
 
-    cpu_seconds: float
-    memory_mebibytes: float
-    memory_limit_mebibytes: float
-
-
-Machine = Callable[[], ProcessUsage]
-"""Measures this process; in virtual time nothing is used."""
-
-
-def this_process() -> ProcessUsage:
-    """Of the process that calls."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / _MEBIBYTE
-    with suppress(OSError, ValueError):  # no control group, or one without a limit: "max"
-        physical = min(int(_CGROUP_LIMIT.read_text()) / _MEBIBYTE, physical)
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return ProcessUsage(time.process_time(), largest, physical)
-
-
-def no_process() -> ProcessUsage:
-    """Of a broker in virtual time."""
-    return ProcessUsage(0.0, 0.0, 1.0)
+    look_seconds: float = 5.0
+    """Between two looks at the owned bundles: the least time between two reports."""
+    measure_seconds: float = 60.0
+    max_interval_seconds: float = 15 * 60.0
+    worth_share: float = 0.1
+    """By which a figure has to move to be told."""
+    network_kilobits: float | None = None
+    """The speed of the network a second; None: what the machine says, if it does."""
 
 
 class LoadReporter:
@@ -84,6 +60,7 @@ class LoadReporter:
         bundle_of: Callable[[Topic], Awaitable[str]],
         clock: Clock,
         machine: Machine,
+        settings: Callable[[], ReportingSettings] = ReportingSettings,
     ) -> None:
         """Bundles are named `tenant/namespace/range`."""
         self._membership = membership
@@ -92,13 +69,14 @@ class LoadReporter:
         self._bundle_of = bundle_of
         self._clock = clock
         self._machine = machine
+        self._settings = settings
         self._cpu: tuple[float, float] | None = None  # processor seconds, and when
-        self._measured_at = -MEASURE_SECONDS
+        self._measured_at: float | None = None  # None before the first measurement
 
     async def run(self) -> None:
         """Report until cancelled, or until the broker leaves."""
         while not self._membership.is_leaving:
-            await self._clock.sleep(LOOK_SECONDS)
+            await self._clock.sleep(self._settings().look_seconds)
             if self._membership.is_joined and not self._membership.is_leaving:
                 await self.look()
 
@@ -106,26 +84,32 @@ class LoadReporter:
         """Measure if it is time, and report what is worth it."""
         told, now = self._membership.own, self._clock.monotonic_seconds()
         has_moved = set(self._owned_bundles()) != set(told.bundles)
-        if not has_moved and now - self._measured_at < MEASURE_SECONDS:
+        measured_at, settings = self._measured_at, self._settings()
+        if (
+            not has_moved
+            and measured_at is not None
+            and now - measured_at < settings.measure_seconds
+        ):
             return
         self._measured_at = now
-        report = await self._measured(told)
-        if self._membership.is_leaving or not self._is_worth(told, report):
+        report = await self._measured(told, settings)
+        if self._membership.is_leaving or not _is_worth(told, report, settings):
             return
         self._membership.update(with_bundles_of(report, told))
 
-    async def _measured(self, told: BrokerReport) -> BrokerReport:
+    async def _measured(self, told: BrokerReport, settings: ReportingSettings) -> BrokerReport:
         bundles = await self._bundle_stats()
         bytes_in = sum(each.bytes_in_rate for each in bundles.values())
         bytes_out = sum(each.bytes_out_rate for each in bundles.values())
         used = self._machine()
+        network = settings.network_kilobits or used.network_kilobits or UNKNOWN_LIMIT
         return replace(
             told,
             bundles=bundles,
             cpu=ResourceUsage(self._cpu_percent(used.cpu_seconds), _CPU_LIMIT),
             memory=ResourceUsage(used.memory_mebibytes, used.memory_limit_mebibytes),
-            bandwidth_in=ResourceUsage(bytes_in * _KILOBITS_A_BYTE),
-            bandwidth_out=ResourceUsage(bytes_out * _KILOBITS_A_BYTE),
+            bandwidth_in=ResourceUsage(bytes_in * _KILOBITS_A_BYTE, network),
+            bandwidth_out=ResourceUsage(bytes_out * _KILOBITS_A_BYTE, network),
             update_millis=self._clock.wall_time_millis(),
         )
 
@@ -158,13 +142,15 @@ class LoadReporter:
             )
         return {name: found[name] for name in sorted(owned)}
 
-    def _is_worth(self, told: BrokerReport, report: BrokerReport) -> bool:
-        if report.bundles.keys() != told.bundles.keys():
-            return True
-        if report.update_millis - told.update_millis >= MAX_INTERVAL_SECONDS * 1000:
-            return True
-        pairs = zip(_figures(told), _figures(report), strict=True)
-        return any(abs(new - old) > WORTH_SHARE * max(old, 1.0) for old, new in pairs)
+
+def _is_worth(told: BrokerReport, report: BrokerReport, settings: ReportingSettings) -> bool:
+    """Whether a report says enough that is new."""
+    if report.bundles.keys() != told.bundles.keys():
+        return True
+    if report.update_millis - told.update_millis >= settings.max_interval_seconds * 1000:
+        return True
+    pairs = zip(_figures(told), _figures(report), strict=True)
+    return any(abs(new - old) > settings.worth_share * max(old, 1.0) for old, new in pairs)
 
 
 def _figures(report: BrokerReport) -> tuple[float, ...]:

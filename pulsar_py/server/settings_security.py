@@ -205,9 +205,43 @@ class SecuritySettings(Settings):
     brokerClientAuthenticationPlugin: str = setting(
         default="org.apache.pulsar.client.impl.auth.AuthenticationDisabled",
         category=AUTHENTICATION,
-        doc="The way in which Apache Pulsar's broker proves who it is to others. Here it says "
-        "alone whether a broker with authentication makes its cluster, tenants and namespaces "
-        "at the start: it does if this is set.",
+        doc="The way in which a broker of a cluster proves who it is to the others, when it has "
+        "their bundles moved or asks them for their part of an answer: the name's last word is "
+        "AuthenticationToken, AuthenticationBasic or AuthenticationTls. It also says whether a "
+        "broker with authentication makes its cluster, tenants and namespaces at the start: it "
+        "does if this is set.",
+    )
+    brokerClientAuthenticationParameters: str = setting(
+        default="",
+        category=AUTHENTICATION,
+        doc="Its credentials: `token:TEXT` or `file:///PATH` for tokens, "
+        '`{"userId":"NAME","password":"TEXT"}` for Basic, '
+        "`tlsCertFile:PATH,tlsKeyFile:PATH` for TLS. The role has to be a super user's.",
+    )
+    brokerClientTlsEnabled: bool = setting(
+        default=False,
+        category=AUTHENTICATION,
+        doc="Whether other brokers are spoken to by TLS; they are where they have no port in clear "
+        "text, too.",
+    )
+    brokerClientTrustCertsFilePath: str = setting(
+        default="",
+        category=AUTHENTICATION,
+        doc="PEM file of the authorities that other brokers' certificates are trusted by; empty: "
+        "the system's.",
+    )
+    brokerClientCertificateFilePath: str = setting(
+        default="",
+        category=AUTHENTICATION,
+        doc="PEM file with the certificate that other brokers are shown; empty: none.",
+    )
+    brokerClientKeyFilePath: str = setting(
+        default="", category=AUTHENTICATION, doc="PEM file with its private key."
+    )
+    tlsHostnameVerificationEnabled: bool = setting(
+        default=False,
+        category=AUTHENTICATION,
+        doc="Whether another broker's certificate has to name its host.",
     )
     authorizationEnabled: bool = setting(
         default=False,

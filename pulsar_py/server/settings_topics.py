@@ -35,6 +35,15 @@ class CompactionOrder(Enum):
     EVENT_TIME = "org.apache.pulsar.compaction.EventTimeCompactionServiceFactory"
 
 
+class SplitAlgorithm(Enum):
+    """Where a bundle is cut, by Pulsar's names."""
+
+    RANGE = "range_equally_divide"
+    TOPIC_COUNT = "topic_count_equally_divide"
+    POSITIONS = "specified_positions_divide"
+    FLOW = "flow_or_qps_equally_divide"
+
+
 class DelayedTrackerKind(Enum):
     """Where the times of delayed messages are kept, by the class that Apache Pulsar has for it."""
 
@@ -87,6 +96,12 @@ class BrokerTopicSettings(Settings):
         dynamic=True,
         category=CREATION,
         doc="Bundles of a new namespace.",
+    )
+    defaultNamespaceBundleSplitAlgorithm: SplitAlgorithm = setting(
+        default=SplitAlgorithm.RANGE,
+        dynamic=True,
+        category=CREATION,
+        doc="Where a bundle is cut, unless whoever has it split says otherwise.",
     )
     maxTenants: int = setting(
         default=0, minimum=0, dynamic=True, category=LIMITS, doc="Most tenants; 0 is no limit."

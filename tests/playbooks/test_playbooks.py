@@ -1,4 +1,4 @@
-"""Managed ledger, dispatch and the client's acknowledging, driven from text."""
+"""Managed ledger, dispatch, balancing of load and the client's acknowledging, driven from text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from pulsar_py.testing.playbook import check_playbook
 from tests.playbooks.acks_player import AcksPlayer
+from tests.playbooks.balancing_player import BalancingPlayer
 from tests.playbooks.cursor_player import CursorPlayer
 from tests.playbooks.dispatch_player import DispatchPlayer
 from tests.playbooks.ledger_player import LedgerPlayer
@@ -15,6 +16,7 @@ from tests.playbooks.ledger_player import LedgerPlayer
 HERE = Path(__file__).parent
 PLAYERS = {
     "acks": AcksPlayer,
+    "balancing": BalancingPlayer,
     "cursor": CursorPlayer,
     "dispatch": DispatchPlayer,
     "ledger": LedgerPlayer,

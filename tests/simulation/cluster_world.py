@@ -122,13 +122,13 @@ def _network() -> Any:  # Any: of a loop of tests
 
 
 def in_cluster(
-    *names: str,
+    *names: str, **settings: object
 ) -> Callable[[Callable[[ClusterWorld], Awaitable[None]]], Callable[[], None]]:
-    """Run a test in a world of these brokers."""
+    """Run a test in a world of these brokers, which have some settings in common."""
 
     def decorate(test: Callable[[ClusterWorld], Awaitable[None]]) -> Callable[[], None]:
         async def run() -> None:
-            async with ClusterWorld(*names).running() as world:
+            async with ClusterWorld(*names, **settings).running() as world:
                 await test(world)
 
         def wrapped() -> None:

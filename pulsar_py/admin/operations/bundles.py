@@ -22,20 +22,15 @@ from pulsar_py.admin.http_messages import (
     Response,
     json_response,
 )
-from pulsar_py.admin.resources.namespaces import MAX_BUNDLES, NAMESPACE
+from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import LONG_BITS, namespace_of, read_int
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, get, put
 from pulsar_py.common.loops.work import in_turns
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import NamespaceName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.namespaces.bundles import bundle_range, topic_hash
-from pulsar_py.server.namespaces.splitting import (
-    ALGORITHMS,
-    DEFAULT_ALGORITHM,
-    SplitInput,
-    split_places,
-)
+from pulsar_py.server.namespaces.splitting import ALGORITHMS
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.registry import TopicListMode
 
@@ -44,9 +39,6 @@ HOT: Final = "HOT"
 
 _RANGE: Final = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 _BUNDLE: Final = NAMESPACE + "/{bundle}"
-
-Content = dict[str, list[tuple[int, float]]]
-"""Hash and throughput of each topic, sorted by hash, for each bundle."""
 
 
 class BundleOperations:
@@ -72,44 +64,22 @@ class BundleOperations:
         positions = _positions_of(request)
         await require_namespace(self._broker, namespace)
         bundle = await self._bundle(namespace, request.path["bundle"])
-        algorithm = request.query.get("splitAlgorithmName") or DEFAULT_ALGORITHM
-        if algorithm not in ALGORITHMS:
+        algorithm = request.query.get("splitAlgorithmName") or ""
+        if algorithm and algorithm not in ALGORITHMS:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
                 "Unsupported namespace bundle split algorithm, supported algorithms are "
                 f"[{', '.join(ALGORITHMS)}]",
             )
         await self._require_owned(namespace, bundle)
-        lower, upper = (int(text, 16) for text in bundle.split("_"))
-        places = split_places(
-            algorithm,
-            SplitInput(
-                lower=lower,
-                upper=upper,
-                topics=(await self._content(namespace)).get(bundle, []),
-                positions=positions,
-            ),
+        await self._broker.bundle_moves.split_here(
+            namespace,
+            bundle,
+            unloads_parts=request.flag("unload"),
+            algorithm=algorithm,
+            positions=positions,
         )
-        await self._check_places(namespace, bundle, places)
-        parts = await self._broker.namespaces.split_bundle(namespace, bundle, places)
-        if request.flag("unload"):
-            for part in parts:
-                await self._broker.namespaces.unload_bundle(namespace, part)
         return NO_CONTENT
-
-    async def _check_places(self, namespace: NamespaceName, bundle: str, places: list[int]) -> None:
-        if not places:
-            raise HttpError(
-                HTTPStatus.PRECONDITION_FAILED,
-                f"there is no place to split {namespace}/{bundle} by this algorithm: nothing was "
-                "changed",
-            )
-        known = await self._broker.namespaces.bundles_of(namespace)
-        if len(known.boundaries) - 1 + len(places) > MAX_BUNDLES:
-            raise HttpError(
-                HTTPStatus.PRECONDITION_FAILED,
-                f"{namespace} would have more than {MAX_BUNDLES} bundles",
-            )
 
     async def hash_positions(self, request: Request) -> Response:
         """Return the hashes of a bundle's topics, or of those that the parameter `topics` names."""
@@ -154,24 +124,10 @@ class BundleOperations:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED, f"this broker owns no bundle of {namespace}"
             )
-        content = await self._content(namespace)
+        content = await self._broker.bundle_moves.content_of(namespace)
         if which == LARGEST:
             return max(owned, key=lambda each: len(content.get(each, ())))
         return max(owned, key=lambda each: sum(flow for _, flow in content.get(each, ())))
-
-    async def _content(self, namespace: NamespaceName) -> Content:
-        """What is in the bundles; throughput is known of the topics that are loaded here."""
-        topics = self._broker.topics
-        bundles = await self._broker.namespaces.bundles_of(namespace)
-        found: Content = {}
-        names = await topics.list_topics(namespace, TopicListMode.ALL)
-        async for some in in_turns(names, size=500):
-            for name in some:
-                topic = topics.loaded(TopicName.parse(name))
-                stats = None if topic is None else topic.stats()
-                flow = 0.0 if stats is None else stats.bytes_in_rate + stats.bytes_out_rate
-                found.setdefault(bundles.bundle_of(name), []).append((topic_hash(name), flow))
-        return {bundle: sorted(topics) for bundle, topics in found.items()}
 
     async def _require_owned(self, namespace: NamespaceName, bundle: str) -> None:
         """Own a bundle if nobody does.

@@ -1,6 +1,6 @@
 """REST resource of which brokers shall serve which namespaces, and of failure domains.
 
-Both are kept for each cluster. They are for choosing a broker among several: nothing chooses yet.
+Both are kept for each cluster, and say which of its brokers take which bundles (`load.isolation`).
 
 Source: ClustersBase in Pulsar's broker; NamespaceIsolationData, FailureDomain.
 """

@@ -1,6 +1,7 @@
 """REST resource of the load that bundles are expected to bring.
 
-Quotas are kept where Apache Pulsar keeps them. Nothing places bundles by them yet.
+Quotas are kept where Apache Pulsar keeps them. A bundle that no broker has reported so far is
+placed by its quota.
 
 Source: ResourceQuotasBase in Pulsar's broker; ResourceQuota.
 """
@@ -101,7 +102,7 @@ class ResourceQuotas:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED, f"there is no bundle {namespace}/{bundle}"
             )
-        return f"{paths.RESOURCE_QUOTAS}/namespace/{namespace}/{bundle}"
+        return paths.bundle_quota(f"{namespace}/{bundle}")
 
 
 def _quota_of(request: Request) -> dict[str, Any]:  # Any: JSON

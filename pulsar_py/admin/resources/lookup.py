@@ -11,6 +11,7 @@ from typing import Final
 
 from pulsar_py.admin.http_messages import (
     HttpError,
+    RedirectError,
     Request,
     Response,
     json_response,
@@ -42,7 +43,11 @@ class Lookup:
         )
 
     async def topic(self, request: Request) -> Response:
-        """Return the owner's addresses; answer 307 if another broker has to be asked."""
+        """Return the owner's addresses.
+
+        Raises:
+            RedirectError: Another broker has to be asked.
+        """
         name = topic_of(request)
         await require_namespace(self._broker, name.namespace_name)
         await self._check_partition(name)
@@ -55,9 +60,7 @@ class Lookup:
         addresses = result.addresses
         web_url = addresses.http_url or addresses.http_url_tls
         if result.type is LookupType.REDIRECT and web_url is not None:
-            flag = "true" if result.is_authoritative else "false"
-            location = f"{web_url}{request.raw_path}?authoritative={flag}"
-            return Response(HTTPStatus.TEMPORARY_REDIRECT, headers=(("Location", location),))
+            raise RedirectError(web_url, is_authoritative=result.is_authoritative)
         return json_response(
             {
                 "brokerUrl": addresses.broker_url,

@@ -25,19 +25,20 @@ from pulsar_py.admin.resources.requests import (
     read_texts,
     tenant_of,
 )
-from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
+from pulsar_py.admin.resources.topic_access import NOT_THERE, broker_id_of, require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
-from pulsar_py.common.errors import MetadataError, MetadataExistsError
+from pulsar_py.common.errors import MetadataError, MetadataExistsError, ServiceNotReadyError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
 from pulsar_py.server.broker import BrokerService
-from pulsar_py.server.namespaces.bundles import Bundles
+from pulsar_py.server.bundle_moves import TRANSFER
+from pulsar_py.server.load.broker_report import BrokerReport
+from pulsar_py.server.namespaces.bundles import MAX_BUNDLES, Bundles
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.topics.registry import TopicListMode
 
 NAMESPACES: Final = "/admin/v2/namespaces"
 NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
-MAX_BUNDLES: Final = 4096
 
 _MODES: Final = {
     "PERSISTENT": TopicListMode.PERSISTENT,
@@ -224,10 +225,49 @@ class Namespaces:
         return NO_CONTENT
 
     async def unload_bundle(self, request: Request) -> Response:
-        """Close the topics of one bundle."""
-        namespace, bundle = await self._bundle_here(request)
-        await self._broker.namespaces.unload_bundle(namespace, bundle)
+        """Close the topics of one bundle; `destinationBroker` names who shall take it."""
+        namespace, bundle = await self._bundle(request)
+        destination = self._destination(request, f"{namespace}/{bundle}")
+        owner = await self._broker.namespaces.other_owner(namespace, bundle)
+        url = None if owner is None else owner.default.http_url or owner.default.http_url_tls
+        if url is not None:
+            broker_id = None if destination is None else destination.broker_id
+            raise RedirectError(url, query={"destinationBroker": None, TRANSFER: broker_id})
+        if destination is None or destination.broker_id == broker_id_of(self._broker):
+            await self._broker.namespaces.unload_bundle(namespace, bundle)
+        else:
+            await self._broker.bundle_moves.transfer(namespace, bundle, destination)
         return NO_CONTENT
+
+    def _destination(self, request: Request, bundle: str) -> BrokerReport | None:
+        """The broker that shall take a bundle; None if any may.
+
+        Only the leader is asked by clients who take the bundle next, so it has to know.
+
+        Raises:
+            RedirectError: Another broker leads.
+            HttpError: 412 if there is no such broker.
+        """
+        chosen = request.query.get(TRANSFER)  # of the leader, which has chosen
+        wanted = chosen or request.query.get("destinationBroker")
+        membership = self._broker.membership
+        if not wanted or membership is None or not membership.is_joined:
+            return None
+        report = membership.directory.brokers.get(wanted)
+        if report is None:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED, f"{wanted} is no broker of this cluster"
+            )
+        if chosen:
+            return report
+        if not membership.is_leader:
+            leader = membership.directory.brokers.get(membership.leader_id or "")
+            url = None if leader is None else self._broker.other_brokers.url_of(leader)
+            if url is None:
+                raise ServiceNotReadyError("no broker leads the cluster now; try again")
+            raise RedirectError(url, is_authoritative=False)
+        membership.intend(bundle, wanted)
+        return report
 
     async def delete_bundle(self, request: Request) -> Response:
         """Give up an empty bundle; DELETE of a policy that can't be deleted ends here, too."""

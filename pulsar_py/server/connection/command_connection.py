@@ -13,6 +13,7 @@ from typing import Protocol
 from pulsar_py.common.errors import ServiceError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
+from pulsar_py.server.connection.held_closes import HeldCloses
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
 from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.settings import ConnectionSettings
@@ -47,6 +48,7 @@ class BrokerServices(Protocol):
     audit: Audit
     revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
+    held_closes: HeldCloses  # what clients are told once a moving bundle has arrived
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
     handshakes_count: int  # CONNECTs that were answered with CONNECTED, since the start
     refused_handshakes_count: int  # and with ERROR

@@ -18,6 +18,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.ending_credentials import EndingCredentials
+from pulsar_py.server.connection.held_closes import HeldCloses
 from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
@@ -81,6 +82,7 @@ class Connections:
             clock,
             answer_seconds=settings.authentication_refresh_check_seconds,
         )
+        self.held_closes = HeldCloses()
         self.pending_lookups_count = 0
         self.created_count = 0  # since the start
         self.handshakes_count = self.refused_handshakes_count = 0  # likewise

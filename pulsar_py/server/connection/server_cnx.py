@@ -610,21 +610,40 @@ class ServerCnx(asyncio.Protocol):
 
     def producer_closed_by_broker(self, producer_id: int) -> None:
         """Send CLOSE_PRODUCER and forget the id; below version 5, close the connection instead."""
-        if self.producers.pop(producer_id, None) is None:
+        producer = self.producers.pop(producer_id, None)
+        if producer is None:
             self.pending_producers.pop(producer_id, None)
         if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
             self.close()
             return
         self.closed_producers.add(producer_id)
-        self.send(commands.close_producer(producer_id))
+        held = self.connections.held_closes
+        hold = None if producer is None else held.of(producer.topic.name)
+        if hold is not None:
+            hold.add_producer(self, producer_id)
+        else:
+            self.send(commands.close_producer(producer_id))
 
     def consumer_closed_by_broker(self, consumer_id: int) -> None:
         """Send CLOSE_CONSUMER and forget the id; below version 5, close the connection instead."""
+        topic = self.consumer_topics.get(consumer_id)
         self.forget_consumer(consumer_id)
         if not allows(self.protocol_version, Feature.CLOSE_WITHOUT_DISCONNECT):
             self.close()
             return
-        self.send(commands.close_consumer(consumer_id))
+        hold = None if topic is None else self.connections.held_closes.of(topic.name)
+        if hold is not None:
+            hold.add_consumer(self, consumer_id)
+        else:
+            self.send(commands.close_consumer(consumer_id))
+
+    def uses_producer_id(self, producer_id: int) -> bool:
+        """Whether a producer has the id, or is being created with it."""
+        return producer_id in self.producers or producer_id in self.pending_producers
+
+    def uses_consumer_id(self, consumer_id: int) -> bool:
+        """Whether a consumer has the id, or is being created with it."""
+        return consumer_id in self.consumers or consumer_id in self.pending_consumers
 
     def forget_consumer(self, consumer_id: int) -> Consumer | None:
         """Remove a consumer's id; returns the consumer that had it."""

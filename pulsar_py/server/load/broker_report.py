@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from pulsar_py.common.foreign_json import parse_json
 
@@ -21,6 +22,8 @@ MODULAR: Final = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerIm
 """The load manager that our brokers take part in."""
 VERSION: Final = "4.2.4"
 """The version of Pulsar whose behaviour this broker has."""
+HEARTBEAT_TENANT: Final = "pulsar"
+"""Has a namespace for each broker, named by its id (NamespaceService.getHeartbeatNamespace)."""
 UNKNOWN_LIMIT: Final = -1000.0
 """The limit of what has none that is known."""
 
@@ -84,6 +87,19 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
         return sum(each.messages_in_rate + each.messages_out_rate for each in stats)
 
     @property
+    def topics_count(self) -> int:
+        """Loaded topics."""
+        return sum(each.topics_count for each in self.bundles.values())
+
+    def without_heartbeat(self) -> BrokerReport:
+        """The same without the bundle by which the broker shows that it works: it never moves."""
+        prefix = f"{HEARTBEAT_TENANT}/{self.broker_id}/"
+        movable = {
+            name: stats for name, stats in self.bundles.items() if not name.startswith(prefix)
+        }
+        return replace(self, bundles=movable)
+
+    @property
     def usage(self) -> float:
         """The share of its busiest resource that is in use, 0 to 1 or above."""
         return max(self.cpu.share, self.bandwidth_in.share, self.bandwidth_out.share)
@@ -112,7 +128,7 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
             "msgRateOut": sum(each.messages_out_rate for each in stats),
             "lastUpdate": self.update_millis,
             "lastStats": {name: _encode_stats(each) for name, each in self.bundles.items()},
-            "numTopics": sum(each.topics_count for each in stats),
+            "numTopics": self.topics_count,
             "numBundles": len(stats),
             "numConsumers": sum(each.consumers_count for each in stats),
             "numProducers": sum(each.producers_count for each in stats),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 
 from msgspec import Struct
@@ -29,8 +29,9 @@ from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.load.broker_directory import BrokerDirectory
 from pulsar_py.server.load.broker_identity import require_free_id
 from pulsar_py.server.load.broker_report import BrokerReport
+from pulsar_py.server.load.cluster_rules import ClusterRules
 from pulsar_py.server.load.ephemeral_record import EphemeralRecord
-from pulsar_py.server.load.placement import BundlePlacement
+from pulsar_py.server.load.placement import BundlePlacement, KnownLoads, PlacementRules
 from pulsar_py.server.load.reachability import Reachability
 
 logger = logging.getLogger(__name__)
@@ -48,13 +49,27 @@ class Choice(Struct, frozen=True):
 class ClusterMembership:
     """One broker's membership, from `join` to `leave`; the broker owns and closes it."""
 
-    def __init__(self, metadata: MetadataStore, clock: Clock, chance: Random) -> None:
+    def __init__(
+        self,
+        metadata: MetadataStore,
+        clock: Clock,
+        chance: Random,
+        *,
+        rules: ClusterRules | None = None,
+        placement_rules: Callable[[], PlacementRules] = PlacementRules,
+    ) -> None:
+        """`rules` say which broker may take what; None: each may take everything."""
         self._metadata = metadata
         self._clock = clock
         self._chance = chance
         self.directory = BrokerDirectory(metadata, clock)
         self.reachability = Reachability(clock)
         self._placement = BundlePlacement(chance)
+        self._placement_rules = placement_rules
+        self.rules = rules
+        """Isolation policies and the like; this membership starts and closes them."""
+        self.loads = KnownLoads()
+        """What is known of loads; set by who balances them."""
         self._own: BrokerReport | None = None  # None before `join`
         self._registration: EphemeralRecord | None = None
         self._election: EphemeralRecord | None = None
@@ -101,6 +116,8 @@ class ClusterMembership:
         """
         await require_free_id(self._metadata, own, self._clock)
         self._own = own
+        if self.rules is not None:
+            await self.rules.start()
         await self.directory.start()
         self._registration = EphemeralRecord(
             self._metadata,
@@ -145,7 +162,10 @@ class ClusterMembership:
         """The broker that a lookup of an unowned `tenant/namespace/range` goes to next.
 
         With `authoritative` this broker was chosen already, and takes it unless it is leaving.
-        None: there is no broker.
+        None: there is no broker that may.
+
+        Raises:
+            MetadataError: The rules of the cluster can't be read now.
         """
         foreign = self._broker_of_newer_manager()
         if foreign is not None:
@@ -160,16 +180,41 @@ class ClusterMembership:
         return await self._candidate(bundle)
 
     async def _candidate(self, bundle: str) -> Choice | None:
-        brokers = dict(self._candidates())
-        while True:
-            broker_id = self._placement.choose(bundle, brokers)
+        chosen = await self.candidate_among(bundle, self._candidates().values())
+        if chosen is None:
+            return None
+        is_self = chosen.broker_id == self.own.broker_id
+        return Choice(chosen, is_self=is_self, is_authoritative=True)
+
+    async def candidate_among(
+        self, bundle: str, reports: Iterable[BrokerReport]
+    ) -> BrokerReport | None:
+        """Which of some brokers shall take `tenant/namespace/range`; one that can be reached.
+
+        Raises:
+            MetadataError: The rules of the cluster can't be read now.
+        """
+        known = dict(self._candidates())
+        allowed = {each.broker_id for each in reports} & known.keys()
+        rules, apart = self._placement_rules(), None
+        if self.rules is not None:
+            allowed &= set(await self.rules.allowed(bundle, known))
+            apart = await self.rules.apart(bundle, known, uses_domains=rules.uses_domains)
+        while allowed:
+            broker_id = self._placement.choose(
+                bundle, known, allowed=allowed, rules=rules, apart=apart, loads=self.loads
+            )
             if broker_id is None:
                 return None
-            report = brokers.pop(broker_id)
-            if broker_id == self.own.broker_id:
-                return Choice(self.own, is_self=True, is_authoritative=True)
-            if await self.is_reachable(report):
-                return Choice(report, is_self=False, is_authoritative=True)
+            report = known[broker_id]
+            if broker_id == self.own.broker_id or await self.is_reachable(report):
+                return report
+            allowed.discard(broker_id)
+        return None
+
+    def intend(self, bundle: str, broker_id: str) -> None:
+        """Have the next choice for `tenant/namespace/range` be this broker, if it is there then."""
+        self._placement.intend(bundle, broker_id)
 
     def _candidates(self) -> Mapping[str, BrokerReport]:
         """Who may take a bundle: all that are registered, and this broker unless it leaves."""
@@ -211,6 +256,8 @@ class ClusterMembership:
         for record in (self._election, self._registration):
             if record is not None:
                 await record.close()
+        if self.rules is not None:
+            self.rules.close()
         await self.directory.close()
         await self.reachability.close()
 

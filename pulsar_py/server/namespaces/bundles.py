@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Final
 
 from msgspec import Struct
 
+from pulsar_py.common.names import TopicName
+
 FULL_UPPER = 0xFFFFFFFF
+MAX_BUNDLES: Final = 4096
+"""Of one namespace, however often it is split."""
 
 
 def topic_hash(full_name: str) -> int:
@@ -81,6 +86,12 @@ def bundle_range(name: str) -> tuple[int, int]:
         raise ValueError(f"{name!r} is not a bundle: expected 0x<lower>_0x<upper>")
     end = int(upper, 16)
     return int(lower, 16), end + 1 if end == FULL_UPPER else end
+
+
+def in_bundle(bundle: str) -> Callable[[TopicName], bool]:
+    """Whether a topic of its namespace belongs to a bundle."""
+    lower, upper = bundle_range(bundle)
+    return lambda name: lower <= topic_hash(str(name)) < upper
 
 
 def _name(lower: int, upper: int) -> str:

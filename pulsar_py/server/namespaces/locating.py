@@ -86,7 +86,7 @@ class OwnerLocator:
         deadline = self._clock.monotonic_seconds() + HELD_SECONDS
         while True:
             changes_count = self._records.changes_count
-            owner = await self._owner_of(namespace, bundle)
+            owner = await self._owner_of(namespace, bundle, is_newest=authoritative)
             if owner is not None and self._is_former(namespace, bundle, owner):
                 owner, authoritative = None, True  # nobody else can be sent to it
             if owner is None:
@@ -143,10 +143,16 @@ class OwnerLocator:
         finally:
             self.held_count -= 1
 
-    async def _owner_of(self, namespace: NamespaceName, bundle: str) -> OwnerRecord | None:
-        """The owner's record as stored, this broker's as it has it; None if there is none."""
+    async def _owner_of(
+        self, namespace: NamespaceName, bundle: str, *, is_newest: bool
+    ) -> OwnerRecord | None:
+        """The owner's record as stored, this broker's as it has it; None if there is none.
+
+        Who was chosen to take a bundle must not name a former owner, whose record is gone already.
+        """
         held = self._ownership.record_of(namespace, bundle)
-        return held or await self._records.get(paths.bundle_owner(namespace, bundle))
+        path = paths.bundle_owner(namespace, bundle)
+        return held or await (self._records.get_newest if is_newest else self._records.get)(path)
 
     def _is_former(self, namespace: NamespaceName, bundle: str, record: OwnerRecord) -> bool:
         """Whether it is this broker's, of a former session."""

@@ -34,8 +34,9 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.server.load.broker_report import HEARTBEAT_TENANT
 from pulsar_py.server.load.cluster_membership import ClusterMembership
-from pulsar_py.server.namespaces.bundles import Bundles, bundle_range, topic_hash
+from pulsar_py.server.namespaces.bundles import Bundles, in_bundle
 from pulsar_py.server.namespaces.locating import Located, OwnerLocator
 from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
@@ -50,8 +51,6 @@ from pulsar_py.server.namespaces.ownership import BundleOwnership
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT_TENANT: Final = "pulsar"
-"""Has a namespace for each broker, named by its id (NamespaceService.getHeartbeatNamespace)."""
 WHOLE_RANGE: Final = "0x00000000_0xffffffff"
 UNLOADS_AT_ONCE: Final = 64
 """Bundles that are handed over at the same time."""
@@ -119,7 +118,7 @@ class NamespaceService:
     def _on_bundle_lost(self, namespace: NamespaceName, bundle: str) -> None:
         """Give up the topics of a bundle that another broker owns now."""
         assert self._lose_bundle is not None, "not started"
-        self._lose_bundle(namespace, _in_bundle(bundle))
+        self._lose_bundle(namespace, in_bundle(bundle))
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """Set the addresses of the bound listeners, for lookups and ownership records."""
@@ -345,7 +344,7 @@ class NamespaceService:
             return
         # The namespace may be cut otherwise by now than when the bundle was taken.
         for _, bundle in self._ownership.owned_bundles(namespace):
-            if _in_bundle(bundle)(name) and self._ownership.holds(namespace, bundle):
+            if in_bundle(bundle)(name) and self._ownership.holds(namespace, bundle):
                 return
         raise ManagedLedgerFencedError(
             f"{managed_ledger_name}: this broker gave the bundle up, another one may own it"
@@ -442,7 +441,7 @@ class NamespaceService:
         assert self._close_bundle is not None, "not started"
         try:
             async with asyncio.timeout(self._unload_timeout_seconds):
-                await self._close_bundle(namespace, _in_bundle(bundle))
+                await self._close_bundle(namespace, in_bundle(bundle))
         except TimeoutError as error:
             self._log_unclean("topics did not close in time", namespace, bundle, error)
         await self._ownership.release(namespace, bundle)
@@ -473,9 +472,3 @@ class NamespaceService:
             await self.unload_bundle(*key)
         except MetadataError as error:
             self._log_unclean("bundle not released", *key, error)
-
-
-def _in_bundle(bundle: str) -> Callable[[TopicName], bool]:
-    """Whether a topic of its namespace belongs to a bundle."""
-    lower, upper = bundle_range(bundle)
-    return lambda name: lower <= topic_hash(str(name)) < upper

@@ -16,7 +16,7 @@ def test_each_has_a_reason() -> None:
 def test_defaults_and_marks_are_read() -> None:
     threads = ignored_settings()["numHttpServerThreads"]
     assert (threads.default, threads.is_dynamic) == ("8", False)
-    assert ignored_settings()["loadBalancerSheddingEnabled"].is_dynamic
+    assert ignored_settings()["loadBalancerTransferEnabled"].is_dynamic
 
 
 def test_what_asks_for_a_protection_that_is_not_there_is_refused() -> None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from pulsar_py.server.load.broker_report import BrokerReport
-from pulsar_py.server.load_reporter import (
-    LOOK_SECONDS,
-    MAX_INTERVAL_SECONDS,
-    LoadReporter,
-    ProcessUsage,
-    this_process,
-)
+from pulsar_py.server.load.machine import ProcessUsage
+from pulsar_py.server.load_reporter import LoadReporter, ReportingSettings
 from tests.simulation.cluster_world import ClusterWorld, in_cluster, service, until
 
+LOOK_SECONDS = ReportingSettings().look_seconds
+MAX_INTERVAL_SECONDS = ReportingSettings().max_interval_seconds
 BUNDLE = "public/default/0x00000000_0xffffffff"
 
 
@@ -40,6 +36,7 @@ class Moved:
         self.seconds = 1000.0
         self.cpu_seconds = 5.0
         self.bundles: list[str] = []
+        self.settings = ReportingSettings()
         self.membership = Membership()
         self.reporter = LoadReporter(
             self.membership,  # type: ignore[arg-type] # the two members that it uses
@@ -47,7 +44,8 @@ class Moved:
             topics=lambda: (),
             bundle_of=self._bundle_of,
             clock=self,  # type: ignore[arg-type] # the two members that it uses
-            machine=lambda: ProcessUsage(self.cpu_seconds, 100.0, 1000.0),
+            machine=lambda: ProcessUsage(self.cpu_seconds, 100.0, 1000.0, 8000.0),
+            settings=lambda: self.settings,
         )
 
     async def _bundle_of(self, topic: Any) -> str:
@@ -98,13 +96,13 @@ async def test_more_than_one_core_is_one_core() -> None:
     assert moved.membership.own.cpu.share == 1.0
 
 
-def test_a_process_is_measured() -> None:
-    used = this_process()
-    assert used.cpu_seconds > 0
-    assert 1 < used.memory_mebibytes < used.memory_limit_mebibytes
-    assert used.memory_limit_mebibytes <= (
-        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 20)
-    )
+async def test_the_speed_of_the_network_is_the_setting_or_the_machines() -> None:
+    moved = Moved()
+    await moved.after(0)
+    assert moved.membership.own.bandwidth_in.limit == 8000.0
+    moved.settings = ReportingSettings(network_kilobits=2_000_000.0)
+    await moved.after(MAX_INTERVAL_SECONDS)
+    assert moved.membership.own.bandwidth_out.limit == 2_000_000.0
 
 
 @in_cluster("one", "two")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pulsar_py.common.names import TopicName
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.server.connection.held_closes import HeldCloses
+
+NAME, OTHER = (TopicName.parse(f"persistent://t/n/{each}") for each in "ab")
+
+
+class Connection:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.sent: list[BaseCommand] = []
+        self.producers: set[int] = set()
+        self.consumers: set[int] = set()
+
+    def uses_producer_id(self, producer_id: int) -> bool:
+        return producer_id in self.producers
+
+    def uses_consumer_id(self, consumer_id: int) -> bool:
+        return consumer_id in self.consumers
+
+    def send(self, frame: bytes) -> None:
+        self.sent.append(BaseCommand.FromString(frame[8:]))
+
+
+def test_what_is_held_goes_with_the_address_of_the_next_broker() -> None:
+    held, cnx = HeldCloses(), Connection()
+    with held.holding(NAME.__eq__) as hold:
+        assert held.of(NAME) is hold
+        assert held.of(OTHER) is None
+        hold.add_producer(cnx, 1)
+        hold.add_consumer(cnx, 2)
+        assert not cnx.sent
+        assert hold.end("pulsar://two:6650", None) == 2
+        producer, consumer = (each for each in cnx.sent)
+        assert producer.close_producer.producer_id == 1
+        assert producer.close_producer.assignedBrokerServiceUrl == "pulsar://two:6650"
+        assert not producer.close_producer.HasField("assignedBrokerServiceUrlTls")
+        assert consumer.close_consumer.consumer_id == 2
+        assert consumer.close_consumer.assignedBrokerServiceUrl == "pulsar://two:6650"
+    assert len(cnx.sent) == 2
+    assert held.of(NAME) is None
+
+
+def test_what_is_left_at_the_end_goes_without_an_address() -> None:
+    held, cnx = HeldCloses(), Connection()
+    with held.holding(NAME.__eq__) as hold:
+        hold.add_producer(cnx, 1)
+    assert not cnx.sent[0].close_producer.HasField("assignedBrokerServiceUrl")
+
+
+def test_an_id_that_the_client_has_reused_is_not_closed() -> None:
+    held, cnx = HeldCloses(), Connection()
+    with held.holding(NAME.__eq__) as hold:
+        hold.add_producer(cnx, 1)
+        hold.add_consumer(cnx, 2)
+        cnx.producers.add(1)
+        cnx.consumers.add(2)
+    assert not cnx.sent

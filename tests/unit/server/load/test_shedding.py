@@ -1,0 +1,66 @@
+"""More of it stands in tests/playbooks/balancing/shedding.txt."""
+
+from __future__ import annotations
+
+from pulsar_py.server.load.averages import BundleData
+from pulsar_py.server.load.broker_report import BrokerReport, BundleStats, ResourceUsage
+from pulsar_py.server.load.shedding import (
+    Shedder,
+    SheddingRules,
+    Situation,
+    UsageWeights,
+    throughput_of,
+)
+
+MEGABYTE = 1024.0 * 1024.0
+
+
+def report(name: str, cpu: float, **bundles: float) -> BrokerReport:
+    stats = {f"t/n/{key}": BundleStats(bytes_in_rate=flow) for key, flow in bundles.items()}
+    return BrokerReport(
+        broker_id=name,
+        start_millis=1,
+        bundles=stats,
+        cpu=ResourceUsage(cpu, 100.0),
+        memory=ResourceUsage(99.0, 100.0),
+    )
+
+
+def situation(*reports: BrokerReport) -> Situation:
+    data = {
+        name: BundleData().with_sample(stats)
+        for each in reports
+        for name, stats in each.bundles.items()
+    }
+    return Situation({each.broker_id: each for each in reports}, data)
+
+
+def test_usage_is_that_of_the_busiest_resource_by_weight() -> None:
+    busy = report("a", 40.0)
+    assert UsageWeights().usage_of(busy) == 0.4  # memory says nothing
+    assert UsageWeights(memory=0.5).usage_of(busy) == 0.495
+    assert UsageWeights(cpu=0.0).usage_of(busy) == 0.0
+
+
+def test_equal_bundles_go_in_the_order_of_their_names() -> None:
+    now = situation(report("a", 90.0, x=60 * MEGABYTE, b=60 * MEGABYTE), report("b", 0.0))
+    assert [each.bundle for each in Shedder().choose(SheddingRules(), now)] == ["t/n/b"]
+    assert throughput_of(now.brokers["a"]) == 120 * MEGABYTE
+
+
+def test_the_number_of_bundles_of_a_round_is_bounded_where_a_setting_says_so() -> None:
+    flows = {f"b{number}": 10 * MEGABYTE for number in range(9)}
+    now = situation(report("a", 0.0, **flows), report("b", 0.0))
+    rules = SheddingRules(strategy="UniformLoadShedder", max_moved_share=0.5)
+    assert len(Shedder().choose(rules, now)) == 5
+    bounded = SheddingRules(strategy="UniformLoadShedder", max_moved_share=0.5, max_bundles=2)
+    assert len(Shedder().choose(bounded, now)) == 2
+
+
+def test_smoothed_usage_is_known_of_who_was_seen() -> None:
+    shedder = Shedder()
+    assert shedder.usage_of("a") is None
+    shedder.choose(SheddingRules(), situation(report("a", 50.0), report("b", 0.0)))
+    shedder.choose(SheddingRules(), situation(report("a", 100.0)))
+    assert shedder.usage_of("a") == 0.55
+    assert shedder.usage_of("b") is None
