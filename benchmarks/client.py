@@ -2,11 +2,12 @@
 
     python -m benchmarks.client [--rounds 5] [--seconds 4] [--only consume] [--profile]
 
-One broker (`pulsar-py standalone`) serves all of them; each client runs in a process of its own,
-with the same settings, and they take turns within each load, another one first in each round: what
-counts are ratios of medians within one run. Ours runs on asyncio's own loop, on uvloop, and
-blocking (`pulsar_py.blocking`). CPU is
-that of the client's process, all threads, for each message. `--profile` runs ours under cProfile
+One broker (`pulsar-py standalone`) serves all of them, for latencies one that keeps its data in
+memory, so that they are not those of a disk which others use, too; each client runs in a process of
+its own, with the same settings, and they take turns within each load, another one first in each
+round: what counts are ratios of medians within one run. Ours runs on asyncio's own loop, on uvloop,
+and blocking (`pulsar_py.blocking`). CPU is that of the client's process, all threads, for each
+message. `--profile` runs ours under cProfile
 once for each load instead, and prints where its time goes.
 """
 
@@ -55,13 +56,16 @@ class Row:
     load: str
     title: str
     least_ratio: float
+    in_memory: bool = False
+    """Whether the broker keeps its data in memory."""
 
 
 ROWS = (
     Row("produce-batched", "produce 1 KB, batches of 1,000", 3.0),
     Row("consume", "consume 1 KB, batches of 1,000", 2.0),
     Row("produce-unbatched", "produce 1 KB, unbatched", 1.5),
-    Row("latency", "latency at 1,000/s, 1 KB", 1.0),
+    Row("latency", "latency at 1,000/s, 1 KB", 1.0, in_memory=True),
+    Row("one-by-one", "send, receive and acknowledge 1 KB, one by one", 1.0, in_memory=True),
 )
 
 
@@ -124,12 +128,11 @@ def medians(rounds: list[Figures]) -> Figures:
     )
 
 
-def ratio(row: Row, ours: Figures, official: Figures) -> float:
+def ratio(ours: Figures, official: Figures) -> float:
     """The ratio of ours to the official package; above 1 is better."""
-    if row.load != "latency":
+    if official.end_to_end_p50_millis is None:
         return ours.messages_per_second / official.messages_per_second
     assert ours.end_to_end_p50_millis is not None
-    assert official.end_to_end_p50_millis is not None
     return official.end_to_end_p50_millis / ours.end_to_end_p50_millis
 
 
@@ -203,7 +206,7 @@ def print_row(row: Row, taken: dict[str, list[Figures]]) -> None:
         print(f"    {name:<14} {describe(figures)}", end="")
         if name != OFFICIAL:
             cpu = official.cpu_micros_per_message / figures.cpu_micros_per_message
-            times = ratio(row, figures, official)
+            times = ratio(figures, official)
             print(f"  ratio {times:.2f} (aim {row.least_ratio:.1f}), of CPU {cpu:.2f}", end="")
         print(flush=True)
 
@@ -222,22 +225,34 @@ def main() -> None:
     arguments.directory.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
     chosen = [row for row in ROWS if arguments.only in row.load]
-    target = start_ours(arguments.directory)
+    table: dict[str, dict[str, list[Figures]]] = {}
+    for in_memory in (False, True):
+        rows = [row for row in chosen if row.in_memory is in_memory]
+        if rows:
+            table |= measure_rows(rows, arguments, in_memory=in_memory)
+    if table:
+        write_results(table)
+
+
+def measure_rows(
+    rows: list[Row], arguments: argparse.Namespace, *, in_memory: bool
+) -> dict[str, dict[str, list[Figures]]]:
+    """Rows that share a broker, which runs meanwhile; nothing with `--profile`."""
+    target = start_ours(arguments.directory, in_memory=in_memory)
+    table = {}
     try:
         bench = Bench(
             target, arguments.directory, rounds=arguments.rounds, seconds=arguments.seconds
         )
-        if arguments.profile:
-            for row in chosen:
+        for row in rows:
+            if arguments.profile:
                 bench.profile(row)
-            return
-        table = {}
-        for row in chosen:
+                continue
             table[row.load] = bench.measure(row)
             print_row(row, table[row.load])
     finally:
         target.stop()
-    write_results(table)
+    return table
 
 
 def write_results(table: dict[str, dict[str, list[Figures]]]) -> None:

@@ -62,9 +62,9 @@ class Run:
     cpu_seconds: float
     """Of the client's process, all threads."""
     publish_millis: list[float] = field(default_factory=list)
-    """For latency: from send to confirmation, sorted."""
+    """For latency and one by one: from send to confirmation, sorted."""
     end_to_end_millis: list[float] = field(default_factory=list)
-    """For latency: from send to receive, sorted."""
+    """For latency and one by one: from send to receive, sorted."""
 
     def print(self) -> None:
         """As the last line of output."""

@@ -140,12 +140,35 @@ def latency(job: Job) -> Run:
     return run
 
 
+def one_by_one(job: Job) -> Run:
+    """Send, receive and acknowledge a message, then the next one."""
+    client = connect(job)
+    consumer = client.subscribe(job.topic, "one by one")
+    producer = client.create_producer(job.topic, **UNBATCHED)
+    published: list[float] = []
+    received: list[float] = []
+    data = body()
+    watch = Stopwatch()
+    while watch.elapsed() < job.seconds:
+        begun = time.perf_counter()
+        producer.send(data)
+        published.append((time.perf_counter() - begun) * 1e3)
+        message = consumer.receive()
+        received.append((time.perf_counter() - begun) * 1e3)
+        consumer.acknowledge(message)
+    run = watch.run(len(received))
+    run.publish_millis, run.end_to_end_millis = sorted(published), sorted(received)
+    client.close()
+    return run
+
+
 LOADS: dict[str, Callable[[Job], Run]] = {
     "fill": fill,
     "produce-batched": produce_batched,
     "produce-unbatched": produce_unbatched,
     "consume": consume,
     "latency": latency,
+    "one-by-one": one_by_one,
 }
 
 if __name__ == "__main__":

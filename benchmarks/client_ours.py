@@ -136,11 +136,33 @@ async def latency(job: Job) -> Run:
         return run
 
 
+async def one_by_one(job: Job) -> Run:
+    """Send, receive and acknowledge a message, then the next one."""
+    async with Client(job.url) as client:
+        consumer = await client.subscribe(job.topic, "one by one")
+        producer = await client.create_producer(job.topic, **UNBATCHED)
+        published: list[float] = []
+        received: list[float] = []
+        data = body()
+        watch = Stopwatch()
+        while watch.elapsed() < job.seconds:
+            begun = time.perf_counter()
+            await producer.send(data)
+            published.append((time.perf_counter() - begun) * 1e3)
+            message = await consumer.receive()
+            received.append((time.perf_counter() - begun) * 1e3)
+            await consumer.acknowledge(message)
+        run = watch.run(len(received))
+        run.publish_millis, run.end_to_end_millis = sorted(published), sorted(received)
+        return run
+
+
 LOADS: dict[str, Callable[[Job], Awaitable[Run]]] = {
     "produce-batched": produce_batched,
     "produce-unbatched": produce_unbatched,
     "consume": consume,
     "latency": latency,
+    "one-by-one": one_by_one,
 }
 
 

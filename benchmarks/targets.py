@@ -107,12 +107,13 @@ def start_ours(
     *,
     data_dir: Path | None = None,
     tree: Path | None = None,
+    in_memory: bool = False,
 ) -> Target:
     """Start `pulsar-py standalone` on free ports; returns when both answer.
 
     `data_dir` is one that was filled before; by default it is new. `Target.stop` removes it unless
-    the target's `data_dir` was set to None. `tree` is a checkout whose package is run instead of
-    the installed one.
+    the target's `data_dir` was set to None. `in_memory` writes nothing to it. `tree` is a checkout
+    whose package is run instead of the installed one.
     """
     port, web_port = free_port(), free_port()
     data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
@@ -120,6 +121,8 @@ def start_ours(
         str(Path(sys.executable).with_name("pulsar-py")), "standalone", "--data-dir", str(data_dir),
         "--host", "127.0.0.1", "--port", str(port), "--web-port", str(web_port),
     ]  # fmt: skip
+    if in_memory:
+        command[2:4] = ["--in-memory"]
     for name, value in (settings or {}).items():
         command += ["--set", f"{name}={value}"]
     environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree.resolve())})

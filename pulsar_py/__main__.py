@@ -1,6 +1,7 @@
 """`python -m pulsar_py` is `pulsar-py`, where the command is not on the PATH."""
 
-from pulsar_py.cli.main import main
+import runpy
 
 if __name__ == "__main__":
-    main(prog_name="python -m pulsar_py")
+    # By name: this module lies above all rooms, and no import leads up to the command.
+    runpy.run_module("pulsar_py.cli", run_name="__main__")

@@ -11,6 +11,7 @@ UNIT = ROOT / "tests" / "unit"
 COVERED_ELSEWHERE = {
     "server/settings_metrics.py": "tests/unit/admin/metrics/test_topic_lines.py",
     "__main__.py": "tests/unit/cli/test_main.py runs it",
+    "cli/__main__.py": "tests/unit/cli/test_main.py runs it",
     "common/buffer.py": "the name of a type",
     "common/loops/clock.py": "an edge of three lines; virtual time stands in for it everywhere",
     "admin/upgrades.py": "interfaces",

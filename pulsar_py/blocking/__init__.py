@@ -10,7 +10,7 @@
 In: calls from any thread. Out: the same messages, ids, options and errors as those of `pulsar_py`,
 all of which can be had here, too. One thread a process runs the asyncio client for all of them.
 
-Third-party packages it may import: none.
+Third-party packages it may import: uvloop.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.common.errors import MemoryBufferFullError, ProducerQueueFullError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.message_id import MessageId
 
 if TYPE_CHECKING:
     from pulsar_py.client.producing.producer import Producer
@@ -90,6 +91,33 @@ class HandOver:
             self._is_due = True
         self._thread.post(self._on_due)
         return result
+
+    def send(self, message: Outgoing, size: int) -> MessageId:
+        """Add a message and wait until it is stored, which is one wake-up of the loop and one here.
+
+        Raises:
+            ProducerQueueFullError: There is no room, and it does not block.
+            TimeoutError: No room, or no receipt, within the time limit around.
+            ClientError, ServiceError: The message failed; see `Producer.send`.
+        """
+        self._thread.check_may_wait()
+        result = SendResult(self)
+        with self._lock:
+            while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
+                self._make_room()
+            self._room_count -= 1
+            self._outgoing_bytes += size
+            self._outgoing.append((message, result))
+        signal = Signal()
+
+        def submit() -> None:
+            self.take()
+            self._producer.flush_soon()
+            result._observe(signal.set)  # noqa: SLF001 - its other half
+
+        self._thread.post(submit)
+        signal.wait()
+        return result.result()
 
     def _make_room(self) -> None:
         """Count the room there is; without any, wait for some. The lock is held, not meanwhile."""

@@ -110,7 +110,7 @@ class Producer(Generic[T_contra]):
         out at once. Ctrl-C and time limits end the wait; the message goes out all the same. See
         `pulsar_py.Producer.send` for arguments and errors.
         """
-        result = self.send_nowait(
+        message = self._message_of(
             content,
             properties,
             partition_key,
@@ -121,9 +121,12 @@ class Producer(Generic[T_contra]):
             event_timestamp,
             deliver_at,
             deliver_after,
-            key=key,
-            schema=schema,
+            key,
+            schema,
         )
+        if not self._has_interceptors:
+            return self._hand_over.send(message, len(message.payload))
+        result = self._add_intercepted(message)
         self._hand_over.flush_soon()
         return result.result()
 
@@ -207,6 +210,42 @@ class Producer(Generic[T_contra]):
             and schema is None
         ):
             return self._hand_over.add(content, len(content))
+        message = self._message_of(
+            content,
+            properties,
+            partition_key,
+            ordering_key,
+            sequence_id,
+            replication_clusters,
+            disable_replication,
+            event_timestamp,
+            deliver_at,
+            deliver_after,
+            key,
+            schema,
+        )
+        if self._has_interceptors:
+            return self._add_intercepted(message)
+        return self._hand_over.add(message, len(message.payload))
+
+    def _message_of(  # noqa: PLR0917 - as `send`
+        self,
+        content: Any,  # Any: whatever the producer's schema takes
+        properties: Mapping[str, str] | None,
+        partition_key: str | bytes | None,
+        ordering_key: str | bytes | None,
+        sequence_id: int | None,
+        replication_clusters: Sequence[str] | None,
+        disable_replication: bool,  # noqa: FBT001 - as `send`
+        event_timestamp: int | None,
+        deliver_at: int | None,
+        deliver_after: timedelta | None,
+        key: str | bytes | None,
+        schema: Any,  # Any: a `schema.Schema` of whatever values
+    ) -> OutgoingMessage:
+        """The message of the arguments of `send`, encoded unless interceptors are to see it."""
+        if self._context.closed_error is not None or self._inner.is_closed:
+            raise self._closed_error()
         if key is not None and partition_key is not None and partition_key != key:
             raise InvalidConfigurationError(
                 f"partition_key={partition_key!r}, key={key!r}: give only one of them"
@@ -227,12 +266,16 @@ class Producer(Generic[T_contra]):
         )
         if not self._has_interceptors:
             self._inner.encode_ahead(message)
+        return message
+
+    def _add_intercepted(self, message: OutgoingMessage) -> SendResult:
+        """Have interceptors see the value now, before the caller changes it.
+
+        They run in the caller's context, which has the current span of a trace.
+        """
         result = self._hand_over.add(message, len(message.payload))
-        if self._has_interceptors:
-            # Interceptors get the value as it is now, before the caller changes it, and run in the
-            # caller's context, which has the current span of a trace.
-            context = copy_context()
-            self._thread.call(lambda: context.run(self._hand_over.take))
+        context = copy_context()
+        self._thread.call(lambda: context.run(self._hand_over.take))
         return result
 
     def _closed_error(self) -> PulsarError:

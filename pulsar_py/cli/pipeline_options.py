@@ -175,12 +175,24 @@ def target_of(options: Options, topic: str, *, name: str | None = None) -> Topic
 
 
 def range_of(options: Options, topic: str) -> TopicRange:
-    """The range of topics that is read."""
+    """The range of topics that is read.
+
+    Raises:
+        ConfigurationError: Limits of micro-batches are given, and no admin URL.
+    """
     now = SystemClock().wall_time_millis()
     since, until = options.get("since"), options.get("until")
     max_bytes = options.get("max_bytes")
+    cluster = cluster_of(options)
+    has_admin_url = cluster.admin_url is not None or "admin.url" in map(str.lower, cluster.options)
+    for name in ("max_bytes", "max_entries"):
+        if options.get(name) is not None and not has_admin_url:
+            raise ConfigurationError(
+                f"--{name.replace('_', '-')} needs --admin-url, as the REST API alone knows the"
+                " sizes of ledgers; --admin-url has no default for another --service-url"
+            )
     return TopicRange(
-        cluster=cluster_of(options),
+        cluster=cluster,
         topic=topic,
         starting_millis=None if since is None else parse_time(since, now),
         ending_millis=None if until is None else parse_time(until, now) - 1,

@@ -29,6 +29,7 @@ from pulsar_py.pipeline.topics import (
     Streaming,
     read_batch,
     read_stream,
+    send,
     split_expressions,
     start_stream,
     write_batch,
@@ -89,7 +90,7 @@ def aggregate(
     # row: so the writer can sort by them.
     target = replace(settings.topic, sequence_order=f"columns:__eventTime,{JSON_KEY},value")
     if settings.streaming is None:
-        run_job(session, lambda: write_batch(messages, target), watch)
+        send(session, lambda: write_batch(messages, target), target, watch)
     else:
         run_query(start_stream(messages, target, settings.streaming), watch)
 

@@ -33,13 +33,12 @@ from pulsar_py.pipeline.resuming.first_run import (
     mark_of,
     remember_or_refuse,
 )
-from pulsar_py.pipeline.running.runner import run_job
 from pulsar_py.pipeline.running.sessions import use_session
 from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings.columns import quoted
 from pulsar_py.pipeline.settings.topics import Guarantee, TopicTarget
 from pulsar_py.pipeline.tables.places import Target
-from pulsar_py.pipeline.topics import select, write_batch
+from pulsar_py.pipeline.topics import select, send, write_batch
 from pulsar_py.spark.writing.sent_jobs import has_rows_of
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def backfill(session: SparkSession, settings: BackfillSettings, watch: Watch | N
             is_shared=notes == settings.notes,
         )
         target = replace(target, idempotency_key=first.key, sequence_order=first.order)
-    run_job(session, lambda: write_batch(rows, target), watch or Watch())
+    send(session, lambda: write_batch(rows, target), target, watch or Watch())
 
 
 def run_of(settings: BackfillSettings, snapshot: Snapshot, cut: Mapping[str, str]) -> Run:

@@ -32,6 +32,7 @@ from pulsar_py.pipeline.topics import (
     TOMBSTONE,
     like,
     read_batch,
+    send,
     with_columns,
     write_batch,
 )
@@ -92,7 +93,7 @@ def compact(session: SparkSession, settings: CompactSettings, watch: Watch | Non
         key = settings.source.key(target.idempotency_key, extent)
         target = replace(target, idempotency_key=key)
         rows = rows.repartition(TASKS, KEY)
-    run_job(session, lambda: write_batch(rows, target), watch)
+    send(session, lambda: write_batch(rows, target), target, watch)
 
 
 def _not_asked_for(source: TopicRange) -> Collection[str]:

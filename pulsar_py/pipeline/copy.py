@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.names import TopicName
 from pulsar_py.pipeline.resuming.checkpoints import Setting, check_query
-from pulsar_py.pipeline.running.runner import in_threads, run_job, run_query
+from pulsar_py.pipeline.running.runner import in_threads, run_query
 from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings.secrets import is_secret_name
 from pulsar_py.pipeline.settings.topics import Guarantee, TopicRange, TopicTarget
@@ -34,6 +34,7 @@ from pulsar_py.pipeline.topics import (
     read_batch,
     read_stream,
     select,
+    send,
     start_stream,
     with_columns,
     write_batch,
@@ -93,10 +94,10 @@ def copy(session: SparkSession, settings: CopySettings, watch: Watch | None = No
         check_query(settings.streaming.checkpoint, topic, numbering_settings(settings))
         run_query(start_stream(found, target, settings.streaming), watch)
     elif target.idempotency_key is None or target.guarantee is not Guarantee.EXACTLY_ONCE:
-        run_job(session, lambda: write_batch(found, target), watch)
+        send(session, lambda: write_batch(found, target), target, watch)
     else:
         made = replace(settings, source=source, target=target)
-        run_job(session, lambda: _copy_partitions(session, made), watch)
+        send(session, lambda: _copy_partitions(session, made), target, watch)
 
 
 def numbering_settings(settings: CopySettings) -> dict[str, Setting]:
@@ -124,17 +125,20 @@ def _is_free(option: str) -> bool:
     return option in _FREE or (option.startswith(_FREE_PREFIXES) and option != _SPREADING)
 
 
-def _copy_partitions(session: SparkSession, settings: CopySettings) -> None:
-    """Copy each topic partition by a job of one task, as many at a time as Spark has cores."""
+def _copy_partitions(session: SparkSession, settings: CopySettings) -> int:
+    """Copy each topic partition by a job of one task, as many at a time as Spark has cores.
+
+    Returns the number of rows in all of them.
+    """
     partitions = topic_partitions(settings.source.connector_options(is_streaming=False))
     cores = max(1, session.sparkContext.defaultParallelism)
     parts = [partial(_copy_partition, session, settings, each) for each in partitions]
-    in_threads(session, parts, cores)
+    return sum(in_threads(session, parts, cores))
 
 
-def _copy_partition(session: SparkSession, settings: CopySettings, partition: str) -> None:
+def _copy_partition(session: SparkSession, settings: CopySettings, partition: str) -> int:
     source = settings.source.of_partition(partition)
     rows = select(read_batch(session, source), where=settings.where, select=settings.select)
     key = source.key(settings.target.idempotency_key, settings.where, settings.select)
     # `coalesce(1)` does not shuffle: one task reads the pieces of the partition in their order.
-    write_batch(rows.coalesce(1), replace(settings.target, idempotency_key=key))
+    return write_batch(rows.coalesce(1), replace(settings.target, idempotency_key=key))

@@ -6,11 +6,14 @@ any for whose Python path Spark has found the connector.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.pipeline.running.runner import run_job
 from pulsar_py.pipeline.running.sessions import use_session
+from pulsar_py.pipeline.running.watch import Watch
 from pulsar_py.pipeline.settings.columns import quoted
 from pulsar_py.pipeline.settings.topics import TopicRange, TopicTarget, topic_option
 from pulsar_py.pipeline.tables.places import spark_place
@@ -74,10 +77,27 @@ def read_stream(session: SparkSession, source: TopicRange) -> DataFrame:
     return session.readStream.format(FORMAT).options(**options).load()
 
 
-def write_batch(rows: DataFrame, target: TopicTarget) -> None:
-    """Send rows to a topic; returns when the broker has stored all."""
-    rows = with_keys(rows, target)
+def write_batch(rows: DataFrame, target: TopicTarget) -> int:
+    """Send rows to a topic; returns their number when the broker has stored all."""
+    from pyspark.sql import Observation  # noqa: PLC0415 - loads pyspark
+    from pyspark.sql.functions import count, lit  # noqa: PLC0415 - as above
+
+    sent = Observation()
+    rows = with_keys(rows, target).observe(sent, count(lit(1)).alias("rows"))
     rows.write.format(FORMAT).mode("append").options(**target.connector_options()).save()
+    return int(sent.get["rows"])
+
+
+def send(
+    session: SparkSession, write: Callable[[], int], target: TopicTarget, watch: Watch
+) -> None:
+    """Run a job that writes rows to a topic and returns their number, and report it.
+
+    Raises:
+        StoppedError: The watch requested a stop.
+    """
+    rows_count = run_job(session, write, watch)
+    watch.report("sent", rows=rows_count, topic=target.topic)
 
 
 def like(source: TopicRange, target: TopicTarget) -> TopicTarget:

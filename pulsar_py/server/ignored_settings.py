@@ -110,28 +110,38 @@ bookieAuthProviderFactoryClass=
 brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
 brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
-dispatchRateLimiterFactoryClassName=org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
+dispatchRateLimiterFactoryClassName=\
+org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
 journalDirectory=
 jvmGCMetricsLoggerClassName=
 ledgerManagerFactoryClass=
-loadManagerServiceUnitStateTableViewClassName=org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl
+loadManagerServiceUnitStateTableViewClassName=\
+org.apache.pulsar.broker.loadbalance.extensions.channel.ServiceUnitStateTableViewImpl
 managedLedgerStorageClassName=org.apache.pulsar.broker.ManagedLedgerClientFactory
 narExtractionDirectory=/tmp
 offloadersDirectory=./offloaders
-packagesManagementStorageProvider=org.apache.pulsar.packages.management.storage.bookkeeper.BookKeeperPackagesStorageProvider
+packagesManagementStorageProvider=\
+org.apache.pulsar.packages.management.storage.bookkeeper.BookKeeperPackagesStorageProvider
 protocolHandlerDirectory=./protocols
 pulsarResourcesExtendedClassName=org.apache.pulsar.broker.DefaultPulsarResourcesExtended
 resourceUsageTransportClassName=
-schemaRegistryCompatibilityCheckers=org.apache.pulsar.broker.service.schema.ExternalSchemaCompatibilityCheck,org.apache.pulsar.broker.service.schema.ProtobufNativeSchemaCompatibilityCheck,org.apache.pulsar.broker.service.schema.JsonSchemaCompatibilityCheck,org.apache.pulsar.broker.service.schema.AvroSchemaCompatibilityCheck
-schemaRegistryStorageClassName=org.apache.pulsar.broker.service.schema.BookkeeperSchemaStorageFactory
+schemaRegistryCompatibilityCheckers=org.apache.pulsar.broker.service.schema.ExternalSchemaCompatibilityCheck,\
+org.apache.pulsar.broker.service.schema.ProtobufNativeSchemaCompatibilityCheck,\
+org.apache.pulsar.broker.service.schema.JsonSchemaCompatibilityCheck,\
+org.apache.pulsar.broker.service.schema.AvroSchemaCompatibilityCheck
+schemaRegistryStorageClassName=\
+org.apache.pulsar.broker.service.schema.BookkeeperSchemaStorageFactory
 sslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
 sslFactoryPluginParams=
 tlsProviderFactoryClass=
 *topicFactoryClassName=
 topicPoliciesServiceClassName=org.apache.pulsar.broker.service.SystemTopicBasedTopicPoliciesService
-transactionBufferProviderClassName=org.apache.pulsar.broker.transaction.buffer.impl.TopicTransactionBufferProvider
-transactionMetadataStoreProviderClassName=org.apache.pulsar.transaction.coordinator.impl.MLTransactionMetadataStoreProvider
-transactionPendingAckStoreProviderClassName=org.apache.pulsar.broker.transaction.pendingack.impl.MLPendingAckStoreProvider
+transactionBufferProviderClassName=\
+org.apache.pulsar.broker.transaction.buffer.impl.TopicTransactionBufferProvider
+transactionMetadataStoreProviderClassName=\
+org.apache.pulsar.transaction.coordinator.impl.MLTransactionMetadataStoreProvider
+transactionPendingAckStoreProviderClassName=\
+org.apache.pulsar.broker.transaction.pendingack.impl.MLPendingAckStoreProvider
 
 #! Regions of the configuration store are not kept in step by messages.
 *configurationMetadataSyncEventTopic=
@@ -431,7 +441,8 @@ loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds=3600
 loadBalancerSplitIntervalMinutes=1
 *loadBalancerTransferEnabled=true
 *namespaceBundleUnloadingTimeoutMs=60000
-*supportedNamespaceBundleSplitAlgorithms=range_equally_divide,topic_count_equally_divide,specified_positions_divide,flow_or_qps_equally_divide
+*supportedNamespaceBundleSplitAlgorithms=range_equally_divide,topic_count_equally_divide,\
+specified_positions_divide,flow_or_qps_equally_divide
 topicBundleAssignmentStrategy=org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner
 
 # As a client of other brokers this one takes PEM files, and TLS as OpenSSL has it.

@@ -84,13 +84,21 @@ class PulsarDataSource(DataSource):
         options = ReadOptions.parse(self.options, is_streaming=True)
         return PulsarStreamReader(_task(options, schema))
 
-    def writer(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001 - Spark's; Any: Spark's writers
+    def writer(
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001 - Spark's
+    ) -> Any:  # Any: Spark's writers
         """The writer of `df.write`."""
         from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - readers don't need it
 
         return make_batch_writer(self.options, schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: FBT001, N802 - Spark's; Any: Spark's writers
+    def streamWriter(  # noqa: N802 - Spark's
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: FBT001 - Spark's
+    ) -> Any:  # Any: Spark's writers
         """The writer of `df.writeStream`."""
         from pulsar_py.spark.sink import make_stream_writer  # noqa: PLC0415 - as above
 

@@ -76,7 +76,7 @@ def read_command(data: bytes) -> BaseCommand:
     except DecodeError as error:
         raise RemoteProtocolError(f"command of {len(data)} bytes: {error}") from None
     number = command.type
-    if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # the stub lists literals
+    if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # literals
         if (
             not data.isascii()
             and number != _MESSAGE

@@ -219,8 +219,10 @@ def test_a_copy_can_be_repeated(spark: SparkSession, cluster: Cluster, topic: st
         target=TopicTarget(cluster=cluster, topic=f"{topic}-to", idempotency_key="nightly"),
         where="cast(cast(value as string) as int) < 40",
     )
+    steps = Steps()
+    copy(spark, settings, Watch(steps))
     copy(spark, settings)
-    copy(spark, settings)
+    assert [each.fields["rows"] for each in steps.steps if each.event == "sent"] == [40]
     found = stored(cluster, f"{topic}-to")
     assert sorted(numbers(found)) == list(range(40))
     assert found[0].properties() == {"a": "b"}

@@ -40,6 +40,17 @@ LEDGER_UNITS: Final = 3
 CURSOR_UNITS: Final = 20
 """Units of work that the JSON of each of these is."""
 
+_WITHOUT_OFFLOADING_AND_TRANSACTIONS: Final = {
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+}
+"""Of a broker that has neither."""
+
 
 async def topic_stats_json(
     stats: TopicStats,
@@ -89,13 +100,7 @@ async def topic_stats_json(
         "oldestBacklogMessageSubscriptionName": stats.oldest_backlog_message_subscription,
         "publishRateLimitedTimes": stats.publish_limited_count,
         "earliestMsgPublishTimeInBacklogs": 0,
-        "offloadedStorageSize": 0,
-        "lastOffloadLedgerId": 0,
-        "lastOffloadSuccessTimeStamp": 0,
-        "lastOffloadFailureTimeStamp": 0,
-        "ongoingTxnCount": 0,
-        "abortedTxnCount": 0,
-        "committedTxnCount": 0,
+        **_WITHOUT_OFFLOADING_AND_TRANSACTIONS,
         "publishers": publishers,
         "waitingPublishers": stats.waiting_producers_count,
         "subscriptions": subscriptions,

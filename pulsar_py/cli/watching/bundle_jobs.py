@@ -23,6 +23,7 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +64,7 @@ def collect(
     with AdminClient(admin) as calls:
         answers: dict[str, Any] = {}  # Any: JSON
         for name, path in _PARTS.items():
-            answers[name], data = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+            answers[name], data = _asked(partial(calls.send, "GET", path))
             yield name, data
         yield from _namespaces(calls, answers["tenants.json"] or ())
         yield from _internal(calls, answers["topics.json"] or {})
@@ -109,12 +110,12 @@ def _namespaces(calls: AdminClient, tenants: Any) -> Iterator[tuple[str, bytes]]
     count = 0
     for tenant in tenants:
         path = f"/admin/v2/namespaces/{quote(tenant, safe='')}"
-        names, _ = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+        names, _ = _asked(partial(calls.send, "GET", path))
         for name in names or ():
             if count >= MAX_NAMESPACES:
                 return
             count += 1
-            _, data = _asked(lambda name=name: calls.send("GET", f"/admin/v2/namespaces/{name}"))  # type: ignore[misc] # bound now
+            _, data = _asked(partial(calls.send, "GET", f"/admin/v2/namespaces/{name}"))
             yield f"namespaces/{name.replace('/', '-')}.json", data
 
 

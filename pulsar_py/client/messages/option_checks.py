@@ -199,7 +199,8 @@ def _is_text_by_text(value: object) -> bool:
 
 
 def _is_hash_range(value: object) -> bool:
-    is_pair = _list_of(_is_whole_number)(value) and isinstance(value, Sequence) and len(value) == 2  # noqa: PLR2004 - a pair
+    has_two = isinstance(value, Sequence) and len(value) == 2  # noqa: PLR2004 - a pair
+    is_pair = has_two and _list_of(_is_whole_number)(value)
     is_range = _instance("pulsar_py.client.consuming.key_shared_policy", "KeyHashRange")
     return is_pair or is_range(value)
 

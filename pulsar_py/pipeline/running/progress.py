@@ -38,7 +38,7 @@ class Step:
     """An event of a pipeline, with numbers."""
 
     event: str
-    """Of the pipeline: `started`, `stage`, `batch`, `committed`, `restarting`, `stopped`,
+    """Of the pipeline: `started`, `stage`, `batch`, `committed`, `sent`, `restarting`, `stopped`,
     `finished`, `failed`. Of the package's logs: `warning`, `error`. Of Java: `spark`, with a
     `line`."""
     done: int | None = None

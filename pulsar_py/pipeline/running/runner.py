@@ -79,11 +79,12 @@ def _cancel(context: SparkContext, group: str, thread: threading.Thread) -> None
 
 
 def in_threads(
-    session: SparkSession, parts: Sequence[Callable[[], object]], threads_count: int
-) -> None:
-    """Run parts of a job in several threads, in the job's group; after a failure no part begins.
+    session: SparkSession, parts: Sequence[Callable[[], T]], threads_count: int
+) -> list[T]:
+    """Run parts of a job in several threads, in the job's group; returns what they return.
 
-    A cancelled part counts as failed, so that a cancellation ends the parts that wait, too.
+    After a failure no part begins. A cancelled part counts as failed, so that a cancellation ends
+    the parts that wait, too.
 
     Raises:
         Exception: The first one that a part raised.
@@ -94,12 +95,12 @@ def in_threads(
 
     has_failed = threading.Event()
 
-    def activated(part: Callable[[], object]) -> None:
+    def activated(part: Callable[[], T]) -> T | None:
         if has_failed.is_set():
-            return
+            return None
         try:
             activate(session)
-            part()
+            return part()
         except BaseException:  # raised again
             has_failed.set()  # before this thread takes the next part from the pool's queue
             raise
@@ -109,6 +110,7 @@ def in_threads(
         done, _ = wait(begun, return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
+    return [each.result() for each in begun]
 
 
 def _raiser(error: BaseException) -> Callable[[], Any]:  # Any: never returns

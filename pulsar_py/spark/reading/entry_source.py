@@ -133,7 +133,12 @@ class ChunksOfPiece:
         self._taken: set[EntryKey] = set()
         self._torn: list[TornMessage] = []
 
-    def on_chunk(self, key: EntryKey, metadata: EntryMetadata, is_begun: bool) -> None:  # noqa: FBT001 - a ChunkListener
+    def on_chunk(
+        self,
+        key: EntryKey,
+        metadata: EntryMetadata,
+        is_begun: bool,  # noqa: FBT001 - a ChunkListener
+    ) -> None:
         """Note a chunk that came."""
         is_last = metadata.chunk_id + 1 == metadata.num_chunks_from_msg
         if is_last and not is_begun and key < self._end and key not in self._taken:

@@ -39,6 +39,10 @@ class Edge(Enum):
     LATEST = "latest"
 
 
+_BYTES: Final = range(-128, 256)
+"""The numbers that stand for a byte in JSON, signed or not."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserPosition:
     """A message that a user named; the batch index matters at the start of a range only."""
@@ -125,7 +129,7 @@ def _place(value: Any, option: str, topic: str) -> Place:  # Any: whatever stood
     if isinstance(value, str):
         edge = _edge(value)
         return _typed_position(value, option, topic) if edge is None else edge
-    if isinstance(value, list) and all(type(each) is int and -128 <= each < 256 for each in value):  # noqa: PLR2004 - a byte
+    if isinstance(value, list) and all(type(each) is int and each in _BYTES for each in value):
         return _serialized_position(bytes(each % 256 for each in value), option, topic)
     raise ConfigurationError(
         f"{option}: {topic}: {value!r} is neither earliest, latest, ledger:entry[:batch index]"

@@ -87,7 +87,8 @@ def make_client(options: ClientOptions) -> Client:
         ConfigurationError: A setting is unknown, or its value can't be read.
     """
     arguments, authentication = client_arguments(options.client)
-    return Client(options.service_url, authentication, **arguments)  # type: ignore[arg-type] # the table has the names and types of ClientOptions
+    # The table of arguments has the names and types of ClientOptions.
+    return Client(options.service_url, authentication, **arguments)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,15 @@ def test_ranges() -> None:
     assert range_of(options("export", "--max-bytes", "1k"), "t").max_bytes_per_batch == 1000
 
 
+@pytest.mark.parametrize("limit", [("--max-bytes", "1k"), ("--max-entries", "5")])
+def test_limits_of_micro_batches_name_the_flag_that_is_missing(limit: tuple[str, str]) -> None:
+    elsewhere = ("--service-url", "pulsar://elsewhere:6650", *limit)
+    with pytest.raises(ConfigurationError, match=f"^{limit[0]} needs --admin-url"):
+        range_of(options("export", *elsewhere), "t")
+    given = ("--option", "admin.url=http://elsewhere:8080")
+    assert range_of(options("export", *elsewhere, *given), "t").cluster.admin_url is None
+
+
 def test_streams_and_lakes() -> None:
     given = options("export", "--continuous", "--interval", "5s", "--partition-by", "date(d)")
     streaming = streaming_of(given, "/c")

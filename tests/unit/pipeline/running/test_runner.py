@@ -65,6 +65,14 @@ def test_no_part_begins_after_one_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     assert begun == [1]
 
 
+def test_parts_return_their_results_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    util = pytest.importorskip("pyspark.util")
+    monkeypatch.setattr(util, "inheritable_thread_target", lambda _: lambda part: part)
+    monkeypatch.setattr("pulsar_py.pipeline.running.runner.activate", lambda _: None)
+    parts = [partial(pow, number, 2) for number in range(9)]
+    assert in_threads(cast("Any", None), parts, 3) == [number**2 for number in range(9)]
+
+
 def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
