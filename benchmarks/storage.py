@@ -35,6 +35,7 @@ import uvloop
 
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.slow_disk import CannotLimitError, reads_limited
+from benchmarks.storage_delays import DELAYS, measure_delays, print_delays
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
@@ -378,6 +379,8 @@ def main() -> None:
         print(f"measuring {size}", flush=True)
         measured.append(measure(size, arguments.directory))
     print_table(sizes, measured)
+    delays = measure_delays(int(DELAYS * arguments.scale), arguments.directory)
+    print_delays(delays)
     disks: list[dict[str, float]] = []
     try:
         disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
@@ -391,7 +394,10 @@ def main() -> None:
         for size, figures in zip(sizes, measured, strict=True)
     ]
     path.write_text(
-        json.dumps({"scale": arguments.scale, "sizes": content, "disks": disks}, indent=2) + "\n"
+        json.dumps(
+            {"scale": arguments.scale, "sizes": content, "delays": delays, "disks": disks}, indent=2
+        )
+        + "\n"
     )
     print(f"\n{path}")
 

@@ -413,10 +413,10 @@ class BrokerTopicSettings(Settings):
         doc="Milliseconds of the longest allowed delay; 0 is no limit.",
     )
     delayedDeliveryTrackerFactoryClassName: DelayedTrackerKind = setting(
-        default=DelayedTrackerKind.MEMORY,
+        default=DelayedTrackerKind.BUCKETS,
         category=DELAYED,
-        doc="Where the times of delayed messages are kept: in memory, or (Bucket…) in buckets on "
-        "disk, for many or long delays.",
+        doc="Where the times of delayed messages are kept: many of them in buckets on disk "
+        "(Bucket…; in Apache Pulsar only if it is asked for), or all in memory.",
     )
     delayedDeliveryMinIndexCountPerBucket: int = setting(
         default=50_000,

@@ -44,12 +44,13 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
+from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.managed_ledger.cursors.format import DELAYED_DOOMED
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.server.delayed.bucket_format import BucketBuilder, NewBucket, position_of
 from pulsar_py.server.delayed.bucket_ledgers import BucketLedgers, BucketPlace
-from pulsar_py.server.delayed.bucket_names import free_name, stored_buckets
+from pulsar_py.server.delayed.bucket_names import doomed_ledgers, free_name, stored_buckets
 from pulsar_py.server.delayed.bucket_recovery import find_buckets
 from pulsar_py.server.delayed.bucket_tracker import (
     BucketDelayedDeliveryTracker,
@@ -120,7 +121,12 @@ class DelayedIndex:
         self._lost: list[SealedBucket] = []  # buckets that the record has to forget
         self.tracker = BucketDelayedDeliveryTracker(tick_millis=tick_millis, settings=settings)
         self.tracker.on_sealed = self._work_soon
-        self._tasks.spawn(self._find(), "find buckets")
+        properties = cursor.cursor_properties
+        if stored_buckets(properties) or doomed_ledgers(properties):
+            self._tasks.spawn(self._find(), "find buckets")
+        else:
+            self.tracker.found((), PositionRangeSet(), PositionRangeSet())
+            cursor.pass_over(self.tracker.passed_over)
 
     async def _find(self) -> None:
         found = await find_buckets(self._cursor, self._ledgers, self._clock, self._log_fields)

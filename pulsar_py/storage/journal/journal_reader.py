@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from msgspec.structs import replace
+
 from pulsar_py.common.disks.disk import Disk, ReadFile, read_fully
 from pulsar_py.storage.journal.file_header import (
     FILE_HEADER_BYTES,
@@ -28,6 +30,13 @@ from pulsar_py.storage.journal.journal_format import (
 from pulsar_py.storage.journal.recovery import FoundFile, ReplayFile
 
 PIECE_BYTES = 4 * 1024 * 1024
+
+LOST_HEADER_REACH_BYTES = 24 * 1024 * 1024
+"""So far from its beginning a file without a header is searched for blocks.
+
+A block of default settings has up to 19 MB. Beyond is what was created ahead, which
+the system may report as data though nobody wrote it: a start read half a gigabyte of it.
+"""
 
 
 async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
@@ -53,7 +62,8 @@ async def find_files(disk: Disk, mark: Mark) -> list[FoundFile]:
 async def _lost_header(file: ReadFile, file_id: int) -> FileHeader | None:
     """What the whole blocks of a file without a header can be read with, if it has any."""
     for header in lost_headers(file_id):
-        if await has_block_after(file, header, 0):
+        reach = replace(header, largest_block_bytes=LOST_HEADER_REACH_BYTES)
+        if await has_block_after(file, reach, 0):
             return header
     return None
 

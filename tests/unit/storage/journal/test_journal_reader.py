@@ -112,6 +112,19 @@ async def test_files_are_found_with_their_headers() -> None:
     ]
 
 
+async def test_a_file_created_ahead_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journal_reader, "LOST_HEADER_REACH_BYTES", 4096)
+    disk, read = await disk_with(1, bytes(1_000_000)), []
+    disk.shorten = lambda path, length: read.append(length) or length  # type: ignore[func-returns-value]
+
+    (found,) = await find_files(disk, (1, 0))
+
+    assert found.lost_header is None
+    assert sum(read) < 10_000
+
+
 @pytest.mark.parametrize("given", [0, 50, 120])
 async def test_a_short_read_is_no_torn_end(given: int) -> None:
     data, _ = journal_bytes(1, [10, 200, 10], 0)
