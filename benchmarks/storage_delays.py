@@ -1,4 +1,6 @@
-"""Measure delayed delivery; a part of `make bench-storage`, alone `python -m benchmarks.storage_delays`.
+"""Measure delayed delivery; a part of `make bench-storage`.
+
+Alone: `python -m benchmarks.storage_delays`.
 
 Entries of 1 KB whose times are spread at random over 30 days are published to one topic with two
 Shared subscriptions, each with a consumer. When both know of all delays, memory and idle CPU are

@@ -72,6 +72,14 @@ def delayed_index_bucket(
     }
 
 
+def sequence_ids(cluster: str, topic: str) -> dict[str, bytes]:
+    """Labels of a ledger with sequence ids of a topic's producers; Apache Pulsar has none."""
+    return {
+        **_labels(cluster, "pulsar-py-sequence-ids"),
+        "pulsar/managed-ledger": topic.encode(),
+    }
+
+
 def bookie_affinity(primary: Sequence[str], secondary: Sequence[str] = ()) -> dict[str, bytes]:
     """The label that binds a ledger to groups of bookies (`bookieAffinityGroup` of a namespace)."""
     properties = {ISOLATION_GROUPS: ",".join(primary)}

@@ -151,6 +151,7 @@ class ManagedLedger(Generic[C]):
         self.append_run = self._appender.append_run
         self._news: AppendNews[C] = AppendNews()
         self._cache = EntryCache(shared.cache_manager)
+        self.ledger_store = shared.ledger_store
         self._readers = LedgerReaders(shared.ledger_store, config.ledger_options.password)
         self.reading = LedgerReading(
             self._ledgers, self._cache, self._readers, lambda: self._appender.writer

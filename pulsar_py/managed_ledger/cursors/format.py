@@ -67,8 +67,12 @@ DELAYED_PART_PREFIX = "pulsar-py.delayed-part_"
 DELAYED_DOOMED = "pulsar-py.delayed-doomed"
 """The internal property that lists ledgers of former buckets, in decimal, with commas."""
 
-_DELAYED_PREFIXES = tuple(
-    INTERNAL_PREFIX + each for each in (DELAYED_BUCKET_PREFIX, DELAYED_PART_PREFIX, DELAYED_DOOMED)
+SEQUENCE_ID_LEDGERS = "pulsar-py.sequence-id-ledgers"
+"""The internal property of deduplication's cursor that lists ledgers, in decimal, with commas."""
+
+_OWNING_PREFIXES = tuple(
+    INTERNAL_PREFIX + each
+    for each in (DELAYED_BUCKET_PREFIX, DELAYED_PART_PREFIX, DELAYED_DOOMED, SEQUENCE_ID_LEDGERS)
 )
 
 
@@ -81,7 +85,7 @@ def owned_ledgers(properties: Mapping[str, int], cursor_properties: Mapping[str,
     if unfinished.isdecimal():
         named.append(int(unfinished))
     for name, text in cursor_properties.items():
-        if name.startswith(_DELAYED_PREFIXES):
+        if name.startswith(_OWNING_PREFIXES):
             named += [int(each) for each in text.split(",") if each.isdecimal()]
     return named
 

@@ -76,6 +76,10 @@ class ManagedLedgerConfig(Struct, frozen=True):
         name, _, cursor_name = cursor_path.removeprefix("/managed-ledgers/").rpartition("/")
         return self._labelled(labels.cursor(self.cluster, name, cursor_name))
 
+    def sequence_id_ledger_options(self, name: str) -> LedgerOptions:
+        """Options of a ledger with sequence ids of a managed ledger's producers."""
+        return self._labelled(labels.sequence_ids(self.cluster, name))
+
     def _labelled(self, own: Mapping[str, bytes]) -> LedgerOptions:
         options = self.ledger_options
         return replace(options, custom_metadata={**options.custom_metadata, **own})

@@ -86,12 +86,20 @@ class WholeLedgerWriter:
         Raises:
             StorageError: They may not all be there.
         """
+        await self.flush()
+        assert self._writer is not None
+        await self._writer.close()
+
+    async def flush(self) -> None:
+        """Return when all entries so far are durable.
+
+        Raises:
+            StorageError: They may not all be there.
+        """
         while self._sizes and self._failure is None:
             await self._wait()
         if self._failure is not None:
             raise self._failure
-        assert self._writer is not None
-        await self._writer.close()
 
     async def _wait(self) -> None:
         self._news.clear()

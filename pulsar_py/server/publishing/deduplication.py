@@ -5,19 +5,43 @@ and the highest one stored (persisted). A message at or below the persisted one 
 between both can't be decided yet, because its first write may still fail. All chunks of a message
 share one id, so only the last chunk counts.
 
-The state is bounded: `snapshot` keeps the newest `max_producers`, `forget_inactive` drops producers
-that left long ago. A snapshot and a replay of the entries after it give the whole state.
+The state is bounded: of more than `MAX_NAMES` producers, or `max_producers` if that is more, those
+that left first are forgotten; `snapshot` keeps the newest `max_producers`, and `forget_inactive`
+drops producers that left long ago. A snapshot and a replay of the entries after it give the whole
+state; so do an older snapshot and all changes after it.
 
-Invariant: persisted <= pushed for every name that has both.
+Invariant: persisted <= pushed for every name.
 
 Source: MessageDeduplication in Pulsar's broker; PIP-6.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
 
 CURSOR_NAME = "pulsar.dedup"
+
+MAX_NAMES: Final = 100_000
+"""Names in memory, unless `max_producers` allows for more; about 25 MB."""
+
+FORGOTTEN_SHARE: Final = 100
+"""When there are too many names, one in so many is forgotten at once."""
+
+PROPERTIES_MAX_NAMES: Final = 10_000
+"""The most names that are stored as properties of a cursor, as Apache Pulsar does."""
+
+PROPERTIES_MAX_BYTES: Final = 768 * 1024
+"""What those may take: the record of a cursor has to fit into one value of the metadata."""
+
+_PROPERTY_BYTES: Final = 15  # a property without its name
+
+GONE: Final = -1
+"""The sequence id of a name that was forgotten, among changes."""
 
 
 class DuplicateStatus(Enum):
@@ -28,87 +52,169 @@ class DuplicateStatus(Enum):
     UNKNOWN = "unknown"
 
 
+_NEW, _DUPLICATE, _UNKNOWN = DuplicateStatus
+
+
+class ProducerIds(Struct, gc=False):
+    """The highest sequence ids of one producer; -1 for none."""
+
+    pushed: int = -1
+    persisted: int = -1
+
+
 class Deduplication:
     """Sequence ids of one topic's producers."""
 
     def __init__(self, *, max_producers: int) -> None:
         """`max_producers` bounds the producers in a snapshot."""
         self.max_producers = max_producers
-        self.pushed: dict[str, int] = {}
-        self.persisted: dict[str, int] = {}
-        self.inactive_since: dict[str, float] = {}
         self.entries_since_snapshot = 0
+        self._ids: dict[str, ProducerIds] = {}
+        # When producers left, in that order; they may have been forgotten already.
+        self._left: dict[str, float] = {}
+        self._names_bytes = 0  # of the names in `_ids`
+        self._changed: set[str] = set()  # names that differ from the last snapshot
+
+    def __len__(self) -> int:
+        """Producer names that are known."""
+        return len(self._ids)
 
     def check(self) -> None:
         """Assert what always holds."""
-        for name, sequence_id in self.persisted.items():
-            assert sequence_id <= self.pushed.get(name, sequence_id), name
+        for name, ids in self._ids.items():
+            assert ids.persisted <= ids.pushed, name
+        assert self._names_bytes == sum(map(len, self._ids))
+
+    def _new(self, producer_name: str) -> ProducerIds:
+        ids = self._ids[producer_name] = ProducerIds()
+        self._names_bytes += len(producer_name)
+        return ids
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._left.pop(name, None)
+            if self._ids.pop(name, None) is not None:
+                self._names_bytes -= len(name)
+                self._changed.add(name)
 
     def decide(self, producer_name: str, sequence_id: int, highest_id: int) -> DuplicateStatus:
         """Decide whether to store a message; if so, it is noted as pushed.
 
         `sequence_id` is the lowest of a batch, `highest_id` its highest; the lowest one decides.
         """
-        pushed = self.pushed.get(producer_name)
-        if pushed is not None and sequence_id <= pushed:
-            persisted = self.persisted.get(producer_name)
-            if persisted is not None and sequence_id <= persisted:
-                return DuplicateStatus.DUPLICATE
-            return DuplicateStatus.UNKNOWN  # its first write may still fail
-        self.pushed[producer_name] = max(sequence_id, highest_id)
-        return DuplicateStatus.NEW
+        # Hot path: publish-1k with deduplication
+        ids = self._ids.get(producer_name)
+        if ids is None:
+            ids = self._new(producer_name)
+        elif sequence_id <= ids.pushed:
+            # Above the persisted one its first write may still fail.
+            return _DUPLICATE if sequence_id <= ids.persisted else _UNKNOWN
+        ids.pushed = max(sequence_id, highest_id)
+        return _NEW
 
-    def on_persisted(self, producer_name: str, highest_id: int) -> None:
-        """Note that an entry of the producer is stored."""
-        self.entries_since_snapshot += 1
-        if highest_id > self.persisted.get(producer_name, -1):
-            self.persisted[producer_name] = highest_id
+    def on_persisted(self, producer_name: str, highest_id: int, entries_count: int = 1) -> None:
+        """Note that entries of the producer are stored, up to one with this id."""
+        self.entries_since_snapshot += entries_count
+        ids = self._ids.get(producer_name)
+        if ids is None:
+            ids = self._new(producer_name)
+        if highest_id > ids.persisted:
+            ids.persisted = highest_id
+            ids.pushed = max(ids.pushed, highest_id)
+            self._changed.add(producer_name)
 
-    def replay(self, producer_name: str, highest_id: int) -> None:
+    def replay(self, producer_name: str, highest_id: int, now: float) -> None:
         """Note a stored entry that is newer than the snapshot, while the topic is loaded."""
         self.on_persisted(producer_name, highest_id)
-        self.pushed[producer_name] = self.persisted[producer_name]
+        self._left.setdefault(producer_name, now)
 
     def on_append_failed(self) -> None:
         """Set pushed ids back to the persisted ones, after all writes under way have ended."""
-        self.pushed = dict(self.persisted)
+        for ids in self._ids.values():
+            ids.pushed = ids.persisted
 
     def last_sequence_id(self, producer_name: str) -> int:
         """The id for PRODUCER_SUCCESS, -1 for a name never seen."""
-        return self.pushed.get(producer_name, -1)
+        ids = self._ids.get(producer_name)
+        return -1 if ids is None else ids.pushed
 
     def on_producer_added(self, producer_name: str) -> None:
         """Note that the producer is connected, so that it is not forgotten."""
-        self.inactive_since.pop(producer_name, None)
+        self._left.pop(producer_name, None)
 
     def on_producer_removed(self, producer_name: str, now: float) -> None:
         """Note that the producer left at `now`, in seconds."""
-        self.inactive_since[producer_name] = now
+        self._left.pop(producer_name, None)
+        self._left[producer_name] = now
+        limit = max(self.max_producers, MAX_NAMES)
+        if len(self._ids) > limit or len(self._left) > limit:
+            surplus = limit // FORGOTTEN_SHARE + 1
+            self._forget(list(islice(self._left, surplus)))
 
     def forget_inactive(self, now: float, inactivity_seconds: float) -> bool:
         """Drop producers that left longer ago than this; returns whether there were any."""
-        gone = [
-            name for name, since in self.inactive_since.items() if now - since > inactivity_seconds
-        ]
-        for name in gone:
-            del self.inactive_since[name]
-            self.pushed.pop(name, None)
-            self.persisted.pop(name, None)
+        gone = []
+        for name, since in self._left.items():
+            if now - since <= inactivity_seconds:
+                break
+            gone.append(name)
+        self._forget(gone)
         return bool(gone)
 
-    def recover(self, snapshot: dict[str, int], now: float) -> None:
-        """Start from a snapshot; its producers count as having left at `now`."""
-        for name, sequence_id in snapshot.items():
-            self.pushed[name] = sequence_id
-            self.persisted[name] = sequence_id
-            self.inactive_since[name] = now
+    def recover(self, stored: Mapping[str, int], now: float) -> None:
+        """Take what is stored, changes in their order; its producers count as having left."""
+        for name, sequence_id in stored.items():
+            if sequence_id == GONE:
+                self._forget((name,))
+                continue
+            ids = self._ids.get(name) or self._new(name)
+            ids.pushed = ids.persisted = sequence_id
+            self._left[name] = now
+        self._changed.clear()
+
+    # What is stored
+
+    @property
+    def fits_properties(self) -> bool:
+        """Whether a snapshot fits the properties of a cursor, which Apache Pulsar reads."""
+        names_count = min(len(self._ids), self.max_producers)
+        if names_count > PROPERTIES_MAX_NAMES:
+            return False
+        stored_bytes = self._names_bytes + _PROPERTY_BYTES * len(self._ids)
+        return stored_bytes * names_count <= PROPERTIES_MAX_BYTES * len(self._ids)
 
     def snapshot(self) -> dict[str, int]:
         """The ids to store, of at most `max_producers`: those that left first are dropped."""
+        self.begin_snapshot()
+        ids = self._ids
+        return {name: ids[name].persisted for name in self.newest_names() if name in ids}
+
+    def begin_snapshot(self) -> Collection[str]:
+        """Begin a new count of entries and changes; returns the names changed since the last."""
         self.entries_since_snapshot = 0
-        if len(self.persisted) <= self.max_producers:
-            return dict(self.persisted)
-        by_departure = sorted(
-            self.persisted, key=lambda name: -self.inactive_since.get(name, float("inf"))
-        )
-        return {name: self.persisted[name] for name in by_departure[: self.max_producers]}
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def newest_names(self) -> list[str]:
+        """The names of stored messages, of at most `max_producers`."""
+        surplus = len(self._ids) - self.max_producers
+        dropped = set(islice(self._left, surplus)) if surplus > 0 else ()
+        names = [
+            name for name, ids in self._ids.items() if ids.persisted >= 0 and name not in dropped
+        ]
+        return names[: self.max_producers]
+
+    def persisted_ids(self, names: Iterable[str]) -> dict[str, int]:
+        """The ids of these names now, `GONE` for what was forgotten."""
+        known = self._ids
+        return {name: known[name].persisted if name in known else GONE for name in names}
+
+    def persisted_id(self, name: str) -> int:
+        """The id of one name now, `GONE` if it was forgotten."""
+        ids = self._ids.get(name)
+        return GONE if ids is None else ids.persisted
+
+    def snapshot_failed(self, changed: Iterable[str]) -> None:
+        """Count changes again that could not be stored."""
+        self._changed.update(changed)
+        self.entries_since_snapshot += 1

@@ -2,37 +2,48 @@
 
 The cursor's mark-delete position and properties are a snapshot; opening loads them and replays
 newer entries. New snapshots are taken after a number of entries, periodically by the topic's
-upkeep, and when the topic closes. `Deduplication` decides.
+upkeep, and when the topic closes. `Deduplication` decides. Where the sequence ids don't fit the
+properties, they are in a `SequenceIdLog`, and the cursor moves when they are durable there.
 
 Source: MessageDeduplication in Pulsar's broker.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import (
     CursorNotFoundError,
     ManagedLedgerError,
+    MetadataError,
     RemoteProtocolError,
+    StorageError,
 )
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
-from pulsar_py.server.publishing.deduplication import CURSOR_NAME, Deduplication, DuplicateStatus
+from pulsar_py.server.publishing.deduplication import CURSOR_NAME, Deduplication
+from pulsar_py.server.publishing.producer import CHUNK_PART, MARKER
+from pulsar_py.server.publishing.sequence_id_log import SequenceIdLog
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
     from pulsar_py.server.policies.topic_settings import TopicSettings
-    from pulsar_py.server.publishing.producer import PublishContext
+    from pulsar_py.server.publishing.producer import Producer, PublishContext
 
 logger = logging.getLogger(__name__)
 
 _REPLAY_ENTRIES = 100
 _REPLAY_BYTES = 5 * 1024 * 1024
+_UNCOUNTED = (MARKER, CHUNK_PART)
+
+FEW_NAMES: Final = 5000
+"""With so many names at most they go back from the log into the cursor's properties."""
 
 
 class MessageDeduplication:
@@ -48,6 +59,9 @@ class MessageDeduplication:
         self._snapshot_seconds = clock.monotonic_seconds()  # when the last one was taken
         self._snapshot_entries = 0
         self._last_position: Position | None = None  # of the newest counted entry
+        self._log = SequenceIdLog(cursor, ledger, clock)
+        self._writing: asyncio.Task[None] | None = None  # a snapshot into the log
+        self._has_failed = False  # the last one
 
     @classmethod
     async def open(
@@ -62,7 +76,10 @@ class MessageDeduplication:
         cursor = await ledger.open_cursor(CURSOR_NAME, InitialPosition.LATEST)
         self = cls(ledger, cursor, clock)
         self.apply_settings(settings)
-        self.state.recover(dict(cursor.properties), clock.monotonic_seconds())
+        now = clock.monotonic_seconds()
+        self.state.recover(cursor.properties, now)
+        async for ids in self._log.read():
+            self.state.recover(ids, now)
         await self._replay()
         return self
 
@@ -76,9 +93,6 @@ class MessageDeduplication:
         while entries := await self.cursor.read(_REPLAY_ENTRIES, _REPLAY_BYTES):
             for entry in entries:
                 self._replay_entry(entry)
-        now = self._clock.monotonic_seconds()
-        for name in self.state.persisted:
-            self.state.on_producer_removed(name, now)
 
     def _replay_entry(self, entry: Entry) -> None:
         self._last_position = entry.position
@@ -94,25 +108,42 @@ class MessageDeduplication:
             highest = max(highest, metadata.highest_sequence_id)
         name = metadata.producer_name
         if isinstance(name, str):  # bytes if it is not UTF-8: the name of no producer
-            self.state.replay(name, highest)
+            self.state.replay(name, highest, self._clock.monotonic_seconds())
 
-    def decide(self, name: str, sequence_id: int, highest_id: int | None) -> DuplicateStatus:
-        """Decide whether to store a message."""
-        return self.state.decide(name, sequence_id, highest_id or sequence_id)
-
-    def on_persisted(self, name: str, sequence_id: int, highest_id: int | None) -> None:
-        """Note that a message is stored."""
-        self.state.on_persisted(name, max(sequence_id, highest_id or sequence_id))
-
-    def on_group_persisted(self, last_position: Position) -> None:
-        """Note that entries up to this one are counted; take a snapshot if one is due."""
+    def on_group_persisted(
+        self, contexts: Sequence[PublishContext], last_position: Position
+    ) -> None:
+        """Note that a group is stored, up to this entry; take a snapshot if one is due."""
+        # Hot path: publish-1k with deduplication
+        note = self.state.on_persisted
+        of: Producer | None = None
+        count = newest = 0
+        for producer, sequence_id, highest, _, _, kind in contexts:
+            if kind in _UNCOUNTED:
+                continue
+            if producer is not of:
+                if of is not None:
+                    note(of.name, newest, count)
+                of = producer
+                count = newest = 0
+            count += 1
+            newest = max(newest, sequence_id, highest or 0)
+        if of is not None:
+            note(of.name, newest, count)
         self._last_position = last_position
         if self.state.entries_since_snapshot >= self._snapshot_entries:
             self.take_snapshot()
 
     def take_snapshot(self) -> None:
-        """Move the cursor to the newest counted entry, with the sequence ids up to it."""
+        """Move the cursor to the newest counted entry, with the sequence ids up to it.
+
+        With more names than fit its properties that goes on in the background, once at a time.
+        """
         if self._last_position is None or not self.state.entries_since_snapshot:
+            return
+        if self._log.is_used or not self.state.fits_properties:
+            if self._writing is None or self._writing.done():
+                self._writing = self._ledger.tasks.spawn(self._write(), "write sequence ids")
             return
         self._snapshot_seconds = self._clock.monotonic_seconds()
         try:
@@ -120,10 +151,45 @@ class MessageDeduplication:
                 self._last_position, properties=self.state.snapshot()
             )
         except ManagedLedgerError as error:
-            logger.warning(
-                "deduplication snapshot failed",
-                extra={"ledger": self._ledger.name, "error": str(error)},
-            )
+            self._log_failure(error)
+
+    async def finish_snapshot(self) -> None:
+        """Take a snapshot, and return when the cursor has it: before the topic is closed."""
+        self.take_snapshot()
+        while self._writing is not None and not self._writing.done():
+            await asyncio.wait((self._writing,))
+            self._writing = None
+            if self._has_failed:
+                break
+            self.take_snapshot()
+        await self._log.close()
+
+    async def _write(self) -> None:
+        """Write a snapshot into the log of sequence ids, or back into properties."""
+        state, log, position = self.state, self._log, self._last_position
+        assert position is not None
+        self._snapshot_seconds = self._clock.monotonic_seconds()
+        changed = state.begin_snapshot()
+        self._has_failed = False
+        try:
+            if state.fits_properties and len(state) <= FEW_NAMES:
+                await log.leave(position, state.persisted_ids(state.newest_names()))
+                return
+            if log.is_rewrite_due(len(state)):
+                await log.rewrite(state.newest_names(), state.persisted_id, position)
+            else:
+                await log.append(state.persisted_ids(changed), position)
+            self.cursor.acknowledge_cumulative(position, properties={})
+        except (StorageError, MetadataError, ManagedLedgerError) as error:
+            self._has_failed = True
+            state.snapshot_failed(changed)
+            self._log_failure(error)
+
+    def _log_failure(self, error: Exception) -> None:
+        logger.warning(
+            "deduplication snapshot failed",
+            extra={"ledger": self._ledger.name, "error": str(error)},
+        )
 
     def maintain(self, settings: TopicSettings) -> None:
         """Forget producers that left long ago; take a snapshot if the last one is old."""
@@ -135,6 +201,10 @@ class MessageDeduplication:
 
     async def remove(self) -> None:
         """Delete the cursor, after deduplication was switched off."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait((self._writing,))
+        await self._log.close()
         try:
             await self._ledger.delete_cursor(CURSOR_NAME)
         except CursorNotFoundError:

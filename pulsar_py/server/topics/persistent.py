@@ -174,7 +174,9 @@ class PersistentTopic(Topic):
             if kind == CHUNK and is_chunk_part(data):
                 context = (producer, sequence_id, highest, size, messages_count, CHUNK_PART)
             else:
-                status = self.deduplication.decide(producer.name, sequence_id, highest)
+                status = self.deduplication.state.decide(
+                    producer.name, sequence_id, highest or sequence_id
+                )
                 if status is DuplicateStatus.DUPLICATE:
                     producer.count_out(1, size)
                     producer.send_receipt(sequence_id, highest, -1, -1)
@@ -218,17 +220,9 @@ class PersistentTopic(Topic):
             entry_id += len(run)
         self.last_published_millis = self.context.clock.wall_time_millis()
         if self.deduplication is not None:
-            self._note_persisted(contexts, Position(ledger_id, entry_id - 1))
+            self.deduplication.on_group_persisted(contexts, Position(ledger_id, entry_id - 1))
         if self._failing:
             self._maybe_unfence()
-
-    def _note_persisted(self, contexts: Sequence[PublishContext], last: Position) -> None:
-        deduplication = self.deduplication
-        assert deduplication is not None
-        for producer, sequence_id, highest, _, _, kind in contexts:
-            if kind not in (MARKER, CHUNK_PART):
-                deduplication.on_persisted(producer.name, sequence_id, highest)
-        deduplication.on_group_persisted(last)
 
     def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
         """Send SEND_ERROR for entries that were not stored, and CLOSE_PRODUCER to all producers."""
@@ -527,7 +521,7 @@ class PersistentTopic(Topic):
                 failures.append(error)
         if not self._lost:
             if self.deduplication is not None:
-                self.deduplication.take_snapshot()
+                await self.deduplication.finish_snapshot()
             await self.save_index()
         if failures:
             raise failures[0]
@@ -595,7 +589,7 @@ class PersistentTopic(Topic):
                 assert isinstance(subscription, PersistentSubscription)
                 await subscription.clear_backlog()
         if self.deduplication is not None:
-            self.deduplication.take_snapshot()
+            await self.deduplication.finish_snapshot()
         await self.save_index()
         await self.ledger.truncate()
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_py.server.publishing.deduplication import Deduplication, DuplicateStatus
+from pulsar_py.server.publishing import deduplication
+from pulsar_py.server.publishing.deduplication import GONE, Deduplication, DuplicateStatus
 
 NEW, DUPLICATE, UNKNOWN = DuplicateStatus.NEW, DuplicateStatus.DUPLICATE, DuplicateStatus.UNKNOWN
 
@@ -55,7 +57,7 @@ def test_a_snapshot_and_a_replay_give_the_state_back() -> None:
     snapshot = dedup.snapshot()
     again = state()
     again.recover(snapshot, now=0.0)
-    again.replay("p", 3)
+    again.replay("p", 3, now=0.0)
     assert again.last_sequence_id("p") == 3
     assert again.decide("p", 3, 3) is DUPLICATE
 
@@ -81,9 +83,54 @@ def test_a_snapshot_keeps_those_that_are_there() -> None:
     dedup = Deduplication(max_producers=2)
     for n, name in enumerate("abc"):
         dedup.on_persisted(name, n)
-    dedup.on_producer_removed("a", now=5.0)
     dedup.on_producer_removed("b", now=1.0)
+    dedup.on_producer_removed("a", now=5.0)
     assert set(dedup.snapshot()) == {"a", "c"}
+
+
+def test_changes_since_a_snapshot_bring_it_up_to_date() -> None:
+    dedup = state()
+    for n, name in enumerate("abc"):
+        dedup.on_persisted(name, n)
+        dedup.on_producer_removed(name, now=float(n))
+    again = state()
+    again.recover(dedup.snapshot(), now=0.0)
+    dedup.on_persisted("b", 7)
+    dedup.forget_inactive(now=10.5, inactivity_seconds=10.0)
+    changed = dedup.begin_snapshot()
+    assert dedup.persisted_ids(changed) == {"a": GONE, "b": 7}
+    again.recover(dedup.persisted_ids(changed), now=1.0)
+    assert again.snapshot() == dedup.snapshot() == {"b": 7, "c": 2}
+    dedup.check()
+
+
+def test_of_too_many_names_those_that_left_first_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deduplication, "MAX_NAMES", 200)
+    dedup = state()
+    for n in range(1000):
+        dedup.decide(f"p{n}", 0, 0)
+        dedup.on_persisted(f"p{n}", 0)
+        dedup.on_producer_removed(f"p{n}", float(n))
+        dedup.check()
+        assert len(dedup) <= 200
+    assert dedup.last_sequence_id("p999") == 0
+    assert dedup.last_sequence_id("p0") == -1
+
+
+def test_ten_thousand_names_fit_properties_unless_they_are_long() -> None:
+    dedup = Deduplication(max_producers=100_000)
+    dedup.recover({f"producer-{n}": n for n in range(10_000)}, now=0.0)
+    assert dedup.fits_properties
+    dedup.on_persisted("one-more", 1)
+    assert not dedup.fits_properties
+    dedup.max_producers = 10_000
+    assert dedup.fits_properties
+    assert len(dedup.snapshot()) == 10_000
+    long = Deduplication(max_producers=100)
+    long.recover({"n" * 10_000 + str(n): n for n in range(100)}, now=0.0)
+    assert not long.fits_properties
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.booleans())))

@@ -95,7 +95,7 @@ async def test_a_name_that_is_no_text_is_nobodys(rig: Rig) -> None:
     await rig.clock.sleep(0.01)
     replayed = await MessageDeduplication.open(topic.ledger, topic.settings, rig.clock)
     assert replayed.state.last_sequence_id("p") == 1
-    assert set(replayed.state.persisted) == {"p"}
+    assert set(replayed.state.snapshot()) == {"p"}
 
 
 async def test_snapshots_are_taken_by_count_and_by_time(virtual_clock: VirtualClock) -> None:
