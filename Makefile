@@ -10,10 +10,11 @@ WORKERS ?= 4
 # Seconds a test may take: one that hangs is named instead of stopping the run.
 TIMEOUT ?= 600
 
-.PHONY: help setup run test fuzz test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-admin bench-spark proto docs clean
+.PHONY: help setup setup-browser run test fuzz test-all test-cluster check format bench bench-cluster bench-storage bench-client bench-admin bench-spark proto docs clean
 
 help:
 	@echo "make setup        build $(VENV)"
+	@echo "make setup-browser Chromium of the system's packages, for the tests of the console"
 	@echo "make run          start pulsar-py standalone on ports 6650 and 8080, data under ./data"
 	@echo "make check        format, lint, types, unit tests"
 	@echo "make test         check, and every test that CI runs"
@@ -30,6 +31,15 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
+
+# Without apt or its rights the tests that need a browser say so and are skipped.
+setup-browser:
+	@if command -v chromium >/dev/null; then :; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    chromium chromium-driver fonts-dejavu; } >/dev/null 2>&1 \
+	    || echo "setup-browser: Chromium could not be installed; the console's tests will be skipped"; \
+	else echo "setup-browser: no apt-get that may install Chromium; the console's tests will be skipped"; fi
 
 run: setup
 	$(BIN)/pulsar-py standalone --data-dir data

@@ -1,4 +1,4 @@
-"""`Web`: what one broker serves over HTTP: administration, and WebSocket where clients want it.
+"""`Web`: what one broker serves over HTTP: administration, its console, and WebSocket.
 
 It is built before the ports are bound, and learns the broker's addresses when they are. WebSocket
 is imported by its first handshake, and has the rights of whoever sends it: credentials are those of
@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -40,9 +41,15 @@ from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
 
 if TYPE_CHECKING:
+    from pulsar_py.client.client import Client
+    from pulsar_py.console.service import Console
+    from pulsar_py.websocket.broker_client import OwnBroker
     from pulsar_py.websocket.service import WebSocketService
 
 __all__ = ["Web", "access_of", "http_limits"]
+
+_CONSOLE: Final = ("/console", "/admin/console")
+"""Paths that the console serves, with all below them."""
 
 
 class Web:
@@ -56,14 +63,16 @@ class Web:
         self._page_rules = page_rules
         self._addresses: LocalAddresses | None = None  # None before the ports are bound
         self._websockets: WebSocketService | None = None  # None before the first handshake
-        application = AdminApp(
+        self._console: Console | None = None  # None before the first request for it
+        self._access = access_of(service)
+        self._admin = AdminApp(
             all_routes(service),
-            access_of(service),
+            self._access,
             service.hooks.interceptors,
             page_rules=page_rules,
             audit=service.audit,
         )
-        handle: Application = application.handle
+        handle: Application = self._handle if config.consoleEnabled else self._admin.handle
         if config.webServiceRequestLogEnabled:
             handle = logged(handle, clock)
         self.server = HttpServer(
@@ -82,6 +91,36 @@ class Web:
         if self._websockets is not None:
             await self._websockets.close()
 
+    async def _handle(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
+    ) -> Response:
+        """Answer a request, where there is a console."""
+        path = target.partition("?")[0]
+        if path.startswith(tuple(f"{each}/" for each in _CONSOLE)) or path in _CONSOLE:
+            if self._console is None:
+                self._console = await self._new_console()
+            return await self._console.handle(method, target, headers, body, peer)
+        if path == "/" and headers.get("sec-fetch-mode") == "navigate":
+            return Response(HTTPStatus.FOUND, headers=(("Location", f"{_CONSOLE[0]}/"),))
+        return await self._admin.handle(method, target, headers, body, peer)
+
+    async def _new_console(self) -> Console:
+        from pulsar_py.console.service import Console  # noqa: PLC0415 - at first use
+
+        return await Console.open(self._service, self._access, self._page_rules, self._client_for)
+
+    def _client_for(self, caller: Caller, peer: Peer) -> Client:
+        """A client within the process that has a caller's rights."""
+        from pulsar_py.websocket.broker_client import broker_client  # noqa: PLC0415 - at first use
+
+        handshake = _WebSocketCaller(self._service, caller, peer, None)
+        return broker_client(
+            self._own_broker(),
+            handshake.new_connection,
+            clock=self._clock,
+            peername=handshake.peername,
+        )
+
     async def _upgrade(
         self, method: str, target: str, headers: Sequence[tuple[bytes, bytes]], peer: Peer
     ) -> Response | Successor:
@@ -95,29 +134,33 @@ class Web:
         return await self._websockets.handshake(method, target, headers, caller_of)
 
     def _new_websockets(self) -> WebSocketService:
-        from pulsar_py.websocket.broker_client import OwnBroker  # noqa: PLC0415 - at first use
         from pulsar_py.websocket.connection import WebSocketLimits  # noqa: PLC0415
         from pulsar_py.websocket.service import WebSocketService  # noqa: PLC0415
 
-        assert self._addresses is not None, "nobody is let in before the ports are bound"
         config = self._service.config
-        known = [self._addresses.default, *self._addresses.by_listener.values()]
-        urls = [url for each in known for url in (each.broker_url, each.broker_url_tls) if url]
-        broker = OwnBroker(
-            service_url=urls[0],
-            addresses=frozenset(url.partition("://")[2] for url in urls),
-            reaches_others=not self._service.authenticators.is_enabled,
-        )
         limits = WebSocketLimits(
             max_text_bytes=config.webSocketMaxTextFrameSize,
             idle_seconds=config.webSocketSessionIdleTimeoutMillis / 1000,
             ping_seconds=config.webSocketPingDurationSeconds,
         )
         return WebSocketService(
-            broker,
+            self._own_broker(),
             clock=self._clock,
             limits=limits,
             page_rules=self._page_rules,
+        )
+
+    def _own_broker(self) -> OwnBroker:
+        """The broker of this process, for clients within it."""
+        from pulsar_py.websocket.broker_client import OwnBroker  # noqa: PLC0415 - at first use
+
+        assert self._addresses is not None, "nobody is let in before the ports are bound"
+        known = [self._addresses.default, *self._addresses.by_listener.values()]
+        urls = [url for each in known for url in (each.broker_url, each.broker_url_tls) if url]
+        return OwnBroker(
+            service_url=urls[0],
+            addresses=frozenset(url.partition("://")[2] for url in urls),
+            reaches_others=not self._service.authenticators.is_enabled,
         )
 
     async def _caller_of(

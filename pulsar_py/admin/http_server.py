@@ -56,7 +56,7 @@ _PAGE_HEADERS: Final = (
     ("X-Frame-Options", "DENY"),
     ("Referrer-Policy", "no-referrer"),
 )
-"""Of pages, which are errors alone: nothing in them is run or loaded, nobody frames them."""
+"""Of pages that have no such headers, errors: nothing is run or loaded, nobody frames them."""
 
 
 class HttpLimits(Struct, frozen=True, kw_only=True):
@@ -423,7 +423,8 @@ class HttpConnection(asyncio.Protocol):
             named.append(("Content-Type", response.content_type))
             named.append(_NO_SNIFFING)
             if response.content_type.startswith("text/html"):
-                named.extend(_PAGE_HEADERS)
+                known = {name for name, _ in response.headers}
+                named.extend(each for each in _PAGE_HEADERS if each[0] not in known)
         if response.status not in _BODYLESS and response.stream is None:
             named.append(("Content-Length", str(len(response.body))))
         # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.

@@ -193,6 +193,12 @@ class ServerSettings(Settings):
         "address, method, path without query, status, bytes and milliseconds. Pulsar has no such "
         "setting.",
     )
+    consoleEnabled: bool = setting(
+        default=True,
+        category="HTTP",
+        doc="Whether the console's pages are served below `/console`. What they show and do needs "
+        "the rights that the REST API asks for. Pulsar has no such setting.",
+    )
     webServiceAllowedOrigins: frozenset[str] = setting(
         default=frozenset(),
         category="HTTP",

@@ -10,6 +10,9 @@
                 key           only messages with this key
                 property      only messages with this property, `name` or `name=value`
                 text          only messages whose value, written as JSON, contains this
+                where         only messages whose value this condition holds for: `amount>10`,
+                              `customer.country=SE`, as `pulsar-py tail --where` has them; may be
+                              repeated; bytes without a schema count as the JSON that they are
     answer      {"messages": […], "next": a messageId unless this is the end, "scannedEntries": n}
 
 Batches are split, payloads decompressed and decoded by the schema that each message names. `next`
@@ -23,6 +26,8 @@ with `error` and its bytes. Nothing is acknowledged.
                 value, or error and payload
 
 Fields that a message lacks are left out; times are ISO 8601.
+
+Third-party packages it may import: msgspec, google-re2.
 """
 
 from __future__ import annotations
@@ -32,11 +37,12 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
 from pulsar_py.admin.http_messages import (
+    MAX_JSON_BODY_BYTES,
     HttpError,
     Request,
     Response,
@@ -51,7 +57,9 @@ from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_n
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, get
-from pulsar_py.common.errors import PayloadError, SchemaSerializationError
+from pulsar_py.common.conditions import Condition, Pattern
+from pulsar_py.common.errors import ConfigurationError, PayloadError, SchemaSerializationError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.log.entry import Entry
@@ -78,6 +86,8 @@ MAX_SCANNED_BYTES: Final = 64 * 1024 * 1024
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 """Of the payloads in one answer; one that is larger alone is answered alone."""
 
+MAX_CONDITION_CHARACTERS: Final = 1000
+
 _DEFAULT_MESSAGES: Final = 10
 _PARTITION_AND_INDEX: Final = 2
 _UNITS_A_MESSAGE: Final = 10
@@ -95,6 +105,7 @@ class Query(Struct, frozen=True, kw_only=True):
     property_name: str | None
     property_value: str | None
     text: str | None
+    conditions: tuple[Condition, ...] = ()
 
     @classmethod
     def of(cls, request: Request) -> Query:
@@ -122,6 +133,7 @@ class Query(Struct, frozen=True, kw_only=True):
             property_name=name or None,
             property_value=value if equals else None,
             text=given.get("text") or None,
+            conditions=tuple(map(_condition, filter(None, request.all_values("where")))),
         )
 
     def wants(self, key: str | None, properties: dict[str, str]) -> bool:
@@ -132,6 +144,27 @@ class Query(Struct, frozen=True, kw_only=True):
             return True
         value = properties.get(self.property_name)
         return value is not None and self.property_value in {None, value}
+
+
+def _condition(text: str) -> Condition:
+    if len(text) > MAX_CONDITION_CHARACTERS:
+        raise _bad(f"where: more than {MAX_CONDITION_CHARACTERS} characters")
+    try:
+        return Condition.parse(text, compiler=_re2, what="where")
+    except ConfigurationError as error:
+        raise _bad(str(error)) from None
+
+
+def _re2(pattern: str) -> Pattern:
+    """A pattern of RE2, which takes time in proportion to the text, whatever it is."""
+    import re2  # noqa: PLC0415 - late
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return cast("Pattern", re2.compile(pattern, options))
+    except re2.error as error:
+        raise ValueError(str(error)) from None
 
 
 def _bad(reason: str) -> HttpError:
@@ -344,21 +377,29 @@ class _Scan:
         found = {**base, **_of_message(fields), "sizeBytes": len(payload)}
         if not self.query.wants(found.get("key"), found["properties"]):
             return
-        found |= await self._value(metadata, fields, payload)
+        shown, value = await self._value(metadata, fields, payload)
+        found |= shown
+        if self.query.conditions:
+            value = _as_json(value) if isinstance(value, str) else value
+            if not all(each.holds(value) for each in self.query.conditions):
+                return
         if self.query.text is None or self.query.text in _text_of(found):
             self.messages.append(found)
         self.answer_bytes += len(payload)
 
-    async def _value(self, metadata: MessageMetadata, fields: Fields, payload: bytes) -> Json:
+    async def _value(
+        self, metadata: MessageMetadata, fields: Fields, payload: bytes
+    ) -> tuple[Json, Any]:  # Any: JSON, None where there is no value
+        """What is shown of the value, and itself in the terms of JSON."""
         from pulsar_py.schema.plain_values import plain_bytes, plain_value  # noqa: PLC0415 - late
 
         raw: Json = {"payload": plain_bytes(payload)}
         if metadata.encryption_keys:
-            return {"error": "encrypted; only who has a key can read it", **raw}
+            return {"error": "encrypted; only who has a key can read it", **raw}, None
         if metadata.HasField("marker_type"):
-            return raw
+            return raw, None
         if metadata.num_chunks_from_msg > 1:
-            return {"error": "one chunk of a message; consumers put it together", **raw}
+            return {"error": "one chunk of a message; consumers put it together", **raw}, None
         version = metadata.schema_version if metadata.HasField("schema_version") else None
         key = None
         if fields.HasField("partition_key") and not fields.null_partition_key:
@@ -369,24 +410,34 @@ class _Scan:
             kind, decode = await self.decoders.of(version)
             value = decode(None if fields.null_value else payload, key)
         except SchemaSerializationError as error:
-            return {"error": str(error), **raw}
+            return {"error": str(error), **raw}, None
+        plain = plain_value(value)
         # As text of its own: nulls within a value are told, those around it are left out.
-        text = json.dumps(plain_value(value), ensure_ascii=False, separators=(",", ":"))
-        return {"schemaType": kind, "value": EncodedJson([text])}
+        text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
+        return {"schemaType": kind, "value": EncodedJson([text])}, plain
 
     def _keep(self, found: Json, payload: bytes) -> None:
         """Add what can't be read, unless something is looked for in it."""
         from pulsar_py.schema.plain_values import plain_bytes  # noqa: PLC0415 - late
 
-        if self.query.text is None and self.query.wants(
-            found.get("key"), found.get("properties", {})
-        ):
+        is_looked_for = self.query.text is not None or self.query.conditions
+        if not is_looked_for and self.query.wants(found.get("key"), found.get("properties", {})):
             self.messages.append({**found, "payload": plain_bytes(payload)})
             self.answer_bytes += len(payload)
 
     def _id(self, position: Position, index: int | None = None) -> str:
         text = f"{position.ledger_id}:{position.entry_id}:{self.topic.name.partition_index}"
         return text if index is None else f"{text}:{index}"
+
+
+def _as_json(text: str) -> Any:  # Any: JSON
+    """What a text says in JSON; the text itself if that is nothing, or too long for one turn."""
+    if len(text) > MAX_JSON_BODY_BYTES:
+        return text
+    try:
+        return parse_json(text)
+    except ValueError:
+        return text
 
 
 _OF_ENTRY: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (  # Any: fields of many types

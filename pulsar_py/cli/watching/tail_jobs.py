@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from pulsar_py.admin_client import AdminError, AdminSettings, AsyncAdminClient, subscriptions
 from pulsar_py.admin_client.settings import answer_of_error
-from pulsar_py.cli.watching.conditions import Condition
 from pulsar_py.cli.watching.shown_messages import ShownMessage, shown
 from pulsar_py.client import Client, CryptoKeyReader
 from pulsar_py.client.many_topics.multi_topics_consumer import MultiTopicsConsumer
@@ -30,6 +29,7 @@ from pulsar_py.client.shared.enums import (
     SubscriptionMode,
 )
 from pulsar_py.client.subscribe import subscribe
+from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ClientTimeoutError, ConfigurationError
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -120,6 +121,20 @@ async def test_messages_are_found_by_time_key_property_and_text(admin: Admin) ->
     assert await values(admin, T + "/messages?text=apple&key=k0") == ["apple"]
 
 
+async def test_messages_are_found_by_fields_of_their_values(admin: Admin) -> None:
+    texts = [b'{"n": %d, "who": {"name": "x%d"}}' % (n, n) for n in range(4)]
+    await topic_with(admin, *(entry_of(n, text) for n, text in enumerate([*texts, b"no JSON"])))
+
+    async def found(query: str) -> list[int]:
+        return [json.loads(each)["n"] for each in await values(admin, f"{T}/messages?{query}")]
+
+    assert await found("where=n%3E1") == [2, 3]
+    assert await found("where=who.name=x2") == [2]
+    assert await found("where=who.name~%5Ex%5B12%5D$") == [1, 2]
+    assert await found("where=n%3E0&where=n%3C3") == [1, 2]
+    assert await found("where=nothing=1") == []
+
+
 async def test_values_are_decoded_by_the_schema_that_they_name(admin: Admin) -> None:
     info = JsonSchema(
         schema_definition=b'{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
@@ -181,6 +196,10 @@ async def test_what_cannot_be_read_is_shown_as_bytes(admin: Admin) -> None:
         "messageId=99999999999999999999:0",
         "timestamp=soon",
         "timestamp=5&messageId=1:0",
+        "where=amount",
+        "where=amount~(",
+        "where=amount~(?=a)",  # RE2 has no such thing
+        "where=a=" + "9" * 1000,
     ],
 )
 async def test_what_makes_no_sense_is_refused(admin: Admin, query: str) -> None:

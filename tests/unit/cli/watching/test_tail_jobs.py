@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from pulsar_py.admin_client import AdminSettings
-from pulsar_py.cli.watching.conditions import Condition
 from pulsar_py.cli.watching.shown_messages import ShownMessage
 from pulsar_py.cli.watching.tail_jobs import TailRequest, parse_message_id, tail
 from pulsar_py.client import Client, CryptoKeyReader
+from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ConfigurationError, TopicNotFoundError
 from pulsar_py.common.names import TopicName
 from pulsar_py.schema import JsonSchema

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsar_py.cli.watching.conditions import Condition
+from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ConfigurationError
 
 ORDER = {

@@ -1,0 +1,164 @@
+"""What skip, clear, expire and reset would do to a subscription, before anybody does it.
+
+    GET …/{topic}/subscription/{subscription}/preview
+
+    query       action=skip&count=N          acknowledge the next N entries of the backlog
+                action=clear                 acknowledge the whole backlog
+                action=expire&seconds=N      acknowledge what is older than that
+                action=reset&timestamp=N     go to the first entry of that time (milliseconds)
+                action=reset&messageId=L:E   go to that entry
+    answer      a list, one item for each partition: {"topic", "backlog", "backlogAfter",
+                "acknowledges": entries that consumers would not get any more,
+                "redelivers": acknowledged entries that they would get again,
+                "next": the entry that would come first, "disconnects": consumers that would have
+                to connect again}
+
+Nothing changes. Meanwhile the subscription goes on, so that the act itself may find more or less.
+Counts are of entries: a batch is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final
+
+from msgspec import Struct
+
+from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
+from pulsar_py.admin.resources.requests import topic_of
+from pulsar_py.admin.resources.subscriptions import subscription_not_found
+from pulsar_py.admin.router import Route, get
+from pulsar_py.common.position import Position
+from pulsar_py.console.hole_pictures import read_position
+from pulsar_py.console.topic_pages import SUBSCRIPTION, parts_of
+from pulsar_py.managed_ledger.cursors.state import CursorState
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.security.actions import Action
+from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
+from pulsar_py.server.topics.persistent import PersistentTopic
+
+__all__ = ["Effect", "Previews", "effect_of"]
+
+_MAX_DIGITS: Final = 18
+
+
+class Effect(Struct, frozen=True, kw_only=True):
+    """What moving a cursor would do, in entries."""
+
+    backlog: int
+    backlog_after: int
+    acknowledges: int
+    redelivers: int
+    next: Position
+
+
+def effect_of(state: CursorState, target: Position) -> Effect:
+    """The effect of making `target` the next entry to deliver; nothing may be cold."""
+    ledgers, deleted = state.ledgers, state.individual_deleted_messages
+    before = ledgers.previous_position(target)
+    mark_delete = state.mark_delete_position
+    passed = ledgers.count_between(mark_delete, before)  # entries that would lie behind
+    behind = passed - (deleted.count_through(before) if passed else 0)
+    after = ledgers.count_between(before, ledgers.last_confirmed_entry)
+    backlog = state.backlog_count()
+    return Effect(
+        backlog=backlog,
+        backlog_after=after,
+        acknowledges=behind,
+        redelivers=max(after - (backlog - behind), 0),
+        next=target,
+    )
+
+
+def effect_of_skipping(state: CursorState, through: Position) -> Effect:
+    """The effect of acknowledging all up to an entry: what lies beyond keeps its holes."""
+    through = max(through, state.mark_delete_position)
+    found = effect_of(state, state.ledgers.next_valid_position(through))
+    return Effect(
+        backlog=found.backlog,
+        backlog_after=found.backlog - found.acknowledges,
+        acknowledges=found.acknowledges,
+        redelivers=0,
+        next=found.next,
+    )
+
+
+class Previews:
+    """Says what would happen."""
+
+    def __init__(self, broker: BrokerService) -> None:
+        self._broker = broker
+
+    def routes(self) -> Iterable[Route]:
+        """The routes of this resource."""
+        return (get(SUBSCRIPTION + "/preview", self.preview, Action.GET_STATS),)
+
+    async def preview(self, request: Request) -> Response:
+        """Return the effect on each partition."""
+        name, wanted = topic_of(request), request.path["subscription"]
+        found: list[dict[str, Any]] = []  # Any: JSON
+        for topic in await parts_of(self._broker, name):
+            subscription = topic.subscriptions.get(wanted)
+            if not isinstance(subscription, PersistentSubscription) or not isinstance(
+                topic, PersistentTopic
+            ):
+                continue
+            await subscription.cursor.load_acknowledgements()
+            effect = await self._effect(request, topic, subscription)
+            is_reset = request.query.get("action") == "reset"
+            found.append(
+                {
+                    "topic": str(topic.name),
+                    "backlog": effect.backlog,
+                    "backlogAfter": effect.backlog_after,
+                    "acknowledges": effect.acknowledges,
+                    "redelivers": effect.redelivers,
+                    "next": str(effect.next),
+                    "disconnects": len(subscription.stats().consumers) if is_reset else 0,
+                }
+            )
+        if not found:
+            raise subscription_not_found(name, wanted, is_partitioned=False)
+        return json_response(found)
+
+    async def _effect(
+        self, request: Request, topic: PersistentTopic, subscription: PersistentSubscription
+    ) -> Effect:
+        state, end = subscription.cursor.state, topic.last_readable_entry()
+        match request.query.get("action"):
+            case "clear":
+                return effect_of_skipping(state, end)
+            case "skip":
+                count = _number(request, "count")
+                through = state.position_after_skipping(count, counts_acknowledged=False)
+                return effect_of_skipping(state, min(through, end))
+            case "expire":
+                now = self._broker.clock.wall_time_millis()
+                first_kept = await topic.find_by_publish_time(
+                    now - _number(request, "seconds") * 1000
+                )
+                before = state.ledgers.previous_position(first_kept)
+                return effect_of_skipping(state, min(before, end))
+            case "reset":
+                target = read_position(request, "messageId")
+                if target is None:
+                    target = await topic.find_by_publish_time(_number(request, "timestamp"))
+                return effect_of(state, _existing(state, target))
+            case _:
+                raise HttpError(
+                    HTTPStatus.BAD_REQUEST, "action: expected skip, clear, expire or reset"
+                )
+
+
+def _existing(state: CursorState, position: Position) -> Position:
+    """The entry itself, or the next one that there is; as resetting does."""
+    before = Position(position.ledger_id, max(position.entry_id, 0) - 1)
+    return state.ledgers.next_valid_position(before)
+
+
+def _number(request: Request, name: str) -> int:
+    text = request.query.get(name, "")
+    if text.isdecimal() and len(text) <= _MAX_DIGITS:
+        return int(text)
+    raise HttpError(HTTPStatus.BAD_REQUEST, f"{name}: expected a whole number")

@@ -1,0 +1,450 @@
+"""The console in a real Chromium: what people see, do, and are kept from.
+
+One browser and one broker with tokens serve all of it; a second broker, without authentication, is
+what pages of other sites attack.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsar_py import AuthenticationToken
+from pulsar_py.blocking import Client
+from pulsar_py.client.shared.enums import ConsumerType
+from pulsar_py.testing.broker_thread import BrokerThread
+from tests.browser import chromium
+from tests.unit.test_web import GUARDED, token
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+EVIL = "<img src=x onerror=hacked()>"
+SCRIPT = "<script>hacked()</script>"
+ORDERS = "persistent/public/default/orders"
+MILLIS = 30_000
+"""For what has to come, on a busy machine."""
+VIEWS = (
+    "#/",
+    "#/tenants",
+    "#/tenant/public",
+    "#/namespace/public/default",
+    "#/namespace/public/default/policies",
+    "#/namespace/public/default/permissions",
+    f"#/topic/{ORDERS}",
+    f"#/topic/{ORDERS}/messages",
+    f"#/topic/{ORDERS}/schemas",
+    f"#/topic/{ORDERS}/policies",
+    f"#/topic/{ORDERS}/storage",
+    f"#/subscription/{ORDERS}/billing",
+    f"#/subscription/{ORDERS}/billing/holes",
+    f"#/subscription/{ORDERS}/billing/messages",
+    "#/storage",
+    "#/settings",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def broker(browser: Browser) -> Iterator[BrokerThread]:
+    config = {**GUARDED, "brokerClientAuthenticationParameters": token("admin")}
+    with (
+        BrokerThread(config=config) as running,
+        Client(running.service_url, authentication=AuthenticationToken(token("admin"))) as client,
+    ):
+        _fill(running, client)
+        yield running
+
+
+def rest(broker: BrokerThread, method: str, path: str, body: Any = None) -> None:
+    """One call as the admin, which has to work."""
+    request = urllib.request.Request(
+        broker.web_service_url + path,
+        method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Authorization": f"Bearer {token('admin')}", "Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(request).close()
+
+
+def _fill(broker: BrokerThread, client: Client) -> None:
+    """Topics with something to see, and names and values that want to be scripts."""
+    orders = client.create_producer("orders", producer_name=EVIL)
+    billing = client.subscribe(
+        "orders",
+        "billing",
+        consumer_type=ConsumerType.Shared,
+        consumer_name=EVIL,
+        ack_receipt_enabled=True,
+    )
+    client.subscribe("orders", EVIL, consumer_type=ConsumerType.Shared).close()
+    for number in range(60):
+        value = {"order": number, "amount": number % 10, "note": SCRIPT}
+        orders.send(
+            json.dumps(value).encode(),
+            {EVIL: SCRIPT, "source": "web"},
+            partition_key=EVIL if number == 3 else f"customer-{number % 7}",
+        )
+    received = [billing.receive() for _ in range(40)]
+    for each in received[1::2]:
+        billing.acknowledge(each)
+    client.create_producer(f"persistent://public/default/{EVIL}").close()
+    rest(broker, "PUT", "/admin/v2/persistent/public/default/parts/partitions", 3)
+    parts = client.create_producer("parts")
+    for number in range(9):
+        parts.send(b"part %d" % number, partition_key=str(number))
+    dead = client.create_producer("orders-billing-DLQ")
+    for number in range(3):
+        dead.send(b"dead %d" % number, {"REAL_TOPIC": "persistent://public/default/revived"})
+    grant = "/admin/v2/persistent/public/default/orders/permissions/friend"
+    rest(broker, "POST", grant, ["consume"])
+
+
+@pytest.fixture
+def page(browser: Browser, broker: BrokerThread) -> Iterator[Page]:
+    """A page that is signed in as admin; nothing may go wrong on it."""
+    with _page(browser, broker, "admin") as made:
+        yield made
+
+
+class _page:  # noqa: N801 - used as a function
+    def __init__(self, browser: Browser, broker: BrokerThread, role: str, **options: Any) -> None:
+        self._context = browser.new_context(**options)
+        self._broker, self._role = broker, role
+        self._wrong: list[str] = []
+
+    def __enter__(self) -> Page:
+        page = self._context.new_page()
+        page.set_default_timeout(MILLIS)
+        page.on("pageerror", lambda error: self._wrong.append(str(error)))
+        page.on("console", self._note)
+        page.goto(self._broker.web_service_url + "/console/")
+        page.fill("#token", token(self._role))
+        page.click("text=Sign in >> nth=-1")
+        page.wait_for_selector("main h1")
+        return page
+
+    def _note(self, message: Any) -> None:
+        # A browser notes each answer that is an error: the first is that nobody is signed in.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self._wrong.append(message.text)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._context.close()
+        if kind is None:
+            assert not self._wrong, self._wrong
+
+
+def show(page: Page, view: str) -> None:
+    """Go to a view, and wait until it is there."""
+    page.evaluate(
+        "place => { document.getElementById('main').replaceChildren(); location.hash = place; dispatchEvent(new HashChangeEvent('hashchange')); }",
+        view,
+    )
+    page.wait_for_selector("main h1")
+    page.wait_for_selector("[aria-busy=true]", state="detached")
+
+
+def button(page: Page, text: str) -> Any:
+    return page.get_by_role("button", name=text, exact=True)
+
+
+def test_signing_in_is_kept_in_memory_alone(browser: Browser, broker: BrokerThread) -> None:
+    with _page(browser, broker, "admin") as page:
+        assert page.inner_text(".role") == "admin"
+        kept = page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
+        assert kept == ["", 0, 0]
+        assert page.context.cookies() == []
+        page.reload()
+        page.wait_for_selector("#token")
+        page.fill("#token", "nonsense")
+        page.click("text=Sign in >> nth=-1")
+        page.wait_for_selector("text=The broker does not accept this.")
+
+
+def test_the_way_from_the_overview_to_an_entry(page: Page) -> None:
+    page.wait_for_selector(".tile:has-text('Messages in')")
+    page.wait_for_selector("svg.plot")
+    page.click("nav.menu >> text=Tenants")
+    page.click("main >> text=public")
+    page.click("main >> text=default")
+    page.click("main a.name >> text=orders >> nth=0")
+    page.click("main a.name >> text=billing")
+    page.wait_for_selector("text=Why it stands still")
+    page.click("nav.tabs >> text=Holes")
+    page.wait_for_selector("text=entries from")
+    assert page.locator("rect.hole").count() == 60
+    assert page.locator("rect.hole-10").count() == 20
+    page.locator("svg.hole-picture").focus()
+    page.keyboard.press("ArrowRight")
+    assert "is acknowledged" in page.inner_text(".told")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("details[open] pre")
+    assert '"order": 1' in page.inner_text("details[open] pre >> nth=0")
+
+
+def test_names_properties_and_payloads_are_text(browser: Browser, broker: BrokerThread) -> None:
+    with _page(browser, broker, "admin") as page:
+        page.evaluate("() => { window.hacked = () => { window.isHacked = true; }; }")
+        encoded = "%3Cimg%20src%3Dx%20onerror%3Dhacked()%3E"
+        views = (
+            *VIEWS,
+            f"#/topic/persistent/public/default/{encoded}",
+            f"#/subscription/{ORDERS}/{encoded}",
+        )
+        seen = ""
+        for view in views:
+            show(page, view)
+            page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+            seen += page.inner_text("main")
+            assert page.locator("main img").count() == 0, view
+            assert page.locator("main script").count() == 0, view
+            assert not page.evaluate("window.isHacked"), view
+        assert seen.count(EVIL) > 5
+        assert SCRIPT in seen
+        # Whatever a file of the console did by mistake, the browser makes no HTML of a text.
+        refused = page.evaluate(
+            "() => { try { document.body.innerHTML = '<b>'; return ''; } catch (e) { return e.name; } }"
+        )
+        assert refused == "TypeError"
+
+
+def test_messages_are_searched_and_saved(page: Page) -> None:
+    show(page, f"#/topic/{ORDERS}/messages")
+    page.wait_for_selector(".messages details >> nth=49")
+    page.fill("#m-where", "amount>7")
+    page.fill("#m-property", "source=web")
+    button(page, "Search").click()
+    page.wait_for_selector("text=12 messages, 60 entries looked at")
+    assert page.locator(".messages details").count() == 12
+    with page.expect_download() as saving:
+        button(page, "Save as a file").click()
+    lines = saving.value.path().read_text().splitlines()
+    assert len(lines) == 12
+    assert json.loads(lines[0])["properties"]["source"] == "web"
+    page.fill("#m-where", "")
+    page.fill("#m-key", EVIL)
+    button(page, "Search").click()
+    page.wait_for_selector("text=1 message, 60 entries looked at")
+    show(page, "#/topic/persistent/public/default/parts/messages")
+    page.wait_for_selector("text=9 messages")
+    page.fill("#m-text", "part 4")
+    button(page, "Search").click()
+    page.wait_for_selector("text=1 message, 9 entries looked at")
+
+
+def test_a_topic_is_made_filled_grown_and_deleted(page: Page) -> None:
+    show(page, "#/namespace/public/default")
+    button(page, "Create topic").click()
+    page.fill("#field-name", "made-here")
+    page.fill("#field-partitions", "2")
+    button(page, "Create").click()
+    page.click("main a.name >> text=made-here")
+    button(page, "Send a message").click()
+    page.fill("#field-value", "hello")
+    page.fill("#field-properties", "a=b")
+    button(page, "Send").click()
+    page.wait_for_selector("text=The broker stored it as")
+    button(page, "More partitions").click()
+    button(page, "Grow").click()
+    page.wait_for_selector("main >> text=made-here-partition-2")
+    button(page, "Delete").click()
+    assert button(page, "Delete").last.is_disabled()
+    page.fill("#field-typed", "made-here")
+    page.check("#field-force")
+    button(page, "Delete").last.click()
+    page.wait_for_selector("text=was deleted")
+    page.wait_for_url("**/#/namespace/**")
+
+
+def test_skipping_says_first_what_it_would_do(page: Page) -> None:
+    show(page, "#/topic/persistent/public/default/parts")
+    button(page, "New subscription").click()
+    page.fill("#field-name", "mine")
+    page.select_option("#field-start", "the oldest message")
+    button(page, "Create").click()
+    page.wait_for_selector(".tile:has-text('Backlog') >> text=9")
+    button(page, "Skip").click()
+    page.select_option("#field-what", "everything")
+    button(page, "What would that do?").click()
+    page.wait_for_selector("text=9 entries will not be delivered any more.")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+    assert page.locator(".tile:has-text('Backlog') >> text=9").count() == 1
+    button(page, "Skip").click()
+    page.select_option("#field-what", "everything")
+    button(page, "What would that do?").click()
+    page.fill("#field-typed", "mine")
+    page.locator("dialog").get_by_role("button", name="Skip", exact=True).click()
+    page.wait_for_selector(".tile.good:has-text('Backlog') >> text=0")
+
+
+def test_dead_letters_go_back(page: Page) -> None:
+    show(page, "#/topic/persistent/public/default/orders-billing-DLQ")
+    button(page, "New subscription").click()
+    page.fill("#field-name", "back")
+    page.select_option("#field-start", "the oldest message")
+    button(page, "Create").click()
+    page.wait_for_selector(".tile:has-text('Backlog') >> text=3")
+    button(page, "Send back").click()
+    page.locator("dialog").get_by_role("button", name="Send back", exact=True).click()
+    page.wait_for_selector("text=3 messages went back.")
+    show(page, "#/topic/persistent/public/default/revived/messages")
+    page.wait_for_selector("text=dead 2")
+
+
+def test_a_policy_is_set_and_removed(page: Page) -> None:
+    show(page, f"#/topic/{ORDERS}/policies")
+    row = page.locator("tr", has_text="maxProducers")
+    row.get_by_role("button", name="Set").click()
+    page.fill("#field-value", "12")
+    page.locator("dialog").get_by_role("button", name="Set", exact=True).click()
+    page.wait_for_selector("tr:has-text('maxProducers') .badge.good >> text=topic")
+    row.get_by_role("button", name="Remove").click()
+    page.locator("dialog").get_by_role("button", name="Remove", exact=True).click()
+    page.wait_for_selector("tr:has-text('maxProducers') .badge >> text=broker")
+
+
+def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: BrokerThread) -> None:
+    with _page(browser, broker, "friend") as page:
+        page.wait_for_selector("text=public")
+        assert page.locator("nav.menu a").all_inner_texts() == ["Tenants"]
+        assert button(page, "Create tenant").count() == 0
+        show(page, "#/namespace/public/default")
+        page.wait_for_selector("main a.name")
+        assert page.locator("main a.name").all_inner_texts() == ["orders"]
+        show(page, f"#/topic/{ORDERS}")
+        page.wait_for_selector("main a.name >> text=billing")
+        for text in ("Send a message", "Delete", "More partitions"):
+            assert button(page, text).count() == 0, text
+        assert "Policies" not in page.inner_text("nav.tabs")
+        show(page, "#/settings")
+        page.wait_for_selector("text=You may not see this.")
+
+
+def test_keys_go_everywhere(page: Page) -> None:
+    page.keyboard.press("g")
+    page.keyboard.press("t")
+    page.wait_for_selector("input[data-search]")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.type") == "search"
+    page.keyboard.type("nothing-like-it")
+    page.wait_for_selector("text=Nothing has")
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog[open]")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    page.wait_for_selector("h1 >> text=Settings")
+
+
+def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
+    narrow = {"viewport": {"width": 360, "height": 700}, "color_scheme": "dark"}
+    with _page(browser, broker, "admin", **narrow) as page:
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 20, 27)"
+        for view in VIEWS:
+            show(page, view)
+            wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+            assert wide <= 0, (view, wide)
+        page.click("[title='Dark or light']")
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert light == "rgb(244, 246, 249)"
+
+
+# --- pages of other sites ----------------------------------------------------------------------
+
+ATTACK = """
+async ([base, topic]) => {
+  const found = {};
+  const tried = async (name, act) => { try { found[name] = await act(); } catch (error) { found[name] = "refused"; } };
+  const call = async (method, path, mode) => { const answer = await fetch(base + path, {method, mode}); return answer.type === "opaque" ? "opaque" : answer.status; };
+  await tried("terminate", () => call("POST", topic + "/terminate", "no-cors"));
+  await tried("create", () => call("PUT", topic + "-2", "cors"));
+  await tried("read", () => call("GET", "/admin/v2/clusters", "cors"));
+  await tried("console", () => call("GET", "/admin/console/me", "cors"));
+  await tried("socket", () => new Promise((resolve) => {
+    const socket = new WebSocket(base.replace("http", "ws") + "/ws/v2/producer/persistent/public/default/victim");
+    socket.onopen = () => resolve("open");
+    socket.onerror = () => resolve("refused");
+  }));
+  await tried("frame", () => new Promise((resolve) => {
+    const frame = document.createElement("iframe");
+    frame.src = base + "/console/";
+    frame.onload = () => resolve(frame.contentDocument ? "readable" : "refused");
+    document.body.append(frame);
+  }));
+  return found;
+}
+"""
+
+
+class _Foreign(BaseHTTPRequestHandler):
+    """A page of another site, with a form that is sent to the broker at once if it is asked for."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>elsewhere</title><body>")
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Foreign)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://localhost:{server.server_address[1]}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_page_of_another_site_is_refused(browser: Browser, foreign: str) -> None:
+    """`localhost` and `127.0.0.1` are two sites; the broker's own page may do all of it."""
+    topic = "/admin/v2/persistent/public/default/victim"
+    with BrokerThread() as broker, Client(broker.service_url) as client:
+        producer = client.create_producer("victim")
+        base = broker.web_service_url
+        page = browser.new_page()
+        page.set_default_timeout(MILLIS)
+        page.goto(foreign)
+        found = page.evaluate(ATTACK, [base, topic])
+        assert found == {
+            "terminate": "opaque",  # sent, and refused: the topic takes messages below
+            "create": "refused",
+            "read": "refused",
+            "console": "refused",
+            "socket": "refused",
+            "frame": "refused",
+        }
+        page.evaluate(
+            """address => { const form = document.createElement("form"); form.method = "POST";
+            form.action = address; document.body.append(form); form.submit(); }""",
+            base + topic + "/terminate",
+        )
+        page.wait_for_url(base + "/**")
+        assert "Refused" in page.inner_text("body")
+        producer.send(b"goes on")
+        page.goto(base + "/console/")
+        page.wait_for_selector("h1")
+        own = page.evaluate(ATTACK, [base, topic])
+        assert own["terminate"] == 200
+        assert (own["create"], own["read"], own["console"]) == (204, 200, 200)
+        assert own["socket"] in {"open", "refused"}  # the topic is terminated by now
+        page.close()
