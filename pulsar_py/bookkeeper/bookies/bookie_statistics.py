@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieCode, BookieOperation
 from pulsar_py.common.latency_histogram import LatencyHistogram
@@ -94,6 +94,14 @@ class BookieCounters:
             count += 1
         self._record(operation, now - deadline, count)
         return code
+
+    def count_stored(self, stored: Sequence[tuple[float, int]], now: float) -> None:
+        """Take entries that were stored: the deadline of their request, and how many.
+
+        # Hot path: one call for many answers.
+        """
+        for deadline, count in stored:
+            self._record(BookieOperation.ADD, now - deadline, count)
 
     def _record(self, operation: int, since_deadline_seconds: float, count: int) -> None:
         if count:

@@ -20,16 +20,13 @@ from pulsar_py.bookkeeper.bookies.bookie_statistics import (
     BookieCounters,
     RemoteBookieStatistics,
 )
-from pulsar_py.bookkeeper.bookies.connection import (
-    BookieConnection,
-    BookieRequest,
-    ConnectionLimits,
-)
+from pulsar_py.bookkeeper.bookies.connection import BookieConnection, ConnectionLimits
 from pulsar_py.bookkeeper.bookies.health import BookieHealth
 from pulsar_py.bookkeeper.bookies.opening import open_connection
 from pulsar_py.bookkeeper.bookies.registry import BookieRegistry
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.protocol import frames
-from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieOperation
+from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieCode, BookieOperation
 from pulsar_py.common.errors import MetadataError, StorageError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -181,7 +178,9 @@ class BookieLink:
             async with asyncio.timeout(limits.connect_timeout_seconds):
                 host, port = await self._bookies.registry.address(self.bookie_id)
                 connection = await open_connection(
-                    lambda: BookieConnection(self._clock, limits, self._on_lost, self._on_answers),
+                    lambda: BookieConnection(
+                        self._clock, limits, self._on_lost, self._on_answers, self._on_stored
+                    ),
                     host,
                     port,
                     limits.tls,
@@ -207,6 +206,10 @@ class BookieLink:
         code = self._counters.count(answers, self._clock.monotonic_seconds())
         if code != frames.LOST:  # of that the loss itself is told
             self._bookies.heard(self.bookie_id, code)
+
+    def _on_stored(self, stored: Sequence[tuple[float, int]]) -> None:
+        self._counters.count_stored(stored, self._clock.monotonic_seconds())
+        self._bookies.heard(self.bookie_id, BookieCode.EOK)
 
     def _on_failed(self, reason: str) -> None:
         self._failed_seconds = self._clock.monotonic_seconds()

@@ -6,7 +6,8 @@ answered. Otherwise the answer to a plain read could pass for that to a read tha
 
 All requests of one turn of the loop are written at once, and all answers of one read are handed out
 together, a list for each sink. A request is answered exactly once: by the bookie, or with a code of
-its own (`frames.LOST`, `TIMED_OUT`, `TOO_MUCH_WAITS`). Nobody is called from within `send`.
+its own (`frames.LOST`, `TIMED_OUT`, `TOO_MUCH_WAITS`). Nobody is called from within `send`. Adds go
+in runs of entries (`AddLanes`): each entry that was stored is told, and an error once.
 
 One that nobody waits for any more keeps its place until the bookie has answered it. A bookie that
 says nothing at all for the time of a request loses the connection, so such places are bounded.
@@ -17,10 +18,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias, cast
+from itertools import chain
+from typing import Final, TypeAlias, cast
 
+from pulsar_py.bookkeeper.bookies.add_lanes import AddLanes
+from pulsar_py.bookkeeper.bookies.requests import AddRequest, AddSink, AnswerSink, BookieRequest
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieOperation
 from pulsar_py.common.buffer import EntryBytes
@@ -30,6 +34,7 @@ from pulsar_py.common.network.tls import TlsOptions
 
 logger = logging.getLogger(__name__)
 
+_ADD: Final = int(BookieOperation.ADD)
 LOOKS: Final = 4
 """For late requests within the time of one: none is answered later than by a quarter more."""
 
@@ -48,48 +53,12 @@ class ConnectionLimits:
     """How to speak TLS (`bookkeeperTLS…` in Pulsar's settings); None: plain."""
 
 
-class AnswerSink(Protocol):
-    """Who asked."""
-
-    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-        """Take the answers that came together, in their order."""
-
-
-class BookieRequest:
-    """A request, and who waits for its answer."""
-
-    __slots__ = ("deadline", "entry_id", "ledger_id", "operation", "pieces", "sink", "size_bytes")
-
-    def __init__(
-        self,
-        operation: int,
-        ledger_id: int,
-        entry_id: int,
-        pieces: Sequence[EntryBytes],
-        sink: AnswerSink,
-    ) -> None:
-        """`pieces` make up the frame; nobody changes their memory any more.
-
-        They are let go once they are handed to the transport: nothing is sent twice from here.
-        """
-        self.operation = operation
-        self.ledger_id = ledger_id
-        self.entry_id = entry_id
-        self.pieces = pieces
-        self.size_bytes = sum(map(len, pieces))
-        self.sink: AnswerSink | None = sink  # None: nobody waits any more
-        self.deadline = 0.0  # in monotonic seconds; set when it is handed to a connection
-
-    def failed(self, code: int) -> BookieAnswer:
-        """The answer that stands for no answer."""
-        return BookieAnswer(self.operation, code, self.ledger_id, self.entry_id)
-
-
 _Key = tuple[int, int, int]
 OnAnswers: TypeAlias = Callable[[Sequence[tuple[BookieRequest, BookieAnswer]]], None]
+OnStored: TypeAlias = Callable[[Sequence[tuple[float, int]]], None]
 
 
-def _nobody_counts(_: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+def _nobody_counts(_: Sequence[object]) -> None:
     pass
 
 
@@ -102,20 +71,25 @@ class BookieConnection(asyncio.Protocol):
         limits: ConnectionLimits,
         on_lost: Callable[[str], None],
         on_answers: OnAnswers = _nobody_counts,
+        on_stored: OnStored = _nobody_counts,
     ) -> None:
         """`on_lost` is told the reason, once, after everybody who waits was answered.
 
-        `on_answers` is given all answers, also those of our own, before those who asked.
+        `on_answers` is given all answers but those of entries that were stored, also those of our
+        own, before those who asked; `on_stored` the deadlines of stored entries, and how many have
+        each.
         """
         self._clock = clock
         self._limits = limits
         self._on_lost = on_lost
         self._on_answers = on_answers
+        self._on_stored_counts = on_stored
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._outgoing: list[EntryBytes] = []  # of this turn
-        self._under_way: dict[_Key, BookieRequest] = {}  # in the order of their sending
+        self._adds = AddLanes()  # requests that add entries
+        self._under_way: dict[_Key, BookieRequest] = {}  # others, in the order of their sending
         self._behind: dict[_Key, deque[BookieRequest]] = {}  # wait for one that is under way
         self._late: list[tuple[BookieRequest, BookieAnswer]] = []  # answers of our own, to be told
         self._timer: asyncio.TimerHandle | None = None
@@ -132,11 +106,11 @@ class BookieConnection(asyncio.Protocol):
     def send(self, request: BookieRequest) -> None:
         """Send with the next of this turn; the sink hears of it, whatever happens.
 
-        # Hot path: one call an entry and bookie.
+        # Hot path: one call a run and bookie.
         """
         if self.is_lost or (
             self.waiting_bytes + request.size_bytes > self._limits.max_waiting_bytes
-            and request.operation == BookieOperation.ADD
+            and isinstance(request, AddRequest)
         ):
             code = frames.LOST if self.is_lost else frames.TOO_MUCH_WAITS
             self._answer_soon(request, code)
@@ -148,14 +122,18 @@ class BookieConnection(asyncio.Protocol):
         request.deadline = self._deadline
         if self._timer is None:
             self._set_timer()
+        if isinstance(request, AddRequest):
+            if self._adds.begin(request):
+                self._begin(request)
+            return
         key = (request.operation, request.ledger_id, request.entry_id)
         if key in self._under_way:
             self._behind.setdefault(key, deque()).append(request)
         else:
-            self._begin(key, request)
+            self._under_way[key] = request
+            self._begin(request)
 
-    def _begin(self, key: _Key, request: BookieRequest) -> None:
-        self._under_way[key] = request
+    def _begin(self, request: BookieRequest) -> None:
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing += request.pieces
@@ -175,47 +153,106 @@ class BookieConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by the loop: hand out every answer that is whole.
 
-        # Hot path: one call for many answers.
+        # Hot path: one call for many answers, and none of its own for an entry that was stored.
         """
         self.heard_seconds = self._clock.monotonic_seconds()
         buffer = self._buffer
         buffer += data
         answers: list[tuple[BookieRequest, BookieAnswer]] = []
-        start, wrong = 0, None
+        stored: dict[AddRequest, list[int]] = {}
+        start, end_of_all = 0, len(buffer)
+        answer_bytes, unpack = frames.ANSWER_HEAD_BYTES, frames.SIZED_ANSWER.unpack_from
+        wrong = None
+        run: AddRequest | None = None  # the one that the last entry belonged to
+        entry_ids: list[int] = []
         with memoryview(buffer) as view:
-            while len(buffer) - start >= frames.LENGTH.size:
+            while end_of_all - start >= frames.LENGTH.size:
                 (size_bytes,) = frames.LENGTH.unpack_from(buffer, start)
                 if size_bytes > self._limits.max_frame_bytes:
                     wrong = f"an answer of {size_bytes} bytes"
                     break
                 end = start + frames.LENGTH.size + size_bytes
-                if end > len(buffer):
+                if end > end_of_all:
                     break
-                with view[start + frames.LENGTH.size : end] as frame:
-                    try:
-                        answer = frames.decoded_answer(frame)
+                is_stored = False
+                if size_bytes == answer_bytes:
+                    _, version, operation, _, code, ledger_id, entry_id = unpack(buffer, start)
+                    is_stored = version == frames.VERSION and operation == _ADD and not code
+                if (
+                    is_stored
+                    and run is not None
+                    and (
+                        entry_id == run.next_entry_id < run.last_entry_id
+                        and ledger_id == run.ledger_id
+                        and run.early is None
+                    )
+                ):
+                    run.next_entry_id = entry_id + 1
+                    entry_ids.append(entry_id)
+                    start = end
+                    continue
+                try:
+                    if is_stored:
+                        run = self._on_stored(ledger_id, entry_id)
+                        entry_ids = stored.setdefault(run, [])
+                        entry_ids.append(entry_id)
+                    else:
+                        with view[start + frames.LENGTH.size : end] as frame:
+                            answer = frames.decoded_answer(frame)
                         answers.append((self._answered(answer), answer))
-                    except RemoteProtocolError as error:
-                        wrong = str(error)
-                        break
+                except RemoteProtocolError as error:
+                    wrong = str(error)
+                    break
                 start = end
         del buffer[:start]
+        if stored:
+            self._hand_out_stored(stored)
         self._hand_out(answers)
         if wrong is not None:
             self.lose(f"what the bookie sent can't be read: {wrong}")
 
+    def _on_stored(self, ledger_id: int, entry_id: int) -> AddRequest:
+        """The run of an entry that the bookie has stored, or of an add that it refused."""
+        request = self._adds.answered(ledger_id, entry_id)
+        if request is None:
+            raise RemoteProtocolError(
+                f"an answer to what nobody asked for: the add of {ledger_id}:{entry_id}"
+            )
+        if request.is_answered:
+            self.waiting_bytes -= request.size_bytes
+            following = self._adds.end(request)
+            if following is not None:
+                self._begin(following)
+        return request
+
     def _answered(self, answer: BookieAnswer) -> BookieRequest:
         """The request of an answer; what waits behind it is sent."""
+        if answer.operation == BookieOperation.ADD:
+            return self._on_stored(answer.ledger_id, answer.entry_id)
         key = (answer.operation, answer.ledger_id, answer.entry_id)
         request = self._under_way.pop(key, None)
         if request is None:
             raise RemoteProtocolError(f"an answer to what nobody asked for: {key}")
         self.waiting_bytes -= request.size_bytes
         if behind := self._behind.get(key):
-            self._begin(key, behind.popleft())
+            self._under_way[key] = following = behind.popleft()
+            self._begin(following)
             if not behind:
                 del self._behind[key]
         return request
+
+    def _hand_out_stored(self, stored: Mapping[AddRequest, list[int]]) -> None:
+        """Tell each sink what was stored."""
+        self._on_stored_counts([(request.deadline, len(ids)) for request, ids in stored.items()])
+        by_sink: dict[AddSink, list[int]] = {}
+        for request, entry_ids in stored.items():
+            if request.sink is None:
+                continue
+            known = by_sink.setdefault(request.add_sink, entry_ids)
+            if known is not entry_ids:
+                known += entry_ids
+        for sink, entry_ids in by_sink.items():
+            sink.on_stored(entry_ids)
 
     # Ends
 
@@ -226,11 +263,12 @@ class BookieConnection(asyncio.Protocol):
     def _look(self) -> None:
         """Answer what has waited too long."""
         self._timer = None
-        if not self._under_way:
+        if not self._under_way and not self._adds:
             return
         self._set_timer()
         now = self._clock.monotonic_seconds()
-        late = [each for each in self._under_way.values() if each.deadline <= now]
+        sent = chain(self._under_way.values(), self._adds.sent())
+        late = [each for each in sent if each.deadline <= now]
         answers = [(each, each.failed(frames.TIMED_OUT)) for each in late if each.sink is not None]
         for key, behind in list(self._behind.items()):
             while behind and behind[0].deadline <= now:
@@ -239,6 +277,9 @@ class BookieConnection(asyncio.Protocol):
                 answers.append((request, request.failed(frames.TIMED_OUT)))
             if not behind:
                 del self._behind[key]
+        for add in self._adds.take_late(now):
+            self.waiting_bytes -= add.size_bytes
+            answers.append((add, add.failed(frames.TIMED_OUT)))
         self._hand_out(answers)
         for request, _ in answers:
             request.sink = None  # one that is under way keeps its place
@@ -268,7 +309,7 @@ class BookieConnection(asyncio.Protocol):
             self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
-        waiting = [*self._under_way.values()]
+        waiting = [*self._adds.take_all(), *self._under_way.values()]
         waiting += [request for behind in self._behind.values() for request in behind]
         self._under_way.clear()
         self._behind.clear()

@@ -35,6 +35,8 @@ LENGTH: Final = struct.Struct(">I")
 _ADD: Final = struct.Struct(f">IBBH{MASTER_KEY_BYTES}s")
 _READ: Final = struct.Struct(">IBBHqq")
 _ANSWER: Final = struct.Struct(">BBHiqq")
+SIZED_ANSWER: Final = struct.Struct(">IBBHiqq")
+"""An answer without an entry: size, version, operation, flags, code, ledger id, entry id."""
 ADD_OVERHEAD_BYTES: Final = _ADD.size
 """Of a frame beyond the entry as it is stored."""
 ANSWER_HEAD_BYTES: Final = _ANSWER.size

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pulsar_py.bookkeeper.bookies.bookie_statistics import NO_FAILURES
 from pulsar_py.bookkeeper.bookies.bookies import BookieLink
-from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.metadata.ledger_paths import MAX_LEDGER_ID
 from pulsar_py.bookkeeper.protocol import frames

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.entry_format import BookieEntry, unpacked

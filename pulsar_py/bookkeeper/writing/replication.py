@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from pulsar_py.bookkeeper.bookies.bookies import BookieLink
-from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import AddRequest, BookieRequest
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.entry_format import HEAD_BYTES, packed_head
@@ -112,6 +112,9 @@ class _Replica:
         self.index = index
         self.link = link
         self.is_given_up = False
+
+    def on_stored(self, entry_ids: Sequence[int]) -> None:
+        self.replicator.on_stored(self, entry_ids)
 
     def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
         self.replicator.on_answers(self, answers)
@@ -230,31 +233,84 @@ class Replicator:
             self._set_timer()
         return entry_id
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `add_run` may be called."""
+        return self._quorum.goes_everywhere and self.error is None
+
+    def add_run(self, payloads: Sequence[bytes]) -> None:
+        """Send more entries, each to the whole ensemble.
+
+        # Hot path: one call a run; the bookies share its frames.
+        """
+        assert self.takes_runs
+        ledger, quorum, entries = self._ledger, self._quorum, self._entries
+        ledger_id, digest = ledger.ledger_id, ledger.digest
+        entry_id = first_entry_id = quorum.add_run(len(payloads))
+        confirmed, added_bytes = quorum.last_confirmed, self._added_bytes
+        pieces: list[EntryBytes] = []
+        head_bytes = HEAD_BYTES + digest.size_bytes
+        frame_head, framed_bytes = b"", -1
+        for payload in payloads:
+            size_bytes = len(payload)
+            added_bytes += size_bytes
+            head = packed_head(
+                digest,
+                ledger_id=ledger_id,
+                entry_id=entry_id,
+                last_add_confirmed=confirmed,
+                length_bytes=added_bytes,
+                pieces=(payload,),
+            )
+            if size_bytes != framed_bytes:
+                frame_head = frames.add_head(
+                    ledger.master_key, head_bytes + size_bytes, self._flags
+                )
+                framed_bytes = size_bytes
+            frame: tuple[EntryBytes, ...] = (
+                (frame_head + head + payload,)
+                if size_bytes < LENT_BYTES
+                else (frame_head + head, payload)
+            )
+            entries[entry_id] = _SentEntry(frame, size_bytes, added_bytes)
+            pieces += frame
+            entry_id += 1
+        self._added_bytes = added_bytes
+        for replica in self._replicas:
+            if not replica.is_given_up:
+                replica.link.send(
+                    AddRequest(ledger_id, first_entry_id, entry_id - 1, pieces, replica)
+                )
+        if self._timer is None:
+            self._set_timer()
+
     def _send(self, entry_id: int, frame: tuple[EntryBytes, ...], replica: _Replica) -> None:
         if replica.is_given_up:
             return  # whoever takes its place gets it
         ledger_id = self._ledger.ledger_id
-        replica.link.send(BookieRequest(BookieOperation.ADD, ledger_id, entry_id, frame, replica))
+        replica.link.send(AddRequest(ledger_id, entry_id, entry_id, frame, replica))
+
+    def on_stored(self, replica: _Replica, entry_ids: Sequence[int]) -> None:
+        """Take what one bookie has stored.
+
+        # Hot path: one call for the answers of one read.
+        """
+        if self.error is None and not replica.is_given_up:
+            self._quorum.on_stored(entry_ids, replica.index)
+            self._advance()
 
     def on_answers(
         self, replica: _Replica, answers: Sequence[tuple[BookieRequest, BookieAnswer]]
     ) -> None:
-        """Take what one bookie said to some adds."""
+        """Take the errors that one bookie, or the way to it, has for some adds."""
         if self.error is not None or replica.is_given_up:
             return
-        on_stored, index = self._quorum.on_stored, replica.index
-        for _, answer in answers:
-            if answer.code == BookieCode.EOK:
-                on_stored(answer.entry_id, index)
-            elif answer.code in (BookieCode.EFENCED, BookieCode.EUA):
-                self._advance()
-                self.fail(self._refusal(replica, answer))
-                return
-            else:
-                self._advance()
-                self._give_up(replica, answer)
-                return
-        self._advance()
+        answer = answers[0][1]
+        assert answer.code != BookieCode.EOK
+        if answer.code in (BookieCode.EFENCED, BookieCode.EUA):
+            self.fail(self._refusal(replica, answer))
+        else:
+            self._give_up(replica, answer)
 
     def _refusal(self, replica: _Replica, answer: BookieAnswer) -> StorageError:
         name = f"ledger {self._ledger.ledger_id}: entry {answer.entry_id}"

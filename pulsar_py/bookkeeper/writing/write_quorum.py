@@ -18,7 +18,7 @@ Source: PendingAddOp, LedgerHandle.sendAddSuccessCallbacks in Apache BookKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
 
@@ -73,22 +73,39 @@ class WriteQuorum:
         self._owed[self.last_added] = mask & ~self._absent
         return self.last_added
 
-    def on_stored(self, entry_id: int, index: int) -> None:
-        """The bookie at this place of the ensemble has stored an entry.
+    def add_run(self, count: int) -> int:
+        """Number so many more entries, each for the whole ensemble; returns the first one's id."""
+        assert self.goes_everywhere
+        first = self.last_added + 1
+        self.last_added += count
+        run = range(first, first + count)
+        self._stored.update(dict.fromkeys(run, 0))
+        self._owed.update(dict.fromkeys(run, self._masks[0] & ~self._absent))
+        return first
 
-        # Hot path: one call an entry and bookie.
+    @property
+    def goes_everywhere(self) -> bool:
+        """Whether the write set of each entry is the ensemble."""
+        return len(self._sets[0]) == len(self._sets)
+
+    def on_stored(self, entry_ids: Iterable[int], index: int) -> None:
+        """The bookie at this place of the ensemble has stored these entries.
+
+        # Hot path: one call for the entries of one read.
         """
         bit = 1 << index
-        stored = self._stored.get(entry_id)
-        if stored is not None:
-            self._stored[entry_id] = stored | bit
-        owed = self._owed.get(entry_id)
-        if owed is None:
-            return
-        self._owed[entry_id] = owed = owed & ~bit
-        if not owed and stored is None:
-            del self._owed[entry_id]
-            self._released.append(entry_id)
+        all_stored, all_owed = self._stored, self._owed
+        for entry_id in entry_ids:
+            stored = all_stored.get(entry_id)
+            if stored is not None:
+                all_stored[entry_id] = stored | bit
+            owed = all_owed.get(entry_id)
+            if owed is None:
+                continue
+            all_owed[entry_id] = owed = owed & ~bit
+            if not owed and stored is None:
+                del all_owed[entry_id]
+                self._released.append(entry_id)
 
     def advance(self) -> bool:
         """Confirm what can be; whether that is more than before."""

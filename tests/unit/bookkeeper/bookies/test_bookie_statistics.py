@@ -6,7 +6,7 @@ from pulsar_py.bookkeeper.bookies.bookie_statistics import (
     RemoteBookieStatistics,
     labelled,
 )
-from pulsar_py.bookkeeper.bookies.connection import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieCode, BookieOperation
 from pulsar_py.common.latency_histogram import LatencyHistogram
@@ -36,6 +36,14 @@ def test_latencies_are_counted_by_operation_from_the_sending_on() -> None:
     assert adds.maximum_millis == reads.maximum_millis == 1000
     assert 400 < adds.percentile_millis(0.3) < 600
     assert counters.errors_by_name() == {"EIO": 1}
+
+
+def test_stored_entries_are_counted_by_their_request() -> None:
+    counters = BookieCounters(request_timeout_seconds=10)
+    counters.count_stored([(110.0, 3), (110.5, 1)], now=101.0)
+    adds = counters.latencies[BookieOperation.ADD]
+    assert (adds.count, adds.maximum_millis) == (4, 1000)
+    assert counters.errors_by_name() == {}
 
 
 def test_what_was_not_answered_has_no_latency_and_counts_as_an_error() -> None:

@@ -7,11 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 import uvloop
 
-from pulsar_py.bookkeeper.bookies.connection import (
-    BookieConnection,
-    BookieRequest,
-    ConnectionLimits,
-)
+from pulsar_py.bookkeeper.bookies.connection import BookieConnection, ConnectionLimits
+from pulsar_py.bookkeeper.bookies.requests import AddRequest, BookieRequest
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.digest import master_key
 from pulsar_py.bookkeeper.protocol.frames import (
@@ -45,15 +42,37 @@ class Asker:
         self.data += [each.data for _, each in answers]
         self.times.append(asyncio.get_running_loop().time())
 
+    def on_stored(self, entry_ids: Sequence[int]) -> None:
+        self.groups.append([(1, entry_id, 0) for entry_id in entry_ids])
+        self.times.append(asyncio.get_running_loop().time())
+
     @property
     def all(self) -> list[tuple[int, int, int]]:
         return [each for group in self.groups for each in group]
 
 
+class Failures(Asker):
+    """Remembers the errors of runs: the entry that each names, and the code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.codes: list[tuple[int, int]] = []
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        self.codes += [(each.entry_id, each.code) for _, each in answers]
+
+
 def add(asker: Asker, entry_id: int, size: int = 0) -> BookieRequest:
     stored = struct.pack(">qqqq", 7, entry_id, -1, 0) + bytes(size)
     head = frames.add_head(KEY, len(stored), RequestFlags.NONE)
-    return BookieRequest(BookieOperation.ADD, 7, entry_id, (head, stored), asker)
+    return AddRequest(7, entry_id, entry_id, (head, stored), asker)
+
+
+def add_run(asker: Asker, first: int, last: int) -> AddRequest:
+    frames_of_all = [
+        piece for entry_id in range(first, last + 1) for piece in add(asker, entry_id).pieces
+    ]
+    return AddRequest(7, first, last, frames_of_all, asker)
 
 
 def read(
@@ -115,6 +134,55 @@ def test_answers_may_come_in_any_order_and_in_pieces() -> None:
             await asyncio.sleep(0.01)
         assert asker.all == [(2, 0, 0), (1, 1, 0), (1, 0, BookieCode.EIO)]
         assert asker.data[0] == b"whole"
+
+    connected(test)
+
+
+def test_a_run_is_told_as_it_is_stored_and_an_error_once() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add_run(asker, 0, 3))
+        connection.send(add_run(asker, 4, 5))
+        await asyncio.sleep(0.1)
+        assert bookie.adds() == [0, 1, 2, 3, 4, 5]
+        said = [answer(1, 0, 7, each) for each in (0, 1, 3, 4)]
+        bookie.connections[0].transport.write(b"".join(said))
+        await asyncio.sleep(0.1)
+        assert asker.groups == [[(1, 0, 0), (1, 1, 0), (1, 3, 0), (1, 4, 0)]]
+        bookie.connections[0].transport.write(answer(1, 0, 7, 2) + answer(1, 0, 7, 5))
+        await asyncio.sleep(0.1)
+        assert asker.all[4:] == [(1, 2, 0), (1, 5, 0)]
+        assert connection.waiting_bytes == 0
+        failing = Failures()
+        connection.send(add_run(failing, 6, 8))
+        await asyncio.sleep(0.1)
+        bookie.connections[0].transport.write(answer(1, 0, 7, 6) + answer(1, 104, 7, 7))
+        await asyncio.sleep(0.1)
+        bookie.connections[0].transport.write(answer(1, 0, 7, 8))
+        await asyncio.sleep(0.1)
+        assert failing.codes == [(7, BookieCode.EFENCED)]
+        assert [entry_id for _, entry_id, _ in failing.all] == [6, 8]
+        assert connection.waiting_bytes == 0
+
+    connected(test)
+
+
+def test_a_run_without_answer_fails_once_with_its_first_entry() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        failing = Failures()
+        connection.send(add_run(failing, 0, 2))
+        await asyncio.sleep(0.1)
+        bookie.connections[0].transport.write(answer(1, 0, 7, 0))
+        await asyncio.sleep(8)
+        connection.send(read(Asker(), -1))
+        bookie.connections[0].transport.write(answer(2, 2, 7, -1))
+        await asyncio.sleep(4)
+        assert failing.codes == [(1, frames.TIMED_OUT)]
+        bookie.connections[0].transport.write(answer(1, 0, 7, 1))
+        await asyncio.sleep(0.1)
+        assert failing.all == [(1, 0, 0)], "nobody waits any more"
 
     connected(test)
 

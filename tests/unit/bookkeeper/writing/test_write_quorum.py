@@ -21,7 +21,7 @@ def quorum(
 
 def stored(of: WriteQuorum, *pairs: tuple[int, int]) -> tuple[bool, int, list[int]]:
     for entry_id, index in pairs:
-        of.on_stored(entry_id, index)
+        of.on_stored([entry_id], index)
     has_more = of.advance()
     of.check()
     return has_more, of.last_confirmed, of.take_released()
@@ -47,6 +47,21 @@ def test_an_entry_is_settled_when_all_up_to_it_are_confirmed_and_answered_for() 
     assert of.last_settled == 1
     stored(of, (2, 0), (2, 1))
     assert of.last_settled == of.last_confirmed == 2
+
+
+def test_a_run_goes_to_the_whole_ensemble_as_its_entries_would() -> None:
+    of = quorum()
+    assert of.goes_everywhere
+    assert not quorum(ensemble_size=4).goes_everywhere
+    of.do_without([2])
+    of.add()
+    assert of.add_run(3) == 1
+    assert of.add() == 4
+    of.on_stored([0, 1, 2, 4], 0)
+    of.on_stored([0, 1, 2, 3], 1)
+    assert stored(of) == (True, 2, [0, 1, 2])
+    of.on_stored([3], 0)
+    assert stored(of, (4, 1)) == (True, 4, [3, 4])
 
 
 def test_one_bookie_counts_once() -> None:
@@ -177,7 +192,7 @@ def test_it_agrees_with_a_naive_model(  # noqa: C901 - the model
             entry_id = data.draw(st.integers(0, len(has) - 1))
             index = data.draw(st.sampled_from(write_set(entry_id, size, write_quorum_size)))
             if index not in failed:
-                of.on_stored(entry_id, index)
+                of.on_stored([entry_id], index)
                 has[entry_id][index] = None
         elif step == "fail":
             failed.add(data.draw(st.integers(0, size - 1)))

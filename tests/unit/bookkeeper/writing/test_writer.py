@@ -65,6 +65,55 @@ def test_entries_bear_the_last_add_confirmed_and_the_length() -> None:
     with_cluster(test)
 
 
+def test_a_run_is_written_as_its_entries_would_be() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        single, _ = await filled(store, 6)
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        large = bytes(20_000)
+        for data in (*map(payload, range(6)), large):
+            single.append(data)
+        assert writer.append_run([payload(entry_id) for entry_id in range(6)]) == 6
+        await asyncio.sleep(0.1)
+        assert writer.append_run([*map(payload, range(6)), large]) == 7
+        await asyncio.sleep(0.1)
+        assert listener.last == 12
+        assert store.figures()["pinned_bytes"] == 0
+        for bookie in cluster.bookies:
+            stored, expected = bookie.entries[writer.ledger_id], bookie.entries[single.ledger_id]
+            for entry_id in range(13):
+                # Ledger, entry, last add confirmed, length, then digest and payload.
+                assert stored[entry_id][8:32] == expected[entry_id][8:32]
+                assert stored[entry_id][36:] == expected[entry_id][36:]
+        wanted = [*map(payload, range(6)), *map(payload, range(6)), large]
+        assert list(await writer.read(0, 12, 100_000)) == wanted
+        await writer.close()
+        reader = await store.open(writer.ledger_id)
+        assert list(await reader.read(0, 12, 100_000)) == wanted
+
+    with_cluster(test)
+
+
+def test_a_run_for_which_there_is_no_room_is_not_taken() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        listener = Listener()
+        writer = await store.create(listener, THREE)
+        assert writer.append_run([bytes(store.limits.max_entry_bytes), b"x"]) == 0
+        for bookie in cluster.bookies:
+            bookie.is_holding = True
+        taken = 0
+        while writer.append_run([bytes(1000)] * 100):
+            taken += 100
+        assert 0 < taken * 1000 <= SETTINGS.max_pinned_bytes
+        for bookie in cluster.bookies:
+            bookie.release()
+        await asyncio.sleep(0.1)
+        assert listener.last == taken - 1
+        assert writer.append_run([b"x", b"y"]) == 2
+
+    with_cluster(test)
+
+
 def test_memory_that_may_change_is_not_sent_to_a_slow_bookie_later() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         listener = Listener()
