@@ -34,6 +34,7 @@ from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.loops.loop_watch import LoopWatch
 from pulsar_py.common.loops.serving_loops import serves, serves_no_more
+from pulsar_py.embedded_backup import EmbeddedBackup
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
@@ -242,6 +243,7 @@ class Broker:
             is_of_cluster=self._is_of_cluster,
             authenticators=self._authenticators,
         )
+        service.backups = EmbeddedBackup.of(self._data_dir, metadata, ledger_store)
         self._service = service
         self._stack.push_async_callback(service.close)
         await service.start()

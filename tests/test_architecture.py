@@ -69,12 +69,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "spark": {"client", "schema", "common"},
     "pipeline": {"spark", "client", "admin_client", "common"},
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
+    "embedded_backup": {"embedded_ledgers", "storage", "ledgers", "metadata", "common", "proto"},
     "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
     "ports": {"admin", "server", "common"},
     "web": {"console", "websocket", "admin", "client", "server", "common"},
     "standalone": {
         "web",
         "embedded_ledgers",
+        "embedded_backup",
         "ports",
         "admin",
         "server",
@@ -500,6 +502,7 @@ def test_third_party_packages_are_named_where_they_may_be_used() -> None:
 FILES = {
     "pulsar_py.common.disks.file_writes": "how the real Disk writes",
     "pulsar_py.common.disks.local_disk": "the real Disk",
+    "pulsar_py.common.disks.tool_files": "what tools write as a whole",
     "pulsar_py.metadata.sqlite_file": "SQLite's file",
     "pulsar_py.metadata.sqlite_store": "SQLite's file",
     "pulsar_py.cli.standalone": "the settings file",

@@ -11,13 +11,14 @@ completed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pulsar_py.admin_client import clusters, namespaces, topics
 from pulsar_py.admin_client.call import NO_BODY, Call
-from pulsar_py.admin_client.plain_requests import PlainRequests
+from pulsar_py.admin_client.plain_requests import Download, PlainRequests
 from pulsar_py.admin_client.settings import AdminSettings
 from pulsar_py.admin_client.stats import InternalStats, TopicStats
 from pulsar_py.common.names import TopicName
@@ -80,6 +81,21 @@ class AdminClient:
         """
         given = NO_BODY if body is None else body
         return self._requests.exchange(method, path, given).json()
+
+    @contextmanager
+    def download(self, path: str, content_type: str) -> Iterator[Download]:
+        """A large answer, read piece by piece while the context is open.
+
+        Args:
+            path: From `/admin/v2` on, with its query.
+            content_type: What is asked for.
+
+        Raises:
+            ConnectError: The host can't be reached, or does not answer with HTTP in time.
+            ServiceError: As for `call`.
+        """
+        with self._requests.download(path, content_type) as download:
+            yield download
 
     def tenants(self) -> Sequence[str]:
         """The names of all tenants."""

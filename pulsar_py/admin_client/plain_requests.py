@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -36,6 +36,29 @@ _REDIRECTS: Final = frozenset({301, 302, 307, 308})
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 _REASON_LIMIT: Final = 200
 _FAILURES: Final = (OSError, http.client.HTTPException, ConnectError)
+
+
+class Download:
+    """An answer that is read piece by piece; its connection is closed with it."""
+
+    def __init__(self, url: str, answer: http.client.HTTPResponse) -> None:
+        self._url = url
+        self._answer = answer
+        self.headers: Mapping[str, str] = {
+            name.lower(): value for name, value in answer.getheaders()
+        }
+
+    def read(self, size_bytes: int) -> bytes:
+        """The next bytes, fewer than asked for only at the end.
+
+        Raises:
+            ConnectError: The answer was cut short, or nothing came in time.
+        """
+        try:
+            return self._answer.read(size_bytes)
+        except (OSError, http.client.HTTPException) as error:
+            text = "nothing came in time" if isinstance(error, TimeoutError) else str(error)
+            raise ConnectError(f"{self._url}: the answer was cut short: {text}") from error
 
 
 class PlainRequests:
@@ -70,6 +93,32 @@ class PlainRequests:
         if status >= HTTPStatus.BAD_REQUEST:
             raise status_error(f"{method} {path}", status, _reason(status, content))
         return Reply(status, headers, content, lambda: _json(url, content))
+
+    @contextlib.contextmanager
+    def download(self, path: str, content_type: str) -> Iterator[Download]:
+        """A large answer, over a connection of its own, from the first host that answers.
+
+        Raises:
+            ConnectError: No host could be reached, or none answered with HTTP in time.
+            ServiceError: As for `exchange`.
+        """
+        parts = urlsplit(self._base_urls[0])
+        url = self._base_urls[0] + path
+        connection = self._connection(parts.scheme, parts.netloc)
+        try:
+            try:
+                connection.request("GET", path, None, {**self._headers, "Accept": content_type})
+                answer = connection.getresponse()
+                failed = answer.status >= HTTPStatus.BAD_REQUEST
+                reason = answer.read(BODY_LIMIT_BYTES) if failed else b""
+            except _FAILURES as error:
+                text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
+                raise ConnectError(f"{url}: {text or type(error).__name__}") from error
+            if failed:
+                raise status_error(f"GET {path}", answer.status, _reason(answer.status, reason))
+            yield Download(url, answer)
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """Close the connections; the next request opens others."""

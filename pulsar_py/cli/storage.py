@@ -1,15 +1,18 @@
-"""The commands of `pulsar-py storage`, which inspect and repair the data of a stopped broker.
+"""The commands of `pulsar-py storage`: they inspect, repair, back up and restore a broker's data.
 
-Here are the commands and their options; `storage_jobs` does the work, and is imported when a
-command runs. Exit codes: 0 if the data is sound, 1 if it is damaged, 2 for wrong usage, which
-includes a directory that a broker uses.
+Here are the commands and their options; `storage_jobs`, `storage_recovery` and `backup_jobs` do the
+work, and are imported when a command runs. Exit codes: 0 if the data is sound, 1 if it is damaged
+or can't be had, 2 for wrong usage, which includes a directory that a broker uses.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+
+from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
 
 DIRECTORY = click.argument(
     "data_dir", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
@@ -27,7 +30,7 @@ KINDS = ("manifest", "journal", "entries", "index", "topics", "cursors")
 
 @click.group()
 def storage() -> None:
-    """Verify, print, repair and measure the data directory of a stopped broker."""
+    """Back up a running broker, and look after the data directory of a stopped one."""
 
 
 @storage.command()
@@ -95,3 +98,47 @@ def stats(data_dir: Path, output: str) -> None:
     from pulsar_py.cli.storage_jobs import run, stats_of_directory  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(stats_of_directory(data_dir, output)))
+
+
+@storage.command()
+@click.argument("destination", metavar="BACKUP", type=click.Path(path_type=Path))
+@CONNECTION
+def backup(destination: Path, **options: Any) -> None:  # Any: click's values
+    """Write all data of the running broker of --admin-url to BACKUP.
+
+    BACKUP becomes a directory, or an archive if its name ends in .tar; it must not exist. It has
+    all that was confirmed before the backup began, with metadata and messages that belong together.
+    It is always a full one; what was cut short leaves nothing under that name.
+    """
+    from dataclasses import replace  # noqa: PLC0415 - for --help
+
+    from pulsar_py.cli.backup_jobs import TIMEOUT_SECONDS, back_up  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.storage_jobs import answered  # noqa: PLC0415 - for --help
+
+    def work() -> None:
+        admin = admin_settings_of(connection_of(options))
+        listed = back_up(replace(admin, timeout_seconds=TIMEOUT_SECONDS), destination)
+        size = sum(each.size_bytes for each in listed.files.values())
+        click.echo(f"{destination}: {len(listed.files)} files, {size:,} bytes, made {listed.made}")
+
+    raise SystemExit(answered(work))
+
+
+@storage.command()
+@click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path, exists=True))
+@click.argument("data_dir", metavar="DIR", type=click.Path(path_type=Path))
+def restore(source: Path, data_dir: Path) -> None:
+    """Make the data directory DIR of a BACKUP; DIR must be empty, or not there.
+
+    Each file is compared with its checksum. Start a broker with `--data-dir DIR` afterwards.
+    """
+    from pulsar_py.cli import backup_jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.storage_jobs import answered  # noqa: PLC0415 - for --help
+
+    def work() -> None:
+        listed = backup_jobs.restore(source, data_dir)
+        click.echo(
+            f"{data_dir}: {len(listed.files)} files of {listed.cluster}, as of {listed.made}"
+        )
+
+    raise SystemExit(answered(work))

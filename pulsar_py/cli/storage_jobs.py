@@ -11,13 +11,22 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from pulsar_py.cli.progress import progress
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import (
     ConfigurationError,
@@ -65,6 +74,16 @@ def run(job: Coroutine[object, object, int]) -> int:
     except (PulsarError, OSError, sqlite3.Error) as error:
         sys.stderr.write(f"pulsar-py: {error}\n")
         return DAMAGED
+
+
+def answered(work: Callable[[], None]) -> int:
+    """As `run`, for work that needs no loop."""
+
+    async def job() -> int:
+        work()
+        return SOUND
+
+    return run(job())
 
 
 @dataclass(slots=True)
@@ -220,7 +239,7 @@ async def verify_directory(data_dir: Path, output: str) -> int:
     """Inspect a directory and print the findings; returns the exit code."""
     async with opened(data_dir) as disk:
         try:
-            with progress(data_dir, "verifying") as on_progress:
+            with shown_progress(data_dir, "verifying") as on_progress:
                 found = await inspect(data_dir, disk, on_progress=on_progress)
         except FormatVersionError as error:
             _print_findings([Finding.of(error, str(data_dir))], output)
@@ -413,19 +432,12 @@ def topic_totals(found: Inspection) -> list[dict[str, str | int]]:
 
 
 @contextmanager
-def progress(data_dir: Path, what: str) -> Iterator[OnProgress]:
-    """Show a bar on standard error if that is a terminal; the value moves it by bytes."""
-    if not sys.stderr.isatty():
-        yield no_progress
-        return
-    from rich.console import Console  # noqa: PLC0415 - 50 ms, for terminals alone
-    from rich.progress import Progress  # noqa: PLC0415 - the same
-
+def shown_progress(data_dir: Path, what: str) -> Iterator[OnProgress]:
+    """Show a bar for reading a whole directory, on a terminal; the value moves it by bytes."""
     total = sum(
         path.stat().st_size
         for name in DIRECTORIES
         for path in (data_dir / LEDGERS / name).glob("*")
     )
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda _, size_bytes: bar.advance(task, size_bytes)
+    with progress(what, total) as moved:
+        yield lambda _, size_bytes: moved(size_bytes)

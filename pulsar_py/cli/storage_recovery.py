@@ -20,8 +20,8 @@ from pulsar_py.cli.storage_jobs import (
     inspect,
     opened,
     print_line,
-    progress,
     read_cookie,
+    shown_progress,
 )
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import ConfigurationError
@@ -51,7 +51,7 @@ def filler() -> bytes:
 async def recover_directory(data_dir: Path, side: Path | None) -> int:
     """Repair a directory, and print the losses; the exit code is 0 if it is sound afterwards."""
     async with opened(data_dir, is_exclusive=True) as disk:
-        with progress(data_dir, "reading") as on_progress:
+        with shown_progress(data_dir, "reading") as on_progress:
             found = await inspect(data_dir, disk, on_progress=on_progress)
         if not found.is_damaged:
             print_line("sound: nothing to do")
@@ -59,7 +59,7 @@ async def recover_directory(data_dir: Path, side: Path | None) -> int:
         keeper = _Keeper(data_dir, new_side_folder(data_dir, side))
         lost = [str(each) for each in found.findings if each.severity is Severity.DAMAGE]
         lost.append("")
-        with progress(data_dir, "copying") as on_progress:
+        with shown_progress(data_dir, "copying") as on_progress:
             lost += await _repair(data_dir, disk, found, keeper, on_progress)
         after = await inspect(data_dir, disk)
     await keeper.write_report(lost)

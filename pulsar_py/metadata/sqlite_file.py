@@ -25,6 +25,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +54,8 @@ APPLICATION_ID: Final = 0x50756C50  # "PulP", in the file's header
 FORMAT_VERSION: Final = 2
 FIRST_FORMAT_VERSION: Final = 1
 """The oldest version that can be opened, which makes the file one of `FORMAT_VERSION`."""
+BACKUP_PAGES: Final = 256
+"""Pages of a backup that are copied before others have their turn: 1 MB, some milliseconds."""
 _BELOW: Final = "0"  # the character after "/"
 
 _SCHEMA: Final = (
@@ -161,6 +164,31 @@ class SqliteFile:
     def close(self) -> None:
         """Release the file; committed changes move from the WAL into it."""
         self._connection.close()
+
+    def back_up(self, path: Path, between: Callable[[], None]) -> None:
+        """Copy the file as it is when the last page is copied; `path` must not exist.
+
+        `between` is called after every few pages, and may change the file: SQLite puts the changes
+        into the copy as well. The copy is a file in its own right, without `-wal`, and not synced.
+
+        Raises:
+            MetadataError: It can't be written.
+        """
+        try:
+            copy = sqlite3.connect(path, isolation_level=None)
+            try:
+                copy.execute("PRAGMA synchronous = OFF")
+                copy.execute("PRAGMA journal_mode = OFF")  # a copy that failed is of no use
+                self._connection.backup(
+                    copy,
+                    pages=BACKUP_PAGES,
+                    progress=lambda _status, remaining, _total: between() if remaining else None,
+                )
+                copy.execute("PRAGMA journal_mode = DELETE")
+            finally:
+                copy.close()
+        except sqlite3.Error as error:
+            raise MetadataError(f"{path}: {error}") from error
 
     def begin(self) -> None:
         """Start the transaction of a group of changes."""

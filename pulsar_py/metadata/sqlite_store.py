@@ -78,6 +78,13 @@ class _Operation(NamedTuple):
     is_change: bool
 
 
+class _Backup(NamedTuple):
+    """A copy to be made, and the future of its caller."""
+
+    path: Path
+    future: asyncio.Future[None]
+
+
 class _Outcome(NamedTuple):
     future: asyncio.Future[Any]
     result: Any
@@ -123,7 +130,8 @@ class SqliteMetadataStore(MetadataStore):
         self._session_numbers = count(1)
         self._opened_millis = clock.wall_time_millis()  # makes session ids unique over restarts
         self._batch: list[_Operation] = []  # of this turn of the loop
-        self._batches: SimpleQueue[list[_Operation] | None] = SimpleQueue()  # None ends the thread
+        # None ends the thread.
+        self._batches: SimpleQueue[list[_Operation] | _Backup | None] = SimpleQueue()
         # Unanswered operations, the oldest first, each with the loop time at which it fails.
         self._waiting: dict[asyncio.Future[Any], tuple[float, _Operation]] = {}
         self._deadline: asyncio.TimerHandle | None = None  # of the oldest of them
@@ -235,6 +243,21 @@ class SqliteMetadataStore(MetadataStore):
         self._sessions.pop(session, None)
         await self._submit(lambda file: file.delete_session(session.session_id))
 
+    async def back_up(self, path: Path) -> None:
+        """Copy everything into a new file, without a sync; other operations go on meanwhile.
+
+        The copy has what the store has when this returns, but for operations that began later.
+
+        Raises:
+            MetadataError: It can't be written.
+        """
+        if self._is_closing:
+            raise MetadataError("the metadata store is closed")
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._flush()
+        self._batches.put(_Backup(path, future))
+        await future
+
     async def close(self) -> None:
         """Write what is queued, end all sessions, release the file. May be called again."""
         if not self._is_closing:
@@ -310,31 +333,65 @@ class SqliteMetadataStore(MetadataStore):
         self._call_loop(partial(self._deliver, [_Outcome(self._opened, None, None)], []))
         try:
             while (operations := self._next_operations()) is not None:
-                try:
-                    self._carry_out(file, operations)
-                except Exception as error:
-                    # The thread has to live on, or the callers of this batch and of all later ones
-                    # would wait for ever.
-                    logger.exception("metadata operations failed")
-                    failure = MetadataError(f"{self._path}: {error}")
-                    outcomes = [_Outcome(each.future, None, failure) for each in operations]
-                    self._call_loop(partial(self._deliver, outcomes, []))
+                if isinstance(operations, _Backup):
+                    self._back_up(file, operations)
+                    continue
+                self._carry_out_or_fail(file, operations)
         finally:
             file.close()
+            self._fail_backups()
             self._call_loop(partial(self._deliver, [_Outcome(self._ended, None, None)], []))
 
-    def _next_operations(self) -> list[_Operation] | None:
+    def _carry_out_or_fail(self, file: SqliteFile, operations: list[_Operation]) -> None:
+        try:
+            self._carry_out(file, operations)
+        except Exception as error:
+            # The thread has to live on, or the callers of this batch and of all later ones would
+            # wait for ever.
+            logger.exception("metadata operations failed")
+            failure = MetadataError(f"{self._path}: {error}")
+            outcomes = [_Outcome(each.future, None, failure) for each in operations]
+            self._call_loop(partial(self._deliver, outcomes, []))
+
+    def _fail_backups(self) -> None:
+        failure = MetadataError("the metadata store is closed")
+        while not self._batches.empty():
+            left = self._batches.get()
+            if isinstance(left, _Backup):
+                self._call_loop(partial(self._deliver, [_Outcome(left.future, None, failure)], []))
+
+    def _next_operations(self) -> list[_Operation] | _Backup | None:
         """Wait for operations and take all that are queued; None when the store is closed."""
         operations = self._batches.get()
-        if operations is None:
-            return None
+        if not isinstance(operations, list):
+            return operations
         while not self._batches.empty():
             more = self._batches.get()
-            if more is None:
-                self._batches.put(None)
+            if not isinstance(more, list):
+                self._batches.put(more)  # backups come after all that is queued now
                 break
             operations += more
         return operations
+
+    def _back_up(self, file: SqliteFile, backup: _Backup) -> None:
+        error: Exception | None = None
+        try:
+            file.back_up(backup.path, lambda: self._carry_out_queued(file))
+        except Exception as failure:  # noqa: BLE001 - handed to the caller
+            error = failure
+        self._call_loop(partial(self._deliver, [_Outcome(backup.future, None, error)], []))
+
+    def _carry_out_queued(self, file: SqliteFile) -> None:
+        """Carry out what came during a backup, but no other backup and no end."""
+        operations: list[_Operation] = []
+        for _ in range(self._batches.qsize()):
+            more = self._batches.get()
+            if isinstance(more, list):
+                operations += more
+            else:
+                self._batches.put(more)
+        if operations:
+            self._carry_out_or_fail(file, operations)
 
     def _carry_out(self, file: SqliteFile, operations: list[_Operation]) -> None:
         reads = [operation for operation in operations if not operation.is_change]

@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
+from pulsar_py.common.disks.copied_file import BackupSource
 from pulsar_py.common.errors import (
     ConfigurationError,
     ServiceMetadataError,
@@ -143,6 +144,8 @@ class BrokerService:
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
         self.metadata, self.ledger_store = metadata, ledger_store
+        # Set by the composition, where the stores keep files of their own.
+        self.backups: BackupSource | None = None
         self._tasks = TaskOwner("broker")
         self.resources = Resources(metadata, configuration_metadata)
         chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing

@@ -210,6 +210,7 @@ class Bookie(LedgerStore):
         if self.gate.is_shut:
             raise self.gate.refusal()
         ledger_id = await self._ledger_ids.next()
+        await self.storage.hold.until_ledgers_may_change()
         async with self.in_time(ledger_id):
             if await self._find(ledger_id) is not None:
                 raise StorageError(f"ledger {ledger_id} exists already: its id was given twice")
@@ -237,6 +238,7 @@ class Bookie(LedgerStore):
 
     async def delete(self, ledger_id: int) -> None:
         """Delete a ledger for good; fine if it is gone already."""
+        await self.storage.hold.until_ledgers_may_change()
         async with self.in_time(ledger_id):
             ledger = await self._find(ledger_id)
             if ledger is None or ledger.record.is_deleted:

@@ -81,8 +81,14 @@ class JournalReplay:
         mark = self._storage.manifest.mark
         found = await find_files(self._disk, mark)
         if not found and self._storage.manifest == Manifest():
+            if await self._storage.has_files():
+                raise CorruptDataError(
+                    "MANIFEST and journal are missing, but there are entry logs or index tables"
+                )
             await self._make_directories()
             return None
+        if not found:
+            await self._make_directories()  # A restored backup has those alone that have files.
         plan = plan_replay(found, mark)
         await self._storage.remove_leftover_tables()
         await self._storage.hold_logs()
@@ -99,10 +105,6 @@ class JournalReplay:
         return end
 
     async def _make_directories(self) -> None:
-        if await self._storage.has_files():
-            raise CorruptDataError(
-                "MANIFEST and journal are missing, but there are entry logs or index tables"
-            )
         for directory in (JOURNAL_DIRECTORY, LOG_DIRECTORY, TABLE_DIRECTORY):
             await self._disk.make_directory(directory)
         await self._disk.sync_directory("")

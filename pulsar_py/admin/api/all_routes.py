@@ -11,6 +11,7 @@ from pulsar_py.admin.messages.stored_messages import StoredMessages
 from pulsar_py.admin.metrics.page import Metrics
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
+from pulsar_py.admin.operations.backups import Backups
 from pulsar_py.admin.operations.broker_stats import BrokerStats
 from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
@@ -51,6 +52,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         BrokerStats(broker),
         Symptoms(broker),
         LogSettings(),
+        Backups(broker),
         Clusters(broker),
         ClusterRelations(broker),
         IsolationPolicies(broker),

@@ -100,6 +100,7 @@ class Action(Enum):
     WRITE_CLUSTER = "write cluster", Scope.CLUSTER, Right.SUPER_USER
     READ_BROKERS = "read brokers", Scope.CLUSTER, Right.SUPER_USER
     WRITE_BROKERS = "write brokers", Scope.CLUSTER, Right.SUPER_USER
+    BACK_UP = "back up", Scope.CLUSTER, Right.SUPER_USER
     END_TRANSACTION_ON_TOPIC = "end transaction on topic", Scope.CLUSTER, Right.SUPER_USER
 
     def __init__(self, description: str, scope: Scope, right: Right) -> None:

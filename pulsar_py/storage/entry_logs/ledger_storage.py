@@ -37,6 +37,7 @@ from pulsar_py.storage.index.index import Index, merge_tables, write_table
 from pulsar_py.storage.index.index_format import Item, record_key, run_key
 from pulsar_py.storage.index.index_table import DIRECTORY as TABLE_DIRECTORY
 from pulsar_py.storage.index.index_table import IndexTable, table_path
+from pulsar_py.storage.shared.hold import CopyHold
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
@@ -167,6 +168,7 @@ class LedgerStorage:
         self.disk = disk
         self.settings = settings
         self.manifest = manifest
+        self.hold = CopyHold(disk)
         self.index = Index(disk, settings.index_cache_bytes)
         self.read_cache = ReadCache(settings.read_cache_bytes)
         self.readers = EntryLogReaders(disk, settings.open_files_count)
@@ -314,7 +316,7 @@ class LedgerStorage:
         if self._deleted_meanwhile is not None:
             self._deleted_meanwhile.update(change.deleted)
         for log_id in gone:
-            await self.disk.remove(log_path(log_id))
+            await self.hold.remove(log_path(log_id))
             await self.readers.forget(log_id)
 
     async def _after(self, change: Change) -> Manifest:
@@ -392,7 +394,7 @@ class LedgerStorage:
             current[place : place + len(old)] = [merged]
             await self._install(self.manifest, current)
         for table in old:
-            await self.disk.remove(table_path(table.table_id))
+            await self.hold.remove(table_path(table.table_id))
             await table.retire()
         return True
 

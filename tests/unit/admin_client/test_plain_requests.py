@@ -154,3 +154,24 @@ def test_tls_verifies_the_host_and_is_not_left(tmp_path: Path) -> None:
             pytest.raises(ConnectError, match=reason),
         ):
             plain.exchange("GET", "/")
+
+
+def test_a_large_answer_is_read_in_pieces() -> None:
+    with (
+        serving(lambda asked: Answer(200, asked.headers["accept"].encode() * 10)) as server,
+        requests(server.url) as sending,
+        sending.download("/x", "application/x-tar") as download,
+    ):
+        assert download.headers["content-length"] == "170"
+        assert [len(download.read(100)) for _ in range(3)] == [100, 70, 0]
+
+
+def test_a_large_answer_that_is_refused_has_its_reason() -> None:
+    answer = Answer(403, b'{"reason": "not you"}')
+    with (
+        serving(lambda _: answer) as server,
+        requests(server.url) as sending,
+        pytest.raises(AuthorizationError, match="not you"),
+        sending.download("/x", "application/x-tar"),
+    ):
+        pass

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
 )
 from pulsar_py.common.loops.clock import Clock, SystemClock
-from pulsar_py.metadata import sqlite_store
+from pulsar_py.metadata import sqlite_file, sqlite_store
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST
@@ -229,3 +231,51 @@ async def test_what_is_queued_when_it_closes_is_written(path: Path) -> None:
     store = await SqliteMetadataStore.open(path, SystemClock())
     assert len(await store.children("/")) == 10
     await store.close()
+
+
+async def test_a_backup_has_what_is_written_meanwhile_and_holds_nobody_up(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_file, "BACKUP_PAGES", 5)
+    real, pause = SqliteFile.back_up, threading.Event()
+
+    def slowly(file: SqliteFile, copy: Path, between: Callable[[], None]) -> None:
+        real(file, copy, lambda: between() if not pause.wait(0.002) else None)
+
+    monkeypatch.setattr(SqliteFile, "back_up", slowly)
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    await asyncio.gather(*(store.put(f"/k{number}", b"x" * 1000) for number in range(300)))
+    copy_path = path.with_name("copy")
+    backup = asyncio.ensure_future(store.back_up(copy_path))  # noqa: TID251 - awaited below
+    await asyncio.sleep(0)
+    done: list[int] = []
+    while not backup.done():
+        await store.put(f"/meanwhile{len(done)}", b"y")
+        done.append(await store.put("/k0", b"changed"))
+    await backup
+    await store.put("/later", b"z")
+    assert len(done) > 3
+
+    copy = SqliteFile(copy_path)
+    assert [copy.get(f"/k{number}") is not None for number in range(300)] == [True] * 300
+    found = [copy.get(f"/meanwhile{number}") is not None for number in range(len(done))]
+    assert found == sorted(found, reverse=True), "a later change is there without an earlier one"
+    assert sum(found) >= len(done) - 2
+    assert copy.get("/later") is None
+    copy.close()
+    await store.close()
+    assert not copy_path.with_name("copy-wal").exists()
+
+
+async def test_a_backup_that_can_not_be_written_is_an_error_and_the_store_goes_on(
+    path: Path,
+) -> None:
+    store = await SqliteMetadataStore.open(path, SystemClock())
+    with pytest.raises(MetadataError):
+        await store.back_up(path.parent / "no" / "directory")
+    await store.put("/a", b"")
+    closing = asyncio.ensure_future(store.close())  # noqa: TID251 - awaited below
+    await asyncio.sleep(0)
+    with pytest.raises(MetadataError, match="closed"):
+        await store.back_up(path.with_name("late"))
+    await closing
