@@ -9,24 +9,28 @@ Source: the codes of `…/subscription/<name>/standstill`.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 __all__ = ["REMEDIES", "remedy"]
 
 Fields = Mapping[str, Any]  # Any: JSON
 
+LOOK_AHEAD: Final = 20_000
+"""The default of the setting: with little more than now it would soon stand again."""
 
-def _setting(name: str) -> Callable[[str, str, Fields], str]:
-    return lambda _topic, _subscription, fields: (
-        f"pulsar-py admin brokers update-dynamic-config --config {name} "
-        f"--value {2 * int(fields.get('limit', 0)) or 0}"
+
+def _look_ahead(_topic: str, _subscription: str, fields: Fields) -> str:
+    limit = max(
+        LOOK_AHEAD, 2 * int(fields.get("limit", 0)), 2 * int(fields.get("waitingEntries", 0))
     )
+    name = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
+    return f"pulsar-py admin brokers update-dynamic-config --config {name} --value {limit}"
 
 
 def _rate(topic: str, _subscription: str, fields: Fields) -> str:
     scope = str(fields.get("scope", ""))
-    if scope == "subscription":
+    if scope.startswith("subscription "):
         return f"pulsar-py admin topicPolicies set-subscription-dispatch-rate -md -1 -bd -1 {topic}"
     if scope == "topic":
         return f"pulsar-py admin topicPolicies set-dispatch-rate -md -1 -bd -1 {topic}"
@@ -34,6 +38,13 @@ def _rate(topic: str, _subscription: str, fields: Fields) -> str:
         name = "dispatchThrottlingRateInMsg"
         return f"pulsar-py admin brokers update-dynamic-config --config {name} --value 0"
     return ""
+
+
+def _above(holders: Iterable[Fields]) -> int:
+    """A limit with which they are sent messages again: they have to be below half of it."""
+    names = ("unackedMessages", "limit")
+    counts = [int(each.get(name, 0)) for each in holders for name in names]
+    return 2 * max(counts, default=0) + 2
 
 
 def _none(_topic: str, _subscription: str, _fields: Fields) -> str:
@@ -49,23 +60,22 @@ REMEDIES: Final[Mapping[str, Callable[[str, str, Fields], str]]] = {
     "PAUSED": lambda topic, name, _: f"pulsar-py subscription resume {topic} {name}",
     "NO_CONSUMERS": lambda topic, name, _: f"pulsar-py client consume -s {name} -n 0 {topic}",
     "SWITCHING_CONSUMER": _none,
-    "READ_FAILED": lambda *_: "pulsar-py doctor",
+    "READ_FAILED": _none,
     "RATE_LIMIT": _rate,
-    "BROKER_UNACKED_LIMIT": _setting("maxUnackedMessagesPerBroker"),
+    "BROKER_UNACKED_LIMIT": _unload,
     "SUBSCRIPTION_UNACKED_LIMIT": lambda topic, _, fields: (
         "pulsar-py admin topicPolicies set-max-unacked-messages-per-subscription "
-        f"-m {2 * int(fields.get('limit', 0))} {topic}"
+        f"-m {_above([fields])} {topic}"
     ),
     "CONSUMER_UNACKED_LIMIT": lambda topic, _, fields: (
         "pulsar-py admin topicPolicies set-max-unacked-messages-per-consumer "
-        f"-m {2 * max((each.get('limit', 0) for each in fields.get('consumers', ())), default=0)} "
-        f"{topic}"
+        f"-m {_above(fields.get('consumers', ()))} {topic}"
     ),
     "NO_PERMITS": _none,
     "SLOW_SOCKET": _unload,
     "BLOCKED_HASH": _unload,
     "HASH_WITHOUT_CONSUMER": _none,
-    "LOOK_AHEAD_LIMIT": _setting("keySharedLookAheadMsgInReplayThresholdPerSubscription"),
+    "LOOK_AHEAD_LIMIT": _look_ahead,
     "HELD_BACK": _none,
     "DELAYED": lambda topic, name, _: f"pulsar-py admin topics clear-backlog -s {name} {topic}",
     "HOLE": _unload,

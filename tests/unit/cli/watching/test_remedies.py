@@ -25,7 +25,7 @@ def test_a_command_is_safe_in_a_shell(code: str) -> None:
     assert ";" not in {word for word in words if word != name}
 
 
-@pytest.mark.parametrize("scope", ["subscription", "topic", "broker"])
+@pytest.mark.parametrize("scope", ["subscription s", "topic", "broker"])
 @pytest.mark.parametrize("code", sorted(REMEDIES))
 def test_a_command_of_the_administration_is_one_that_there_is(code: str, scope: str) -> None:
     fields = {"limit": 5, "scope": scope, "consumers": [{"limit": 7}]}
@@ -42,9 +42,14 @@ def test_a_command_of_the_administration_is_one_that_there_is(code: str, scope: 
     [
         ("PAUSED", {}, "pulsar-py subscription resume t s"),
         ("RATE_LIMIT", {"scope": "elsewhere"}, ""),
+        (
+            "RATE_LIMIT",
+            {"scope": "subscription s"},
+            "set-subscription-dispatch-rate -md -1 -bd -1 t",
+        ),
         ("RATE_LIMIT", {"scope": "topic"}, "topicPolicies set-dispatch-rate -md -1 -bd -1 t"),
-        ("CONSUMER_UNACKED_LIMIT", {"consumers": [{"limit": 50}]}, "per-consumer -m 100 t"),
-        ("BROKER_UNACKED_LIMIT", {"limit": 3}, "--config maxUnackedMessagesPerBroker --value 6"),
+        ("CONSUMER_UNACKED_LIMIT", {"consumers": [{"limit": 50}]}, "per-consumer -m 102 t"),
+        ("BROKER_UNACKED_LIMIT", {"limit": 3}, "admin topics unload t"),
         ("SOMETHING_NEW", {}, ""),
     ],
 )
