@@ -112,7 +112,7 @@ def backup(destination: Path, **options: Any) -> None:  # Any: click's values
     """
     from dataclasses import replace  # noqa: PLC0415 - for --help
 
-    from pulsar_py.cli.backup_jobs import TIMEOUT_SECONDS, back_up  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.backups.backup_jobs import TIMEOUT_SECONDS, back_up  # noqa: PLC0415 - for --help
     from pulsar_py.cli.storage_jobs import answered  # noqa: PLC0415 - for --help
 
     def work() -> None:
@@ -132,7 +132,7 @@ def restore(source: Path, data_dir: Path) -> None:
 
     Each file is compared with its checksum. Start a broker with `--data-dir DIR` afterwards.
     """
-    from pulsar_py.cli import backup_jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.backups import backup_jobs  # noqa: PLC0415 - for --help
     from pulsar_py.cli.storage_jobs import answered  # noqa: PLC0415 - for --help
 
     def work() -> None:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.cli.progress import progress
+from pulsar_py.cli.backups.progress import progress
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import (
     ConfigurationError,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.admin_client import AdminSettings
-from pulsar_py.cli.backup_jobs import back_up, restore
+from pulsar_py.cli.backups.backup_jobs import back_up, restore
 from pulsar_py.common.backup_archive import LIST_FILE, Archive
 from pulsar_py.common.errors import ConfigurationError, ConnectError, CorruptDataError, ServiceError
 from tests.http_server import Answer

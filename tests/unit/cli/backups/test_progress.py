@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pulsar_py.cli.progress import progress
+from pulsar_py.cli.backups.progress import progress
 
 
 def test_nothing_is_written_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Final
 
 from pulsar_py.admin_client import AdminClient, AdminSettings
 from pulsar_py.admin_client.plain_requests import Download
-from pulsar_py.cli.progress import progress
+from pulsar_py.cli.backups.progress import progress
 from pulsar_py.common.backup_archive import LIST_FILE, MAX_LIST_BYTES, BackupList, FileState
 from pulsar_py.common.disks.tool_files import put_in_place, sync_directories, write_file
 from pulsar_py.common.errors import ConfigurationError, CorruptDataError
