@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs import client_api, spark_options
+from docs import client_api, openapi, spark_options
 from pulsar_py.admin import without_effect
 from pulsar_py.server import config_reference
 
@@ -11,3 +11,4 @@ if __name__ == "__main__":
     without_effect.main()
     client_api.main()
     spark_options.main()
+    openapi.main()

@@ -143,6 +143,7 @@ class AdminApp:
             body=body,
             peer=peer,
             role=None if caller is None else caller.role,
+            declared=found.route.takes,
         )
         response = await encoded_in_turns(await _call(found.route, request, self._access, caller))
         if self._audit is not None:

@@ -74,7 +74,8 @@ class Request(Struct, frozen=True, kw_only=True):
 
     `path` has the decoded parameters of the route's template; header names are in lower case.
     `peer` is the other end of the connection, `role` its authenticated role: None without
-    authentication.
+    authentication. `declared` are the parameters and the body of its route; None in tests that have
+    no route. Handlers read through these, never the query or the body itself.
     """
 
     method: str
@@ -86,11 +87,7 @@ class Request(Struct, frozen=True, kw_only=True):
     peer: Peer = field(default_factory=Peer)
     role: str | None = None
     raw_query: str = ""
-
-    def flag(self, name: str, *, default: bool = False) -> bool:
-        """A boolean query parameter; anything but `true` in any case is False, as in Java."""
-        value = self.query.get(name)
-        return default if value is None else value.lower() == "true"
+    declared: tuple[object, ...] | None = None
 
     def all_values(self, name: str) -> list[str]:
         """The values of a query parameter that may be repeated; `query` has the first of each."""

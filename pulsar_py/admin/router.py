@@ -21,16 +21,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from http import HTTPStatus
 from itertools import product
-from typing import Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote_plus
 
 from msgspec import Struct, field
 
+from pulsar_py.admin.declared import Body, Parameter, RawBody
 from pulsar_py.admin.http_messages import JSON, Request, Response
 from pulsar_py.server.security.actions import Need, checked_need
 
 Handler = Callable[[Request], Awaitable[Response]]
+Taken: TypeAlias = Parameter | Body[Any] | RawBody
+"""What a handler reads beside names in the path."""
 
 _BAD_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
 _REST = re.compile(r"\{\w+\.\.\.\}")
@@ -44,9 +48,14 @@ class BadPathError(Exception):
 class Route(Struct, frozen=True):
     """One method of one template.
 
-    `consumes` are the content types of bodies that it reads; a route with none ignores its body.
-    `produces` is the content type of its answers, compared with `Accept`. `needs` is its action, or
-    a text with the reason why it needs no right.
+    `needs` is its action, or a text with the reason why it needs no right. `takes` are the
+    parameters and the body that its handler reads, see `declared`; a route without a body ignores
+    what is sent. `produces` is the content type of its answers, compared with `Accept`.
+
+    `answer` is the type of a successful answer's JSON; a text names one in `api.answers`, which is
+    imported for the OpenAPI document alone. Without a type the answer has no body, or one that is
+    no JSON. `status` is that of success; with `may_be_empty` the body is left out where there is no
+    value (200 or 204). `errors` are further statuses than those that are common to its method.
 
     Raises:
         ValueError: The reason is empty.
@@ -56,35 +65,107 @@ class Route(Struct, frozen=True):
     template: str
     handler: Handler
     needs: Need
-    consumes: tuple[str, ...] = ()
+    takes: tuple[Taken, ...] = ()
+    answer: Any = None  # Any: a type, or its name
+    status: int = HTTPStatus.OK
+    may_be_empty: bool = False
+    errors: tuple[int, ...] = ()
     produces: str = JSON
 
     def __post_init__(self) -> None:
         checked_need(self.needs, f"{self.method} {self.template}")
+        assert len(self._bodies) <= 1, f"{self.method} {self.template}: two bodies"
+
+    @property
+    def _bodies(self) -> list[Body[Any] | RawBody]:
+        return [each for each in self.takes if isinstance(each, Body | RawBody)]
+
+    @property
+    def body(self) -> Body[Any] | RawBody | None:
+        """The body that its handler reads."""
+        return next(iter(self._bodies), None)
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The parameters that its handler reads, of query and path."""
+        return [each for each in self.takes if isinstance(each, Parameter)]
+
+    @property
+    def consumes(self) -> tuple[str, ...]:
+        """The content types of bodies that it reads."""
+        return () if self.body is None else self.body.content_types
 
 
-def get(template: str, handler: Handler, needs: Need) -> Route:
-    """A route for GET (and so HEAD)."""
-    return Route("GET", template, handler, needs)
+def get(
+    template: str,
+    handler: Handler,
+    needs: Need,
+    *takes: Taken,
+    answer: Any = None,  # Any: a type, or its name
+    status: int = HTTPStatus.OK,
+    may_be_empty: bool = False,
+    errors: tuple[int, ...] = (),
+    produces: str = JSON,
+) -> Route:
+    """A route for GET (and so HEAD); `answer` is the type of its JSON."""
+    return Route(
+        "GET",
+        template,
+        handler,
+        needs,
+        takes,
+        answer,
+        status,
+        may_be_empty=may_be_empty,
+        errors=errors,
+        produces=produces,
+    )
 
 
 def put(
-    template: str, handler: Handler, needs: Need, *, consumes: tuple[str, ...] = (JSON,)
+    template: str,
+    handler: Handler,
+    needs: Need,
+    *takes: Taken,
+    answer: Any = None,  # Any: a type, or its name
+    status: int | None = None,
+    errors: tuple[int, ...] = (),
 ) -> Route:
-    """A route for PUT that reads a body."""
-    return Route("PUT", template, handler, needs, consumes)
+    """A route for PUT that reads `takes`; without an answer its status is 204."""
+    status = status or _status(answer)
+    return Route("PUT", template, handler, needs, takes, answer, status, errors=errors)
 
 
 def post(
-    template: str, handler: Handler, needs: Need, *, consumes: tuple[str, ...] = (JSON,)
+    template: str,
+    handler: Handler,
+    needs: Need,
+    *takes: Taken,
+    answer: Any = None,  # Any: a type, or its name
+    status: int | None = None,
+    errors: tuple[int, ...] = (),
 ) -> Route:
-    """A route for POST that reads a body."""
-    return Route("POST", template, handler, needs, consumes)
+    """A route for POST that reads `takes`; without an answer its status is 204."""
+    status = status or _status(answer)
+    return Route("POST", template, handler, needs, takes, answer, status, errors=errors)
 
 
-def delete(template: str, handler: Handler, needs: Need) -> Route:
-    """A route for DELETE."""
-    return Route("DELETE", template, handler, needs)
+def delete(
+    template: str,
+    handler: Handler,
+    needs: Need,
+    *takes: Taken,
+    answer: Any = None,  # Any: a type, or its name
+    status: int | None = None,
+    errors: tuple[int, ...] = (),
+) -> Route:
+    """A route for DELETE that reads `takes`; without an answer its status is 204."""
+    status = status or _status(answer)
+    return Route("DELETE", template, handler, needs, takes, answer, status, errors=errors)
+
+
+def _status(answer: Any) -> int:  # Any: a type, or its name
+    return HTTPStatus.NO_CONTENT if answer is None else HTTPStatus.OK
 
 
 class _Leaf(Struct):

@@ -1,4 +1,4 @@
-"""Our administration answers as Apache Pulsar's did, call by call.
+"""Our administration answers as Apache Pulsar's did, call by call, and as its routes declare.
 
 What is not answered so yet stands in `admin_recordings/not_due.txt`, what is meant to differ in
 `deviations.txt` with its reason; a listed call that is answered as recorded fails, too.
@@ -14,9 +14,11 @@ import pytest
 from pulsar_py.testing.broker_thread import BrokerThread
 from tests.integration.admin_recordings.not_due import read_deviations, read_not_due
 from tests.integration.admin_recordings.player import Player, load_groups
+from tests.rest_conformance import Conformance, declared_routes
 
 GROUPS = load_groups()
 LISTED = read_not_due()
+CONFORMANCE = Conformance(declared_routes())
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def test_calls_are_answered_as_recorded(group: str, broker: BrokerThread) -> Non
     client = pulsar.Client(
         broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     )
-    player = Player(broker.web_service_url, client, listed)
+    player = Player(broker.web_service_url, client, listed, CONFORMANCE)
     player.play(GROUPS[group])
     client.close()
     unexpected = {name: found for name, found in player.failures.items() if name not in listed}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
+from pulsar_py.admin.api.document_page import DocumentPage
 from pulsar_py.admin.messages.backlog_analysis import BacklogAnalysis
 from pulsar_py.admin.messages.readable_messages import ReadableMessages
 from pulsar_py.admin.messages.stored_messages import StoredMessages
@@ -83,4 +84,5 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         InternalInfo(broker),
         AbsentServices(broker),
     )
-    return chain.from_iterable(resource.routes() for resource in resources)
+    routes = [*chain.from_iterable(resource.routes() for resource in resources)]
+    return [*routes, *DocumentPage(routes).routes()]

@@ -19,6 +19,7 @@ from msgspec import Struct
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import (
+    POSITION,
     SUBSCRIPTION,
     read_reset_cursor,
     subscription_not_found,
@@ -92,7 +93,15 @@ class BacklogAnalysis:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (post(SUBSCRIPTION + "/analyzeBacklog", self.analyze, Action.CONSUME),)
+        return (
+            post(
+                SUBSCRIPTION + "/analyzeBacklog",
+                self.analyze,
+                Action.CONSUME,
+                POSITION,
+                answer="BacklogAnalysisAnswer",
+            ),
+        )
 
     async def analyze(self, request: Request) -> Response:
         """Count the backlog; the body may name a position to begin at."""

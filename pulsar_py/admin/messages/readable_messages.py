@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
+from pulsar_py.admin.declared import Number, Text, Texts
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
     HttpError,
@@ -50,9 +51,10 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.json_text import EncodedJson
+from pulsar_py.admin.json_values import LONG_BITS, read_int
 from pulsar_py.admin.messages.backlog_analysis import backlog_entries, entries_from
 from pulsar_py.admin.messages.message_headers import iso_date, plain_payload
-from pulsar_py.admin.resources.requests import LONG_BITS, read_int, topic_of
+from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.resources.topics import TOPIC
@@ -94,6 +96,16 @@ _UNITS_A_MESSAGE: Final = 10
 """Of `Turns`: what decoding a message costs, compared with reading a name."""
 
 
+_LIMIT: Final = Number("limit")
+_MESSAGE_ID: Final = Text("messageId")
+_TIMESTAMP: Final = Number("timestamp", LONG_BITS)
+_PROPERTY: Final = Text("property")
+_KEY: Final = Text("key")
+_TEXT: Final = Text("text")
+_WHERE: Final = Texts("where")
+_QUERY: Final = (_LIMIT, _MESSAGE_ID, _TIMESTAMP, _PROPERTY, _KEY, _TEXT, _WHERE)
+
+
 class Query(Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
@@ -114,26 +126,25 @@ class Query(Struct, frozen=True, kw_only=True):
         Raises:
             HttpError: 400, a parameter is not what it has to be.
         """
-        given = request.query
-        limit = _number(request, "limit", bits=32)
+        limit = _number(request, _LIMIT)
         limit = _DEFAULT_MESSAGES if limit is None else limit
         if not 1 <= limit <= MAX_MESSAGES:
             raise _bad(f"limit {limit}: expected 1 to {MAX_MESSAGES}")
-        start, start_index = _place(given.get("messageId"))
-        timestamp = _number(request, "timestamp")
+        start, start_index = _place(_MESSAGE_ID.of(request))
+        timestamp = _number(request, _TIMESTAMP)
         if start is not None and timestamp is not None:
             raise _bad("messageId and timestamp exclude each other; give one")
-        name, equals, value = given.get("property", "").partition("=")
+        name, equals, value = (_PROPERTY.of(request) or "").partition("=")
         return cls(
             limit=limit,
             start=start,
             start_index=start_index,
             timestamp=timestamp,
-            key=given.get("key"),
+            key=_KEY.of(request),
             property_name=name or None,
             property_value=value if equals else None,
-            text=given.get("text") or None,
-            conditions=tuple(map(_condition, filter(None, request.all_values("where")))),
+            text=_TEXT.of(request) or None,
+            conditions=tuple(map(_condition, filter(None, _WHERE.of(request)))),
         )
 
     def wants(self, key: str | None, properties: dict[str, str]) -> bool:
@@ -171,9 +182,10 @@ def _bad(reason: str) -> HttpError:
     return HttpError(HTTPStatus.BAD_REQUEST, reason)
 
 
-def _number(request: Request, name: str, *, bits: int = LONG_BITS) -> int | None:
+def _number(request: Request, parameter: Number) -> int | None:
+    text = parameter.text(request) or None
     try:
-        return read_int(request.query.get(name) or None, name, bits=bits)
+        return read_int(text, parameter.name, bits=parameter.bits)
     except UnreadableBodyError as error:
         raise _bad(str(error)) from None
 
@@ -203,8 +215,20 @@ class ReadableMessages:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TOPIC + "/messages", self.of_topic, Action.PEEK_MESSAGES),
-            get(SUBSCRIPTION + "/messages", self.of_subscription, Action.PEEK_SUBSCRIPTION),
+            get(
+                TOPIC + "/messages",
+                self.of_topic,
+                Action.PEEK_MESSAGES,
+                *_QUERY,
+                answer="ReadableMessagesAnswer",
+            ),
+            get(
+                SUBSCRIPTION + "/messages",
+                self.of_subscription,
+                Action.PEEK_SUBSCRIPTION,
+                *_QUERY,
+                answer="ReadableMessagesAnswer",
+            ),
         )
 
     async def of_topic(self, request: Request) -> Response:

@@ -13,25 +13,23 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import Number, PathNumber, Text
 from pulsar_py.admin.http_messages import (
     JSON,
     HttpError,
-    PathValueError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
 )
+from pulsar_py.admin.json_values import LONG_BITS
 from pulsar_py.admin.messages.message_headers import message_headers, plain_payload
-from pulsar_py.admin.resources.requests import (
-    LONG_BITS,
-    position_fields,
-    read_int,
-    read_object,
-    topic_of,
-    whole_number_in_path,
+from pulsar_py.admin.resources.requests import topic_of
+from pulsar_py.admin.resources.subscriptions import (
+    MESSAGE_ID,
+    SUBSCRIPTION,
+    TIMESTAMP,
+    subscription_not_found,
 )
-from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.resources.topics import TOPIC, message_id_json
 from pulsar_py.admin.router import Route, get, put
@@ -49,6 +47,15 @@ NOWHERE: Final = Position(-1, -1)
 """Stands for the beginning of a topic in answers."""
 
 
+_NUMBER: Final = PathNumber("number")
+_LEDGER: Final = PathNumber("ledger", LONG_BITS)
+_ENTRY: Final = PathNumber("entry", LONG_BITS)
+_INITIAL: Final = Text("initialPosition")
+_NTH: Final = Number("messagePosition")
+_INDEX: Final = Number("index", LONG_BITS)
+_UNREADABLE: Final = (HTTPStatus.UNPROCESSABLE_ENTITY,)
+
+
 class StoredMessages:
     """Reads messages and finds their ids."""
 
@@ -58,19 +65,53 @@ class StoredMessages:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(SUBSCRIPTION + "/position/{number}", self.peek, Action.PEEK_SUBSCRIPTION),
-            get(TOPIC + "/ledger/{ledger}/entry/{entry}", self.by_id, Action.PEEK_MESSAGES),
-            get(TOPIC + "/examinemessage", self.examine, Action.PEEK_MESSAGES),
-            get(TOPIC + "/messageid/{timestamp}", self.id_by_time, Action.PEEK_MESSAGES),
-            get(TOPIC + "/getMessageIdByIndex", self.id_by_index, Action.PEEK_MESSAGES),
-            put(TOPIC + "/backlogSize", self.backlog_size, Action.GET_STATS),
+            get(
+                SUBSCRIPTION + "/position/{number}",
+                self.peek,
+                Action.PEEK_SUBSCRIPTION,
+                _NUMBER,
+                errors=_UNREADABLE,
+            ),
+            get(
+                TOPIC + "/ledger/{ledger}/entry/{entry}",
+                self.by_id,
+                Action.PEEK_MESSAGES,
+                _LEDGER,
+                _ENTRY,
+                errors=_UNREADABLE,
+            ),
+            get(
+                TOPIC + "/examinemessage",
+                self.examine,
+                Action.PEEK_MESSAGES,
+                _INITIAL,
+                _NTH,
+                errors=_UNREADABLE,
+            ),
+            get(
+                TOPIC + "/messageid/{timestamp}",
+                self.id_by_time,
+                Action.PEEK_MESSAGES,
+                TIMESTAMP,
+                answer="MessageIdAnswer",
+            ),
+            get(
+                TOPIC + "/getMessageIdByIndex",
+                self.id_by_index,
+                Action.PEEK_MESSAGES,
+                _INDEX,
+                answer="MessageIdAnswer",
+            ),
+            put(
+                TOPIC + "/backlogSize", self.backlog_size, Action.GET_STATS, MESSAGE_ID, answer=int
+            ),
         )
 
     # --- messages ------------------------------------------------------------------------------
 
     async def peek(self, request: Request) -> Response:
         """Return the n-th entry, from 1, that a subscription has not acknowledged."""
-        number = whole_number_in_path(request, "number")
+        number = _NUMBER.of(request)
         name, wanted = topic_of(request), request.path["subscription"]
         topic = await self._topic(name, "Peek messages on")
         if number < 1:
@@ -88,15 +129,16 @@ class StoredMessages:
     async def by_id(self, request: Request) -> Response:
         """Return the entry at a position."""
         position = Position(
-            whole_number_in_path(request, "ledger", bits=LONG_BITS),
-            whole_number_in_path(request, "entry", bits=LONG_BITS),
+            _LEDGER.of(request),
+            _ENTRY.of(request),
         )
         topic = await self._topic(topic_of(request), "GetMessageById on")
         return await self._answer(topic, position)
 
     async def examine(self, request: Request) -> Response:
         """Return the n-th entry from the topic's first one on, or back from its last one."""
-        number = max(1, _number_in_query(request, "messagePosition", 1))
+        given = _NTH.of(request)
+        number = 1 if given is None else max(1, given)
         topic = await self._topic(topic_of(request), "Examine messages on", _ON_PARTITION)
         ledger = topic.ledger
         if not ledger.entries_count:
@@ -104,7 +146,7 @@ class StoredMessages:
                 HTTPStatus.PRECONDITION_FAILED,
                 "Could not examine messages due to the total message is zero",
             )
-        if request.query.get("initialPosition") == "earliest":
+        if _INITIAL.of(request) == "earliest":
             index = min(number, ledger.entries_count)
         else:
             index = ledger.entries_count - number + 1
@@ -138,7 +180,7 @@ class StoredMessages:
 
     async def id_by_time(self, request: Request) -> Response:
         """Return the id of the first message that was published at a time or later."""
-        timestamp = whole_number_in_path(request, "timestamp", bits=LONG_BITS)
+        timestamp = TIMESTAMP.of(request)
         name = topic_of(request)
         topic = await self._topic(name, "Get message ID by timestamp on")
         found = await topic.find_by_publish_time(timestamp)
@@ -151,9 +193,7 @@ class StoredMessages:
 
         Without an index, or with an empty one, it is 0.
         """
-        index = 0
-        if request.query.get("index"):
-            index = _number_in_query(request, "index", None, bits=LONG_BITS)
+        index = (_INDEX.of(request) if _INDEX.text(request) else None) or 0
         name = topic_of(request)
         if await self._broker.topics.partitioned.count(name):
             text = "GetMessageIDByIndex is not allowed on partitioned-topic"
@@ -178,10 +218,8 @@ class StoredMessages:
 
     async def backlog_size(self, request: Request) -> Response:
         """Return the estimated bytes stored after a position, for its latest form all of them."""
-        fields = read_object(request.json())
-        if fields is None:
-            raise UnreadableBodyError("a message id is required")
-        position = Position(*position_fields(fields))
+        given = MESSAGE_ID.required(request, "a message id is required")
+        position = Position(given.ledger_id, given.entry_id)
         topic = await self._topic(topic_of(request), "Get backlog size on")
         start = NOWHERE if position == LATEST else position
         return json_response(topic.ledger.ledgers.size_after(start))
@@ -225,15 +263,3 @@ def _index_of(entry: Entry) -> int | None:
     except PayloadError:
         return None
     return stamp.index if stamp is not None and stamp.HasField("index") else None
-
-
-def _number_in_query(request: Request, name: str, default: int | None, *, bits: int = 32) -> int:
-    try:
-        number = read_int(request.query.get(name), name, bits=bits)
-    except UnreadableBodyError:
-        raise PathValueError from None
-    if number is None:
-        number = default
-    if number is None:
-        raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"the parameter {name} is required")
-    return number

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import BOOLEAN
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -21,7 +22,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
-from pulsar_py.admin.resources.requests import namespace_of, required_bool, topic_of
+from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
 from pulsar_py.admin.resources.topic_access import (
     for_each_partition,
@@ -52,12 +53,12 @@ class Backlogs:
         """The routes of this resource."""
         for base in (NAMESPACE, _BUNDLE):
             for path in ("/clearBacklog", "/clearBacklog/{name}"):
-                yield post(base + path, self.clear, Action.CLEAR_BACKLOG, consumes=())
+                yield post(base + path, self.clear, Action.CLEAR_BACKLOG)
             path = "/unsubscribe/{name}"
-            yield post(base + path, self.unsubscribe, Action.CLEAR_BACKLOG, consumes=())
+            yield post(base + path, self.unsubscribe, Action.CLEAR_BACKLOG)
         status = SUBSCRIPTION + "/replicatedSubscriptionStatus"
-        yield get(status, self.replicated, Action.CONSUME)
-        yield post(status, self.set_replicated, Action.CONSUME)
+        yield get(status, self.replicated, Action.CONSUME, answer=dict[str, bool])
+        yield post(status, self.set_replicated, Action.CONSUME, BOOLEAN)
 
     async def clear(self, request: Request) -> Response:
         """Acknowledge the backlog of all subscriptions, or of those with a name."""
@@ -104,7 +105,7 @@ class Backlogs:
 
     async def set_replicated(self, request: Request) -> Response:
         """Set whether other clusters shall know what is acknowledged."""
-        is_replicated = required_bool(request)
+        is_replicated = BOOLEAN.required(request)
         for _, subscription in await self._subscriptions(request):
             subscription.set_replicated(is_replicated=is_replicated)
             await subscription.cursor.flush()

@@ -81,16 +81,18 @@ class BrokerStats:
         """The routes of this resource."""
         needed = Action.READ_BROKERS
         return (
-            get(STATS + "/load-report", self.load_report, needed),
-            get(STATS + "/metrics", self.metrics, needed),
-            get(STATS + "/topics", self.topics, needed),
-            get(STATS + "/mbeans", self.beans, needed),
-            get(STATS + "/bookieops", self.bookie_operations, needed),
-            get(STATS + "/allocator-stats/{pool}", self.allocator, needed),
+            get(STATS + "/load-report", self.load_report, needed, answer="LoadReport"),
+            get(STATS + "/metrics", self.metrics, needed, answer="list[MetricGroup]"),
+            get(STATS + "/topics", self.topics, needed, answer="TopicsByNamespace"),
+            get(STATS + "/mbeans", self.beans, needed, answer="list[MetricGroup]"),
+            get(STATS + "/bookieops", self.bookie_operations, needed, answer="dict[str, Any]"),
+            get(STATS + "/allocator-stats/{pool}", self.allocator, needed, answer="AllocatorStats"),
             get(
                 STATS + "/broker-resource-availability/{tenant}/{namespace}",
                 self.availability,
                 needed,
+                errors=(HTTPStatus.CONFLICT,),
+                answer="dict[str, Any]",
             ),
         )
 

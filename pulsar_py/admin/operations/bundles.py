@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
+from pulsar_py.admin.declared import Body, Flag, Long, Text, Texts
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -23,7 +24,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
-from pulsar_py.admin.resources.requests import LONG_BITS, namespace_of, read_int
+from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, get, put
 from pulsar_py.common.loops.work import in_turns
@@ -40,6 +41,11 @@ HOT: Final = "HOT"
 _RANGE: Final = re.compile(r"0x[0-9a-fA-F]{8}_0x[0-9a-fA-F]{8}")
 _BUNDLE: Final = NAMESPACE + "/{bundle}"
 
+_POSITIONS: Final = Body(cast("type[list[int] | int]", list[Long] | Long), "splitBoundaries")
+_ALGORITHM: Final = Text("splitAlgorithmName")
+_UNLOAD: Final = Flag("unload")
+_TOPICS: Final = Texts("topics")
+
 
 class BundleOperations:
     """Splits bundles and looks into them."""
@@ -50,8 +56,21 @@ class BundleOperations:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            put(_BUNDLE + "/split", self.split, Action.UNLOAD_NAMESPACE),
-            get(_BUNDLE + "/topicHashPositions", self.hash_positions, Action.DELETE_BUNDLE),
+            put(
+                _BUNDLE + "/split",
+                self.split,
+                Action.UNLOAD_NAMESPACE,
+                _POSITIONS,
+                _ALGORITHM,
+                _UNLOAD,
+            ),
+            get(
+                _BUNDLE + "/topicHashPositions",
+                self.hash_positions,
+                Action.DELETE_BUNDLE,
+                _TOPICS,
+                answer="HashPositions",
+            ),
         )
 
     async def split(self, request: Request) -> Response:
@@ -64,7 +83,7 @@ class BundleOperations:
         positions = _positions_of(request)
         await require_namespace(self._broker, namespace)
         bundle = await self._bundle(namespace, request.path["bundle"])
-        algorithm = request.query.get("splitAlgorithmName") or ""
+        algorithm = _ALGORITHM.of(request) or ""
         if algorithm and algorithm not in ALGORITHMS:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
@@ -75,7 +94,7 @@ class BundleOperations:
         await self._broker.bundle_moves.split_here(
             namespace,
             bundle,
-            unloads_parts=request.flag("unload"),
+            unloads_parts=_UNLOAD.of(request),
             algorithm=algorithm,
             positions=positions,
         )
@@ -86,7 +105,7 @@ class BundleOperations:
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace)
         bundle = await self._bundle(namespace, request.path["bundle"])
-        wanted = frozenset(request.all_values("topics"))
+        wanted = frozenset(_TOPICS.of(request))
         lower, upper = bundle_range(bundle)
         found = {}
         names = await self._broker.topics.list_topics(namespace, TopicListMode.ALL)
@@ -145,8 +164,8 @@ class BundleOperations:
 
 def _positions_of(request: Request) -> list[int]:
     """The hashes in the body: a list of whole numbers, or none."""
-    value = request.json()
+    value = _POSITIONS.of(request)
     if value is None:
         return []
     items = value if isinstance(value, list) else [value]
-    return [read_int(each, "splitBoundaries", bits=LONG_BITS) or 0 for each in items]
+    return [each or 0 for each in items]

@@ -11,26 +11,39 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import Body, Flag, json_of
 from pulsar_py.admin.http_messages import (
     EMPTY,
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
     optional_json_response,
 )
 from pulsar_py.admin.operations.stored_documents import change_document, read_document
 from pulsar_py.admin.resources.clusters import CLUSTER
-from pulsar_py.admin.resources.requests import read_object, read_text, read_texts
 from pulsar_py.admin.router import Route, get, post
 from pulsar_py.common.names import is_valid_entity
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
-_URLS: Final = ("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls")
+
+class ClusterUrls(Struct, frozen=True, rename="camel"):
+    """The addresses of another cluster."""
+
+    service_url: str | None = None
+    service_url_tls: str | None = None
+    broker_service_url: str | None = None
+    broker_service_url_tls: str | None = None
+
+
+_PEERS: Final = Body(list[str], "peers")
+_ADDRESSES: Final = Body(ClusterUrls, "addresses")
+_MIGRATED: Final = Flag("migrated")
 
 
 class ClusterRelations:
@@ -43,10 +56,25 @@ class ClusterRelations:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(CLUSTER + "/peers", self.peers, Action.READ_CLUSTER),
-            post(CLUSTER + "/peers", self.set_peers, Action.WRITE_CLUSTER),
-            get(CLUSTER + "/migrate", self.migration, Action.READ_CLUSTER),
-            post(CLUSTER + "/migrate", self.set_migration, Action.WRITE_CLUSTER),
+            get(
+                CLUSTER + "/peers",
+                self.peers,
+                Action.READ_CLUSTER,
+                answer=list[str],
+                may_be_empty=True,
+            ),
+            post(CLUSTER + "/peers", self.set_peers, Action.WRITE_CLUSTER, _PEERS),
+            get(
+                CLUSTER + "/migrate", self.migration, Action.READ_CLUSTER, answer="ClusterMigration"
+            ),
+            post(
+                CLUSTER + "/migrate",
+                self.set_migration,
+                Action.WRITE_CLUSTER,
+                _ADDRESSES,
+                _MIGRATED,
+                status=HTTPStatus.OK,
+            ),
         )
 
     async def peers(self, request: Request) -> Response:
@@ -60,7 +88,7 @@ class ClusterRelations:
     async def set_peers(self, request: Request) -> Response:
         """Set the peers of a cluster, to which its namespaces may not be replicated."""
         cluster = request.path["cluster"]
-        names = read_texts(request.json(), "peers") or []
+        names = _PEERS.of(request) or []
         for name in names:
             if name == cluster:
                 raise HttpError(
@@ -86,13 +114,10 @@ class ClusterRelations:
 
     async def set_migration(self, request: Request) -> Response:
         """Set where the clients of a cluster shall go, and whether they shall."""
-        fields = read_object(request.json())
-        if fields is None:
-            raise UnreadableBodyError("the addresses of the other cluster are required")
-        urls = {name: read_text(fields.get(name), name) for name in _URLS}
-        named = {name: url for name, url in urls.items() if url is not None}
+        urls = _ADDRESSES.required(request, "the addresses of the other cluster are required")
+        named = {name: url for name, url in json_of(urls).items() if url is not None}
         document = {
-            "migrated": request.flag("migrated"),
+            "migrated": _MIGRATED.of(request),
             "migratedClusterUrl": {**named, "empty": not named},
         }
         await change_document(self._local, _migration_path(request), lambda _: document)

@@ -48,7 +48,9 @@ class InternalInfo:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get(TOPIC + "/internal-info", self.info, Action.GET_STATS),)
+        return (
+            get(TOPIC + "/internal-info", self.info, Action.GET_STATS, answer="dict[str, Any]"),
+        )
 
     async def info(self, request: Request) -> Response:
         """Return ledgers and cursors as stored; of a partitioned topic those of each partition."""

@@ -2,7 +2,7 @@
 
 Both are kept for each cluster, and say which of its brokers take which bundles (`load.isolation`).
 
-Source: ClustersBase in Pulsar's broker; NamespaceIsolationData, FailureDomain.
+Source: ClustersBase in Pulsar's broker; NamespaceIsolationData, FailureDomainBody.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body, json_of
 from pulsar_py.admin.http_messages import (
     EMPTY,
     NO_CONTENT,
@@ -27,7 +30,6 @@ from pulsar_py.admin.operations.stored_documents import (
     read_document,
 )
 from pulsar_py.admin.resources.clusters import CLUSTER
-from pulsar_py.admin.resources.requests import read_object, read_properties, read_text, read_texts
 from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import is_valid_entity
@@ -38,6 +40,32 @@ from pulsar_py.server.security.actions import Action
 _POLICIES: Final = CLUSTER + "/namespaceIsolationPolicies"
 _DOMAINS: Final = CLUSTER + "/failureDomains"
 _PARAMETERS: Final = ("min_limit", "usage_threshold")
+
+
+class AutoFailover(Struct, frozen=True):
+    """When the secondary brokers are used."""
+
+    policy_type: str | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+class IsolationData(Struct, frozen=True):
+    """Which namespaces are meant for which brokers, as regular expressions."""
+
+    namespaces: list[str] = field(default_factory=list)
+    primary: list[str] = field(default_factory=list)
+    secondary: list[str] = field(default_factory=list)
+    auto_failover_policy: AutoFailover = field(default_factory=AutoFailover)
+
+
+class FailureDomainBody(Struct, frozen=True):
+    """Brokers that may fail together."""
+
+    brokers: list[str] = field(default_factory=list)
+
+
+_DATA: Final = Body(IsolationData, "isolation policy")
+_DOMAIN: Final = Body(FailureDomainBody, "failure domain")
 
 
 class IsolationPolicies:
@@ -52,16 +80,26 @@ class IsolationPolicies:
         """The routes of this resource."""
         one, domain = _POLICIES + "/{name}", _DOMAINS + "/{domain}"
         return (
-            get(_POLICIES, self.all, Action.READ_CLUSTER),
-            get(_POLICIES + "/brokers", self.brokers, Action.READ_CLUSTER),
-            get(_POLICIES + "/brokers/{broker}", self.broker, Action.READ_CLUSTER),
-            get(one, self.one, Action.READ_CLUSTER),
-            post(one, self.set, Action.WRITE_CLUSTER),
+            get(_POLICIES, self.all, Action.READ_CLUSTER, answer=dict[str, IsolationData]),
+            get(
+                _POLICIES + "/brokers",
+                self.brokers,
+                Action.READ_CLUSTER,
+                answer="list[BrokerIsolation]",
+            ),
+            get(
+                _POLICIES + "/brokers/{broker}",
+                self.broker,
+                Action.READ_CLUSTER,
+                answer="BrokerIsolation",
+            ),
+            get(one, self.one, Action.READ_CLUSTER, answer=IsolationData),
+            post(one, self.set, Action.WRITE_CLUSTER, _DATA),
             delete(one, self.remove, Action.WRITE_CLUSTER),
-            get(_DOMAINS, self.domains, Action.READ_CLUSTER),
-            get(domain, self.domain, Action.READ_CLUSTER),
-            post(domain, self.set_domain, Action.WRITE_CLUSTER),
-            delete(domain, self.remove_domain, Action.WRITE_CLUSTER),
+            get(_DOMAINS, self.domains, Action.READ_CLUSTER, answer=dict[str, FailureDomainBody]),
+            get(domain, self.domain, Action.READ_CLUSTER, answer=FailureDomainBody),
+            post(domain, self.set_domain, Action.WRITE_CLUSTER, _DOMAIN),
+            delete(domain, self.remove_domain, Action.WRITE_CLUSTER, status=HTTPStatus.OK),
         )
 
     # --- isolation policies ----------------------------------------------------------------------
@@ -87,7 +125,7 @@ class IsolationPolicies:
         """Store a policy under a name."""
         await self._require_cluster(request, HTTPStatus.PRECONDITION_FAILED)
         name = request.path["name"]
-        data = _isolation_data(name, read_object(request.json()))
+        data = _isolation_data(name, _DATA.of(request) or IsolationData())
         await change_document(self._store, self._path(request), lambda known: {**known, name: data})
         return NO_CONTENT
 
@@ -158,8 +196,7 @@ class IsolationPolicies:
     async def set_domain(self, request: Request) -> Response:
         """Store the brokers of a failure domain; a broker is in at most one."""
         await self._require_cluster(request, HTTPStatus.PRECONDITION_FAILED)
-        fields = read_object(request.json()) or {}
-        brokers = read_texts(fields.get("brokers"), "brokers") or []
+        brokers = (_DOMAIN.of(request) or FailureDomainBody()).brokers
         parent, name = self._domains_path(request), request.path["domain"]
         for other in await self._store.children(parent):
             known = await read_document(self._store, f"{parent}/{other}") or {}
@@ -196,36 +233,30 @@ def _valid(name: str) -> str:
     return name
 
 
-def _isolation_data(name: str, fields: dict[str, Any] | None) -> Document:  # Any: JSON
+def _isolation_data(name: str, data: IsolationData) -> Document:
     """The body as NamespaceIsolationData.
 
     Raises:
         HttpError: 400 without namespaces, primary brokers or the parameters of the failover policy,
             or with a pattern that can't be read.
     """
-    fields = fields or {}
-    lists = {
-        each: read_texts(fields.get(each), each) or []
-        for each in ("namespaces", "primary", "secondary")
-    }
-    failover = read_object(fields.get("auto_failover_policy"), "auto_failover_policy") or {}
-    kind = read_text(failover.get("policy_type"), "policy_type")
-    parameters = read_properties(failover.get("parameters"), "parameters") or {}
+    parameters = data.auto_failover_policy.parameters
+    patterns = (*data.namespaces, *data.primary, *data.secondary)
     problem = ""
-    if not lists["namespaces"] or not lists["primary"]:
+    if not data.namespaces or not data.primary:
         problem = "namespaces and primary are required"
-    elif kind != "min_available":
+    elif data.auto_failover_policy.policy_type != "min_available":
         problem = "auto_failover_policy with the policy_type min_available is required"
     elif missing := [each for each in _PARAMETERS if not parameters.get(each, "").isdigit()]:
         problem = f"the policy needs the number {missing[0]} among its parameters"
-    elif bad := [each for some in lists.values() for each in some if _pattern(each) is None]:
+    elif bad := [each for each in patterns if _pattern(each) is None]:
         problem = f"{bad[0]!r:.100} is not a regular expression"
     if problem:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
             f"Invalid format of input policy data. policy: {name}; {problem}",
         )
-    return {**lists, "auto_failover_policy": {"policy_type": kind, "parameters": parameters}}
+    return json_of(data)
 
 
 def _pattern(text: str) -> re.Pattern[str] | None:

@@ -13,8 +13,10 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
-from pulsar_py.admin.resources.requests import read_object, read_text
 from pulsar_py.admin.router import Route, get, put
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
 from pulsar_py.server.security.actions import Action
@@ -28,14 +30,25 @@ MAX_LOGGERS: Final = 100
 """That may be named in one request."""
 
 
+class LogSettingsBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """The level of all, the form of lines, and the levels of single loggers; null removes one."""
+
+    level: str | None = None
+    format: str | None = None
+    loggers: dict[str, str | None] = field(default_factory=dict)
+
+
+_SETTINGS: Final = Body(LogSettingsBody, "log settings")
+
+
 class LogSettings:
     """Reads and changes how this process logs."""
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(LOGGING, self.read, Action.READ_BROKERS),
-            put(LOGGING, self.change, Action.WRITE_BROKERS),
+            get(LOGGING, self.read, Action.READ_BROKERS, answer=LogSettingsBody),
+            put(LOGGING, self.change, Action.WRITE_BROKERS, _SETTINGS, answer=LogSettingsBody),
         )
 
     async def read(self, request: Request) -> Response:  # noqa: ARG002
@@ -44,11 +57,8 @@ class LogSettings:
 
     async def change(self, request: Request) -> Response:
         """Change what the body names; all of it, or nothing."""
-        fields = read_object(request.json()) or {}
-        if unknown := sorted(fields.keys() - {"level", "format", "loggers"}):
-            raise _bad(f"{', '.join(unknown)}: expected level, format or loggers")
-        level, form = read_text(fields.get("level")), read_text(fields.get("format"))
-        loggers = read_object(fields.get("loggers")) or {}
+        given = _SETTINGS.of(request) or LogSettingsBody()
+        level, form, loggers = given.level, given.format, given.loggers
         if level is not None and level not in LEVELS:
             raise _bad(f"level {level!r}: expected one of {', '.join(LEVELS)}")
         if form is not None and form not in FORMATS:

@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from pulsar_py.admin.declared import LONG
 from pulsar_py.admin.http_messages import (
     EMPTY,
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
     optional_json_response,
 )
-from pulsar_py.admin.policies.cluster_values import clusters
+from pulsar_py.admin.policies.cluster_values import CLUSTER_NAMES, clusters
 from pulsar_py.admin.policies.offload_values import (
     DELETION_LAG,
     THRESHOLD_BYTES,
@@ -30,7 +30,7 @@ from pulsar_py.admin.policies.offload_values import (
     offload_policies,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
-from pulsar_py.admin.resources.requests import LONG_BITS, namespace_of, read_int, read_texts
+from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE
 from pulsar_py.admin.router import Handler, Route, delete, get, post, put
 from pulsar_py.common.names import NamespaceName
@@ -54,18 +54,44 @@ class NamespaceClusters:
         bytes_, seconds = NAMESPACE + "/offloadThreshold", NAMESPACE + "/offloadThresholdInSeconds"
         lag = NAMESPACE + "/offloadDeletionLagMs"
         return (
-            post(NAMESPACE + "/replication", self.set_replication, Action.WRITE_POLICY),
-            get(allowed, self.allowed, Action.READ_POLICY),
-            post(allowed, self.set_allowed, Action.WRITE_POLICY),
-            get(offload, self.offload, Action.READ_POLICY),
-            post(offload, self.set_offload, Action.WRITE_POLICY),
+            post(
+                NAMESPACE + "/replication",
+                self.set_replication,
+                Action.WRITE_POLICY,
+                *clusters.takes,
+                status=HTTPStatus.OK,
+            ),
+            get(allowed, self.allowed, Action.READ_POLICY, answer=list[str]),
+            post(
+                allowed, self.set_allowed, Action.WRITE_POLICY, CLUSTER_NAMES, status=HTTPStatus.OK
+            ),
+            get(
+                offload,
+                self.offload,
+                Action.READ_POLICY,
+                answer=offload_policies.kind,
+                may_be_empty=True,
+            ),
+            post(offload, self.set_offload, Action.WRITE_POLICY, *offload_policies.takes),
             delete(NAMESPACE + "/removeOffloadPolicies", self.remove_offload, Action.WRITE_POLICY),
-            get(bytes_, self._number(THRESHOLD_BYTES, unset=-1), Action.READ_POLICY),
-            put(bytes_, self._set_number(THRESHOLD_BYTES, NO_CONTENT), Action.WRITE_POLICY),
-            get(seconds, self._number(THRESHOLD_SECONDS, unset=-1), Action.READ_POLICY),
-            put(seconds, self._set_number(THRESHOLD_SECONDS, EMPTY), Action.WRITE_POLICY),
-            get(lag, self._number(DELETION_LAG, unset=None), Action.READ_POLICY),
-            put(lag, self._set_number(DELETION_LAG, NO_CONTENT), Action.WRITE_POLICY),
+            get(bytes_, self._number(THRESHOLD_BYTES, unset=-1), Action.READ_POLICY, answer=int),
+            put(bytes_, self._set_number(THRESHOLD_BYTES, NO_CONTENT), Action.WRITE_POLICY, LONG),
+            get(seconds, self._number(THRESHOLD_SECONDS, unset=-1), Action.READ_POLICY, answer=int),
+            put(
+                seconds,
+                self._set_number(THRESHOLD_SECONDS, EMPTY),
+                Action.WRITE_POLICY,
+                LONG,
+                status=HTTPStatus.OK,
+            ),
+            get(
+                lag,
+                self._number(DELETION_LAG, unset=None),
+                Action.READ_POLICY,
+                answer=int,
+                may_be_empty=True,
+            ),
+            put(lag, self._set_number(DELETION_LAG, NO_CONTENT), Action.WRITE_POLICY, LONG),
             delete(lag, self.remove_lag, Action.WRITE_POLICY),
         )
 
@@ -95,9 +121,7 @@ class NamespaceClusters:
 
     async def set_allowed(self, request: Request) -> Response:
         """Set the clusters in which the namespace may be."""
-        names = read_texts(request.json(), "clusters")
-        if names is None:
-            raise UnreadableBodyError("a list of clusters is required")
+        names = CLUSTER_NAMES.required(request, "a list of clusters is required")
         namespace = namespace_of(request)
         known = await self._policies(namespace)
         await self._check_allowed(
@@ -153,7 +177,7 @@ class NamespaceClusters:
 
     def _set_number(self, name: str, answer: Response) -> Handler:
         async def store(request: Request) -> Response:
-            value = read_int(request.json(), name, bits=LONG_BITS)
+            value = LONG.of(request)
             if value is None:
                 raise HttpError(HTTPStatus.BAD_REQUEST, "a whole number is required")
             await self._change_number(namespace_of(request), name, value)

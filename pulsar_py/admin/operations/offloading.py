@@ -17,7 +17,8 @@ from pulsar_py.admin.http_messages import (
     Response,
     json_response,
 )
-from pulsar_py.admin.resources.requests import position_fields, read_object, topic_of
+from pulsar_py.admin.resources.requests import topic_of
+from pulsar_py.admin.resources.subscriptions import MESSAGE_ID
 from pulsar_py.admin.resources.topic_access import require_topic
 from pulsar_py.admin.resources.topics import TOPIC, message_id_json
 from pulsar_py.admin.router import Route, get, put
@@ -37,8 +38,8 @@ class Offloading:
         """The routes of this resource."""
         path = TOPIC + "/offload"
         return (
-            get(path, self.status, Action.COMPACT),
-            put(path, self.trigger, Action.COMPACT),
+            get(path, self.status, Action.COMPACT, answer="OffloadStatus"),
+            put(path, self.trigger, Action.COMPACT, MESSAGE_ID),
         )
 
     async def status(self, request: Request) -> Response:
@@ -51,13 +52,12 @@ class Offloading:
 
     async def trigger(self, request: Request) -> Response:
         """Offload the ledgers before a position; fine if there is none."""
-        fields = read_object(request.json())
-        if fields is None:
+        given = MESSAGE_ID.of(request)
+        if given is None:
             raise HttpError(HTTPStatus.BAD_REQUEST, "messageId is null")
-        position = Position(*position_fields(fields))
         topic = await self._topic(request)
         first = topic.ledger.first_position
-        if topic.ledger.entries_count and position.ledger_id > first.ledger_id:
+        if topic.ledger.entries_count and given.ledger_id > first.ledger_id:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED, "there are no offload drivers: nothing was moved"
             )

@@ -3,7 +3,7 @@
 Quotas are kept where Apache Pulsar keeps them. A bundle that no broker has reported so far is
 placed by its quota.
 
-Source: ResourceQuotasBase in Pulsar's broker; ResourceQuota.
+Source: ResourceQuotasBase in Pulsar's broker; ResourceQuotaBody.
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import Body, json_of
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
 )
 from pulsar_py.admin.operations.stored_documents import (
@@ -25,7 +27,7 @@ from pulsar_py.admin.operations.stored_documents import (
     delete_document,
     read_document,
 )
-from pulsar_py.admin.resources.requests import namespace_of, read_bool, read_float, read_object
+from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
@@ -35,7 +37,20 @@ QUOTAS: Final = "/admin/v2/resource-quotas"
 BUNDLE: Final = QUOTAS + "/{tenant}/{namespace}/{bundle}"
 
 _DEFAULT_PATH: Final = paths.RESOURCE_QUOTAS + "/default"
-_NUMBERS: Final = ("msgRateIn", "msgRateOut", "bandwidthIn", "bandwidthOut", "memory")
+
+
+class ResourceQuotaBody(Struct, frozen=True, rename="camel"):
+    """What a bundle is expected to need: messages and bytes a second, megabytes."""
+
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    bandwidth_in: float = 0.0
+    bandwidth_out: float = 0.0
+    memory: float = 0.0
+    dynamic: bool = False
+
+
+_QUOTA: Final = Body(ResourceQuotaBody, "resource quota")
 
 DEFAULT: Final = {
     "msgRateIn": 40.0,
@@ -58,10 +73,10 @@ class ResourceQuotas:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(QUOTAS, self.default, Action.READ_BROKERS),
-            post(QUOTAS, self.set_default, Action.WRITE_BROKERS),
-            get(BUNDLE, self.of_bundle, Action.READ_BROKERS),
-            post(BUNDLE, self.set_of_bundle, Action.WRITE_BROKERS),
+            get(QUOTAS, self.default, Action.READ_BROKERS, answer=ResourceQuotaBody),
+            post(QUOTAS, self.set_default, Action.WRITE_BROKERS, _QUOTA),
+            get(BUNDLE, self.of_bundle, Action.READ_BROKERS, answer=ResourceQuotaBody),
+            post(BUNDLE, self.set_of_bundle, Action.WRITE_BROKERS, _QUOTA),
             delete(BUNDLE, self.remove_of_bundle, Action.WRITE_BROKERS),
         )
 
@@ -106,11 +121,7 @@ class ResourceQuotas:
 
 
 def _quota_of(request: Request) -> dict[str, Any]:  # Any: JSON
-    fields = read_object(request.json())
-    if fields is None:
-        raise UnreadableBodyError("a resource quota is required")
-    quota: dict[str, Any] = {name: read_float(fields.get(name), name) or 0.0 for name in _NUMBERS}
-    if any(quota[name] < 0 for name in _NUMBERS):
+    quota = json_of(_QUOTA.required(request, "a resource quota is required"))
+    if min(quota.values()) < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, "no number of a quota may be negative")
-    quota["dynamic"] = bool(read_bool(fields.get("dynamic"), "dynamic"))
     return quota

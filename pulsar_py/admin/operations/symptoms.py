@@ -72,7 +72,14 @@ class Symptoms:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get("/admin/v2/brokers/symptoms", self.all, Action.READ_BROKERS),)
+        return (
+            get(
+                "/admin/v2/brokers/symptoms",
+                self.all,
+                Action.READ_BROKERS,
+                answer="list[SymptomAnswer]",
+            ),
+        )
 
     async def all(self, request: Request) -> Response:  # noqa: ARG002
         """Return what an operator should look at; it takes about a fifth of a second."""

@@ -6,33 +6,39 @@ Source: NamespacesBase.internalSetNamespaceReplicationClusters, PersistentTopics
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import HttpError, Request
-from pulsar_py.admin.resources.requests import read_texts
+from pulsar_py.admin.policies.policy_readers import reading
 from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.names import TopicName
 
+CLUSTER_NAMES: Final = Body(list[str], "clusters")
+_SHADOW_TOPICS: Final = Body(list[str], "shadow topics")
 
+
+@reading(CLUSTER_NAMES)
 def clusters(request: Request) -> Any:  # Any: JSON
     """The body as names of clusters, each once.
 
     Raises:
         HttpError: 412 if there is none.
     """
-    names = read_texts(request.json(), "clusters")
+    names = CLUSTER_NAMES.of(request)
     if not names:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, "ClusterIds should not be null or empty")
     return sorted(set(names))
 
 
+@reading(_SHADOW_TOPICS)
 def shadow_topics(request: Request) -> Any:  # Any: JSON
     """The body as full names of persistent topics, each once.
 
     Raises:
         HttpError: 412 if there is none, or one is no name of a persistent topic.
     """
-    names = read_texts(request.json(), "shadow topics")
+    names = _SHADOW_TOPICS.of(request)
     if not names:
         raise HttpError(
             HTTPStatus.PRECONDITION_FAILED,

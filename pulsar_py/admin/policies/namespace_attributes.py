@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import BOOLEAN, PROPERTIES, RawBody, Text
 from pulsar_py.admin.http_messages import (
     EMPTY,
+    JSON,
     NO_CONTENT,
     HttpError,
     Request,
@@ -23,11 +25,7 @@ from pulsar_py.admin.http_messages import (
     text_response,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE, NAMESPACES
-from pulsar_py.admin.resources.requests import (
-    namespace_of,
-    read_properties,
-    required_bool,
-)
+from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies
@@ -36,6 +34,9 @@ from pulsar_py.server.security.actions import Action
 
 MAX_GROUP_NAME_LENGTH: Final = 256
 """The most characters of an anti-affinity group's name."""
+
+_GROUP: Final = RawBody((JSON,))
+_TENANT: Final = Text("tenant")
 
 
 class NamespaceAttributes:
@@ -51,29 +52,32 @@ class NamespaceAttributes:
         properties, one = NAMESPACE + "/properties", NAMESPACE + "/property/{key}"
         group, resources = NAMESPACE + "/antiAffinity", NAMESPACE + "/resourcegroup"
         return (
-            get(properties, self.properties, Action.READ_POLICY),
-            put(properties, self.add_properties, Action.WRITE_POLICY),
+            get(properties, self.properties, Action.READ_POLICY, answer=dict[str, str]),
+            put(properties, self.add_properties, Action.WRITE_POLICY, PROPERTIES),
             delete(properties, self.clear_properties, Action.WRITE_POLICY),
             get(one, self.one_property, Action.READ_POLICY),
-            put(one + "/{value}", self.set_property, Action.WRITE_POLICY, consumes=()),
-            delete(one, self.remove_property, Action.WRITE_POLICY),
+            put(one + "/{value}", self.set_property, Action.WRITE_POLICY),
+            delete(one, self.remove_property, Action.WRITE_POLICY, status=HTTPStatus.OK),
             get(group, self.anti_affinity_group, Action.READ_POLICY),
-            post(group, self.set_anti_affinity_group, Action.WRITE_POLICY_OF_BROKERS),
+            post(group, self.set_anti_affinity_group, Action.WRITE_POLICY_OF_BROKERS, _GROUP),
             delete(group, self.remove_anti_affinity_group, Action.WRITE_POLICY_OF_BROKERS),
             get(
                 NAMESPACES + "/{cluster}/antiAffinity/{group}",
                 self.anti_affinity_namespaces,
                 Action.READ_CLUSTER,
+                _TENANT,
+                answer=list[str],
             ),
-            get(resources, self.resource_group, Action.READ_POLICY),
+            get(resources, self.resource_group, Action.READ_POLICY, answer=str, may_be_empty=True),
             post(
                 resources + "/{group}",
                 self.set_resource_group,
                 Action.WRITE_POLICY_OF_BROKERS,
-                consumes=(),
             ),
             delete(resources, self.remove_resource_group, Action.WRITE_POLICY_OF_BROKERS),
-            post(NAMESPACE + "/migration", self.set_migrated, Action.WRITE_POLICY_OF_BROKERS),
+            post(
+                NAMESPACE + "/migration", self.set_migrated, Action.WRITE_POLICY_OF_BROKERS, BOOLEAN
+            ),
         )
 
     # --- properties ----------------------------------------------------------------------------
@@ -84,7 +88,7 @@ class NamespaceAttributes:
 
     async def add_properties(self, request: Request) -> Response:
         """Set some properties; the others stay."""
-        added = read_properties(request.json()) or {}
+        added = PROPERTIES.of(request) or {}
         await self._change_properties(request, lambda known: {**known, **added})
         return NO_CONTENT
 
@@ -123,7 +127,7 @@ class NamespaceAttributes:
 
     async def set_anti_affinity_group(self, request: Request) -> Response:
         """Set the group; the body is its name as plain text or as JSON."""
-        name = request.body.decode("utf-8", "replace").strip().strip('"')
+        name = _GROUP.of(request).strip().strip('"')
         if not name or len(name) > MAX_GROUP_NAME_LENGTH:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
@@ -148,7 +152,7 @@ class NamespaceAttributes:
         cluster = request.path["cluster"]
         if await self._broker.resources.clusters.get(cluster) is None:
             raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Cluster {cluster} does not exist.")
-        tenant = request.query.get("tenant", "")
+        tenant = _TENANT.of(request)
         found = []
         for namespace in await self._namespaces.list(tenant) if tenant else ():
             local = await self._local.get(namespace)
@@ -181,7 +185,7 @@ class NamespaceAttributes:
 
     async def set_migrated(self, request: Request) -> Response:
         """Mark the namespace as moved to another cluster, or not."""
-        is_migrated = required_bool(request)
+        is_migrated = BOOLEAN.required(request)
         await self._policies(request)
         await self._namespaces.update(
             namespace_of(request), lambda known: known.replace(is_migrated=is_migrated)

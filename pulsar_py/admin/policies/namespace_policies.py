@@ -22,7 +22,12 @@ from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies.namespace_policy_table import POLICIES, Policy
 from pulsar_py.admin.policies.policy_places import changed
 from pulsar_py.admin.policies.policy_routes import Handlers, Rights, policy_routes
-from pulsar_py.admin.policies.storage_values import SIZE_QUOTA, check_retention, quota_type
+from pulsar_py.admin.policies.storage_values import (
+    QUOTA_TYPE,
+    SIZE_QUOTA,
+    check_retention,
+    quota_type,
+)
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
@@ -53,15 +58,36 @@ class NamespacePolicyResource:
                 Rights(Action.READ_POLICY, policy.write_needs, Action.WRITE_POLICY),
             )
         yield get(
-            NAMESPACE + "/isAllowAutoUpdateSchema", self.auto_update_schema, Action.READ_POLICY
+            NAMESPACE + "/isAllowAutoUpdateSchema",
+            self.auto_update_schema,
+            Action.READ_POLICY,
+            answer=bool,
         )
         yield post(
-            NAMESPACE + "/isAllowAutoUpdateSchema", self.set_auto_update_schema, Action.WRITE_POLICY
+            NAMESPACE + "/isAllowAutoUpdateSchema",
+            self.set_auto_update_schema,
+            Action.WRITE_POLICY,
+            *values.boolean.takes,
         )
-        yield get(NAMESPACE + "/backlogQuotaMap", self.backlog_quotas, Action.READ_POLICY)
-        yield post(NAMESPACE + "/backlogQuota", self.set_backlog_quota, Action.WRITE_POLICY)
-        yield delete(NAMESPACE + "/backlogQuota", self.remove_backlog_quota, Action.WRITE_POLICY)
-        yield get(NAMESPACE + "/replication", self.replication, Action.READ_POLICY)
+        yield get(
+            NAMESPACE + "/backlogQuotaMap",
+            self.backlog_quotas,
+            Action.READ_POLICY,
+            answer=dict[str, values.BacklogQuota],
+        )
+        yield post(
+            NAMESPACE + "/backlogQuota",
+            self.set_backlog_quota,
+            Action.WRITE_POLICY,
+            *values.backlog_quota.takes,
+            QUOTA_TYPE,
+        )
+        yield delete(
+            NAMESPACE + "/backlogQuota", self.remove_backlog_quota, Action.WRITE_POLICY, QUOTA_TYPE
+        )
+        yield get(
+            NAMESPACE + "/replication", self.replication, Action.READ_POLICY, answer=list[str]
+        )
 
     def _getter(self, policy: Policy) -> Callable[[Request], Awaitable[Response]]:
         async def show(request: Request) -> Response:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
 from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies import storage_values as storage
+from pulsar_py.admin.policies.policy_readers import Reader
 from pulsar_py.admin.policies.rate_values import dispatch_rate, publish_rate, subscribe_rate
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.metadata.json_document import Key
@@ -33,7 +34,7 @@ class Policy:
 
     word: str
     key: Key[Any]  # Any: the table has keys of many types
-    read: values.Reader
+    read: Reader
     unset_answer: object | Response = None
     set_method: str = "POST"
     can_be_deleted: bool = True

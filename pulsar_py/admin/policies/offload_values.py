@@ -8,14 +8,10 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import HttpError, Request
-from pulsar_py.admin.resources.requests import (
-    LONG_BITS,
-    read_int,
-    read_object,
-    read_properties,
-    read_text,
-)
+from pulsar_py.admin.json_values import LONG_BITS, read_int, read_properties, read_text
+from pulsar_py.admin.policies.policy_readers import reading
 from pulsar_py.server.policies.policy_events import driver_kinds
 
 DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
@@ -75,13 +71,17 @@ _NUMBERS: Final = (
 )
 
 
+_POLICIES: Final = Body(dict[str, Any], "offload policies")
+
+
+@reading(_POLICIES)
 def offload_policies(request: Request) -> Any:  # Any: JSON
     """The body as OffloadPolicies.
 
     Raises:
         HttpError: 412 without a body, for an unknown driver, or without the bucket that it needs.
     """
-    fields = read_object(request.json())
+    fields = _POLICIES.of(request)
     if fields is None:
         raise _refused("The offloadPolicies must be specified for namespace offload.")
     given: dict[str, Any] = {name: read_text(fields.get(name), name) for name in _TEXTS}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
-from pulsar_py.admin.http_messages import JSON, Request, Response
-from pulsar_py.admin.policies import policy_values as values
-from pulsar_py.admin.router import Route, delete, get, post, put
+from pulsar_py.admin.http_messages import Request, Response
+from pulsar_py.admin.policies.policy_readers import Reader
+from pulsar_py.admin.router import Route, Taken, delete, get, post, put
 from pulsar_py.server.security.actions import Action
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -23,8 +23,8 @@ class RoutedPolicy(Protocol):
         """`POST` or `PUT`."""
 
     @property
-    def read(self) -> Callable[[Request], Any]:
-        """Reads its value out of a request; Any: JSON of many shapes."""
+    def read(self) -> Reader:
+        """Reads its value out of a request."""
 
     @property
     def can_be_deleted(self) -> bool:
@@ -48,12 +48,18 @@ class Rights(Struct, frozen=True):
 
 
 def policy_routes(
-    template: str, policy: RoutedPolicy, handlers: Handlers, rights: Rights
+    template: str,
+    policy: RoutedPolicy,
+    handlers: Handlers,
+    rights: Rights,
+    *,
+    shown: tuple[Taken, ...] = (),
+    changed: tuple[Taken, ...] = (),
 ) -> Iterator[Route]:
-    """The routes; one whose call is its value takes any body."""
-    yield get(template, handlers.show, rights.show)
+    """The routes; `shown` are parameters of GET, `changed` those of the others."""
+    answer = policy.read.kind
+    yield get(template, handlers.show, rights.show, *shown, answer=answer, may_be_empty=True)
     verb = put if policy.set_method == "PUT" else post
-    consumes = () if policy.read is values.true else (JSON,)
-    yield verb(template, handlers.store, rights.store, consumes=consumes)
+    yield verb(template, handlers.store, rights.store, *policy.read.takes, *changed)
     if policy.can_be_deleted:
-        yield delete(template, handlers.remove, rights.remove)
+        yield delete(template, handlers.remove, rights.remove, *changed)

@@ -8,27 +8,29 @@ Source: NamespacesBase and PersistentTopics in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import (
+    BOOLEAN,
+    LONG,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    Body,
+    Int,
+    Long,
+    Number,
+    json_of,
+)
 from pulsar_py.admin.http_messages import (
     HttpError,
-    PathValueError,
     Request,
     UnreadableBodyError,
 )
-from pulsar_py.admin.resources.requests import (
-    LONG_BITS,
-    number_field,
-    read_bool,
-    read_int,
-    read_object,
-    read_text,
-    read_texts,
-    required_bool,
-    required_int,
-)
+from pulsar_py.admin.policies.policy_readers import Reader, body_json, reading
 from pulsar_py.common.policies import (
     BacklogQuotaAction,
     InactiveTopicDeleteMode,
@@ -36,8 +38,6 @@ from pulsar_py.common.policies import (
 )
 from pulsar_py.server.hooks.installed_filters import InstalledFilters
 from pulsar_py.server.policies.effective_settings import split_names
-
-Reader = Callable[[Request], Any]  # Any: JSON of many shapes
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
@@ -56,46 +56,49 @@ AUTO_UPDATE_STRATEGIES: Final = frozenset(
 """The old names of schema compatibility strategies (`SchemaAutoUpdateCompatibilityStrategy`)."""
 
 
+@reading(BOOLEAN)
 def boolean(request: Request) -> bool:
     """The body as `true` or `false`."""
-    return required_bool(request)
+    return BOOLEAN.required(request)
 
 
+@reading(NUMBER)
 def not_negative(request: Request) -> int:
     """The body as a whole number from 0.
 
     Raises:
         HttpError: 412 for a negative number.
     """
-    value = required_int(request)
+    value = NUMBER.required(request)
     if value < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
     return value
 
 
+@reading(NUMBER)
 def not_negative_or_null(request: Request) -> int | None:
     """The body as a whole number from 0; None for `null` or no body, which unsets the policy.
 
     Raises:
         HttpError: 412 for a negative number.
     """
-    return None if request.json() is None else not_negative(request)
+    return None if NUMBER.of(request) is None else not_negative(request)
 
 
+@reading(LONG)
 def not_negative_long(request: Request) -> int:
     """The body as a whole number of up to 64 bits, from 0.
 
     Raises:
         HttpError: 412 for a negative number.
     """
-    value = read_int(request.json(), bits=LONG_BITS)
-    if value is None:
-        raise UnreadableBodyError("a whole number is required")
+    value = LONG.required(request)
     if value < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
     return value
 
 
+@reading(None, gives=bool)
 def true(request: Request) -> bool:  # noqa: ARG001 - this call has no body
     """True: the call itself is the value."""
     return True
@@ -103,14 +106,13 @@ def true(request: Request) -> bool:  # noqa: ARG001 - this call has no body
 
 def number_in_query(name: str) -> Reader:
     """A reader of the query parameter `name`, a whole number from 0."""
+    number = Number(name)
 
+    @reading(None, number, gives=int)
     def read(request: Request) -> int:
-        text = request.query.get(name)
-        try:
-            value = read_int(text, name)
-        except UnreadableBodyError:
-            raise PathValueError from None
+        value = number.of(request)
         if value is None or value < 0:
+            text = number.text(request)
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED, f"Invalid value for {name}: {text}, expected from 0"
             )
@@ -119,36 +121,81 @@ def number_in_query(name: str) -> Reader:
     return read
 
 
+class InactiveTopics(Struct, frozen=True, rename="camel"):
+    """When topics that nobody uses are deleted."""
+
+    inactive_topic_delete_mode: InactiveTopicDeleteMode | None = None
+    max_inactive_duration_seconds: Int = 0
+    delete_while_inactive: bool = False
+
+
+class FilterNames(Struct, frozen=True, rename="camel"):
+    """Names of filters of entries, with commas between."""
+
+    entry_filter_names: str | None = None
+
+
+class AutoTopicCreationBody(Struct, frozen=True, rename="camel"):
+    """Whether clients make topics, and of which kind."""
+
+    allow_auto_topic_creation: bool = False
+    topic_type: str | None = None
+    default_num_partitions: Int | None = None
+
+
+class AutoSubscriptionCreation(Struct, frozen=True, rename="camel"):
+    """Whether clients make subscriptions."""
+
+    allow_auto_subscription_creation: bool = False
+
+
+class BacklogQuota(Struct, frozen=True, rename="camel"):
+    """How much backlog, or how old, and what happens above it."""
+
+    limit: Long | None = None
+    limit_size: Long | None = None
+    limit_time: Int = 0
+    policy: str | None = None
+
+
+class DelayedDeliveryBody(Struct, frozen=True, rename="camel"):
+    """Whether messages may be delayed, and how."""
+
+    tick_time: Long = 0
+    active: bool = False
+    max_delivery_delay_in_millis: Long = 0
+
+
+_INACTIVE: Final = Body(InactiveTopics, "inactive topic policies")
+_FILTERS: Final = Body(FilterNames, "entry filters")
+_TOPIC_CREATION: Final = Body(AutoTopicCreationBody, "topic creation")
+_SUBSCRIPTION_CREATION: Final = Body(AutoSubscriptionCreation, "subscription creation")
+_QUOTA: Final = Body(BacklogQuota, "backlog quota")
+_DELAYED: Final = Body(DelayedDeliveryBody, "delayed delivery")
+_TYPES: Final = Body(list[str], "subscription types")
+
+
+@reading(_INACTIVE)
 def inactive_topics(request: Request) -> Any:  # Any: JSON
     """The body as InactiveTopicPolicies.
 
     Raises:
         UnreadableBodyError: The mode is unknown.
     """
-    fields = read_object(request.json())
-    if fields is None:
-        return None
-    mode = read_text(fields.get("inactiveTopicDeleteMode"), "inactiveTopicDeleteMode")
-    modes = [each.value for each in InactiveTopicDeleteMode]
-    if mode is not None and mode not in modes:
-        raise UnreadableBodyError(f"{mode} is not a mode, expected {' or '.join(modes)}")
-    return {
-        "inactiveTopicDeleteMode": mode,
-        "maxInactiveDurationSeconds": number_field(fields, "maxInactiveDurationSeconds"),
-        "deleteWhileInactive": bool(read_bool(fields.get("deleteWhileInactive"))),
-    }
+    return body_json(request, _INACTIVE)
 
 
+@reading(_FILTERS)
 def filter_names(request: Request) -> Any:  # Any: JSON
     """The body as EntryFilters; the caller checks that they are installed.
 
     Raises:
         HttpError: 400 if it names none.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = _FILTERS.of(request)
+    if given is None:
         return None
-    names = read_text(fields.get("entryFilterNames"), "entryFilterNames")
+    names = given.entry_filter_names
     if not names or not names.strip():
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
@@ -168,36 +215,32 @@ def check_installed(filters: InstalledFilters, value: Any) -> None:  # Any: JSON
             raise HttpError(HTTPStatus.BAD_REQUEST, f"Entry filter '{name}' not found")
 
 
+@reading(TEXT)
 def schema_auto_update(request: Request) -> str | None:
     """The body as an old name of a strategy; an unknown one unsets the policy."""
-    name = read_text(request.json())
+    name = TEXT.of(request)
     return name if name in AUTO_UPDATE_STRATEGIES else None
 
 
+@reading(TEXTS)
 def texts(request: Request) -> list[str] | None:
     """The body as a list of texts."""
-    return read_texts(request.json())
+    return TEXTS.of(request)
 
 
+@reading(_TOPIC_CREATION)
 def auto_topic_creation(request: Request) -> Any:  # Any: JSON
     """The body as AutoTopicCreationOverride; the caller checks the limit of partitions.
 
     Raises:
         HttpError: 412 if the type is unknown, or does not go with the number of partitions.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = _TOPIC_CREATION.of(request)
+    if given is None:
         return None
-    is_allowed = bool(read_bool(fields.get("allowAutoTopicCreation")))
-    kind = read_text(fields.get("topicType"))
-    partitions_count = read_int(fields.get("defaultNumPartitions"))
-    if is_allowed:
-        _check_auto_topic_creation(kind, partitions_count)
-    return {
-        "allowAutoTopicCreation": is_allowed,
-        "topicType": kind,
-        "defaultNumPartitions": partitions_count,
-    }
+    if given.allow_auto_topic_creation:
+        _check_auto_topic_creation(given.topic_type, given.default_num_partitions)
+    return json_of(given)
 
 
 def _check_auto_topic_creation(kind: str | None, partitions_count: int | None) -> None:
@@ -217,61 +260,50 @@ def _check_auto_topic_creation(kind: str | None, partitions_count: int | None) -
         )
 
 
+@reading(_SUBSCRIPTION_CREATION)
 def auto_subscription_creation(request: Request) -> Any:  # Any: JSON
     """The body as AutoSubscriptionCreationOverride."""
-    fields = read_object(request.json())
-    if fields is None:
-        return None
-    is_allowed = bool(read_bool(fields.get("allowAutoSubscriptionCreation")))
-    return {"allowAutoSubscriptionCreation": is_allowed}
+    return body_json(request, _SUBSCRIPTION_CREATION)
 
 
+@reading(_QUOTA)
 def backlog_quota(request: Request) -> Any:  # Any: JSON
     """The body as BacklogQuota; None for `null`.
 
     Raises:
         HttpError: 400 if the policy is missing or unknown.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = _QUOTA.of(request)
+    if given is None:
         return None
-    action = read_text(fields.get("policy"), "policy")
+    action = given.policy
     if action not in {member.value for member in BacklogQuotaAction}:
         raise HttpError(HTTPStatus.BAD_REQUEST, "backlogQuota policy must not be null")
-    size = read_int(fields.get("limitSize"), "limitSize", bits=LONG_BITS)
+    size = given.limit_size
     if size is None:
-        size = read_int(fields.get("limit"), "limit", bits=LONG_BITS) or 0
+        size = given.limit or 0
     return {
         "limit": size,
         "limitSize": size,
-        "limitTime": read_int(fields.get("limitTime"), "limitTime") or 0,
+        "limitTime": given.limit_time,
         "policy": action,
     }
 
 
+@reading(_DELAYED)
 def delayed_delivery(request: Request) -> Any:  # Any: JSON
     """The body as DelayedDeliveryPolicies."""
-    fields = read_object(request.json())
-    if fields is None:
-        return None
-    name = "maxDeliveryDelayInMillis"
-    longest = read_int(fields.get(name), name, bits=LONG_BITS)
-    return {
-        "tickTime": read_int(fields.get("tickTime"), "tickTime", bits=LONG_BITS) or 0,
-        "active": bool(read_bool(fields.get("active"), "active")),
-        "maxDeliveryDelayInMillis": longest or 0,
-    }
+    return body_json(request, _DELAYED)
 
 
+@reading(_TYPES)
 def subscription_types(request: Request) -> list[str]:
     """The body as names of subscription types, each once.
 
     Raises:
         UnreadableBodyError: The body is not a list, or a name is unknown.
     """
-    names = read_texts(request.json())
-    if names is None:
-        raise UnreadableBodyError("a list of subscription types is required")
+    names = _TYPES.required(request, "a list of subscription types is required")
     for name in names:
         if name not in SUBSCRIPTION_TYPES:
             raise UnreadableBodyError(
@@ -280,7 +312,8 @@ def subscription_types(request: Request) -> list[str]:
     return sorted(set(names))
 
 
+@reading(TEXT)
 def schema_compatibility(request: Request) -> str | None:
     """The body as a strategy's name; an unknown one unsets the policy."""
-    name = read_text(request.json())
+    name = TEXT.of(request)
     return name if name in SchemaCompatibilityStrategy.__members__ else None

@@ -10,13 +10,11 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any, Final
 
-from pulsar_py.admin.http_messages import HttpError, PathValueError, Request
-from pulsar_py.admin.resources.requests import (
-    LONG_BITS,
-    number_field,
-    read_float,
-    read_object,
-)
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body, Int, Long, Text, json_of
+from pulsar_py.admin.http_messages import HttpError, Request
+from pulsar_py.admin.policies.policy_readers import reading
 from pulsar_py.common.policies import BacklogQuotaType
 
 MAX_ENSEMBLE_SIZE: Final = 5
@@ -28,17 +26,42 @@ SIZE_QUOTA: Final = BacklogQuotaType.DESTINATION_STORAGE.value
 """The type of a backlog quota of bytes, which calls without a type are about."""
 
 
+QUOTA_TYPE: Final = Text(
+    "backlogQuotaType", tuple(member.value for member in BacklogQuotaType), SIZE_QUOTA
+)
+
+
+class RetentionBody(Struct, frozen=True, rename="camel"):
+    """How long, and how much of it, is kept that is acknowledged; -1 is without limit."""
+
+    retention_time_in_minutes: Int = 0
+    retention_size_in_mb: Long = field(default=0, name="retentionSizeInMB")
+
+
+class PersistencePolicies(Struct, frozen=True, rename="camel"):
+    """How many bookies an entry is written to, and how often cursors are stored."""
+
+    bookkeeper_ensemble: Int = 2
+    bookkeeper_write_quorum: Int = 2
+    bookkeeper_ack_quorum: Int = 2
+    managed_ledger_max_mark_delete_rate: float = 0.0
+
+
+_RETENTION: Final = Body(RetentionBody, "retention")
+_PERSISTENCE: Final = Body(PersistencePolicies, "persistence")
+
+
+@reading(_RETENTION)
 def retention(request: Request) -> Any:  # Any: JSON
     """The body as RetentionPolicies.
 
     Raises:
         HttpError: 400 if a limit is below -1, or one is 0 and the other not.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = _RETENTION.of(request)
+    if given is None:
         return None
-    minutes = number_field(fields, "retentionTimeInMinutes")
-    size = number_field(fields, "retentionSizeInMB", bits=LONG_BITS)
+    minutes, size = given.retention_time_in_minutes, given.retention_size_in_mb
     problem = ""
     if minutes < -1:
         problem = "time limit must be >= -1"
@@ -52,7 +75,7 @@ def retention(request: Request) -> Any:  # Any: JSON
         )
     if problem:
         raise HttpError(HTTPStatus.BAD_REQUEST, f"Invalid retention policy: {problem}")
-    return {"retentionTimeInMinutes": minutes, "retentionSizeInMB": size}
+    return json_of(given)
 
 
 def retention_is_above_quota(retention: Any, quota: Any) -> bool:  # Any: JSON
@@ -92,26 +115,22 @@ def quota_type(request: Request) -> str:
     Raises:
         PathValueError: There is no such type.
     """
-    kind = request.query.get("backlogQuotaType", SIZE_QUOTA)
-    if kind not in {member.value for member in BacklogQuotaType}:
-        raise PathValueError
-    return kind
+    return QUOTA_TYPE.of(request) or SIZE_QUOTA
 
 
+@reading(_PERSISTENCE)
 def persistence(request: Request) -> Any:  # Any: JSON
     """The body as PersistencePolicies.
 
     Raises:
         HttpError: 400 if the sizes are not in order, or beyond `MAX_ENSEMBLE_SIZE`.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = _PERSISTENCE.of(request)
+    if given is None:
         return None
-    sizes = [
-        number_field(fields, name, 2)
-        for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
-    ]
-    ensemble, write, ack = sizes
+    ensemble, write = given.bookkeeper_ensemble, given.bookkeeper_write_quorum
+    ack = given.bookkeeper_ack_quorum
+    sizes = (ensemble, write, ack)
     for what, size in zip(("Ensemble", "WriteQuorum", "AckQuorum"), sizes, strict=True):
         if not 0 < size <= MAX_ENSEMBLE_SIZE:
             raise HttpError(
@@ -122,12 +141,4 @@ def persistence(request: Request) -> Any:  # Any: JSON
             HTTPStatus.BAD_REQUEST,
             f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})",
         )
-    rate = read_float(
-        fields.get("managedLedgerMaxMarkDeleteRate"), "managedLedgerMaxMarkDeleteRate"
-    )
-    return {
-        "bookkeeperEnsemble": ensemble,
-        "bookkeeperWriteQuorum": write,
-        "bookkeeperAckQuorum": ack,
-        "managedLedgerMaxMarkDeleteRate": rate or 0.0,
-    }
+    return json_of(given)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
+from pulsar_py.admin.declared import Flag
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -27,7 +28,12 @@ from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.policies.policy_places import Document, OfSubscription, changed
 from pulsar_py.admin.policies.policy_routes import Handler, Handlers, Rights, policy_routes
 from pulsar_py.admin.policies.rate_values import dispatch_rate
-from pulsar_py.admin.policies.storage_values import SIZE_QUOTA, check_retention, quota_type
+from pulsar_py.admin.policies.storage_values import (
+    QUOTA_TYPE,
+    SIZE_QUOTA,
+    check_retention,
+    quota_type,
+)
 from pulsar_py.admin.policies.topic_policy_table import (
     POLICIES,
     QUOTAS,
@@ -52,6 +58,9 @@ from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.change_events.namespace_events import events_topic
 from pulsar_py.server.security.actions import Action
 
+_APPLIED: Final = Flag("applied")
+_GLOBAL: Final = Flag("isGlobal")
+
 
 class TopicPolicyResource:
     """Reads, sets and removes single policies of topics, by the name without partition."""
@@ -69,14 +78,46 @@ class TopicPolicyResource:
                 Rights(
                     Action.READ_TOPIC_POLICY, Action.WRITE_TOPIC_POLICY, Action.WRITE_TOPIC_POLICY
                 ),
+                shown=(_APPLIED, _GLOBAL),
+                changed=(_GLOBAL,),
             )
         quota, rate = TOPIC + "/backlogQuota", TOPIC + "/{subName}/dispatchRate"
-        yield get(TOPIC + "/backlogQuotaMap", self.backlog_quotas, Action.READ_TOPIC_POLICY)
-        yield post(quota, self.set_backlog_quota, Action.WRITE_TOPIC_POLICY)
-        yield delete(quota, self.remove_backlog_quota, Action.WRITE_TOPIC_POLICY)
-        yield get(rate, self.subscription_rate, Action.READ_TOPIC_POLICY)
-        yield post(rate, self.set_subscription_rate, Action.WRITE_TOPIC_POLICY)
-        yield delete(rate, self.remove_subscription_rate, Action.WRITE_TOPIC_POLICY)
+        yield get(
+            TOPIC + "/backlogQuotaMap",
+            self.backlog_quotas,
+            Action.READ_TOPIC_POLICY,
+            _APPLIED,
+            _GLOBAL,
+            answer=dict[str, values.BacklogQuota],
+        )
+        yield post(
+            quota,
+            self.set_backlog_quota,
+            Action.WRITE_TOPIC_POLICY,
+            *values.backlog_quota.takes,
+            QUOTA_TYPE,
+            _GLOBAL,
+        )
+        yield delete(
+            quota, self.remove_backlog_quota, Action.WRITE_TOPIC_POLICY, QUOTA_TYPE, _GLOBAL
+        )
+        yield get(
+            rate,
+            self.subscription_rate,
+            Action.READ_TOPIC_POLICY,
+            _APPLIED,
+            _GLOBAL,
+            answer=dispatch_rate.kind,
+            may_be_empty=True,
+        )
+        yield post(
+            rate,
+            self.set_subscription_rate,
+            Action.WRITE_TOPIC_POLICY,
+            *dispatch_rate.takes,
+            _GLOBAL,
+        )
+        yield delete(rate, self.remove_subscription_rate, Action.WRITE_TOPIC_POLICY, _GLOBAL)
         yield delete(TOPIC + "/policies", self.remove_all, Action.WRITE_TOPIC_POLICY)
 
     def _getter(self, policy: Policy) -> Handler:
@@ -86,7 +127,7 @@ class TopicPolicyResource:
         return show
 
     async def _show(self, request: Request, name: TopicName, policy: Policy) -> Response:
-        if request.flag("applied") and policy.default is not None:
+        if _APPLIED.of(request) and policy.default is not None:
             own, namespace = await self._documents(name)
             applied = policy.pick(levels(policy, self._broker, own, namespace))
             return optional_json_response(applied)
@@ -143,7 +184,7 @@ class TopicPolicyResource:
     async def backlog_quotas(self, request: Request) -> Response:
         """Return all quotas by type; with `applied` those of namespace and broker, too."""
         name = await self._topic(request)
-        if not request.flag("applied"):
+        if not _APPLIED.of(request):
             return json_response(QUOTAS.get(await self._stored(request, name)) or {})
         own, namespace = await self._documents(name)
         inherited = namespace.get(NamespacePolicies.backlog_quotas.json_name) or {}
@@ -174,7 +215,7 @@ class TopicPolicyResource:
         """Return the dispatch rate of one subscription."""
         name = await self._topic(request)
         place = OfSubscription(request.path["subName"])
-        if not request.flag("applied"):
+        if not _APPLIED.of(request):
             return await self._show(request, name, replace(SUBSCRIPTION_RATE, place=place))
         own, namespace = await self._documents(name)
         below = levels(SUBSCRIPTION_RATE, self._broker, own, namespace)
@@ -232,7 +273,7 @@ class TopicPolicyResource:
 
     async def _stored(self, request: Request, name: TopicName) -> Document:
         """The document that the request is about."""
-        found = await self._of(is_global=request.flag("isGlobal")).get(name)
+        found = await self._of(is_global=_GLOBAL.of(request)).get(name)
         return {} if found is None else found.json
 
     async def _documents(self, name: TopicName) -> tuple[Document, Document]:
@@ -247,7 +288,7 @@ class TopicPolicyResource:
         self, request: Request, name: TopicName, change: Callable[[Document], Document]
     ) -> None:
         await require_owned(self._broker, events_topic(name.namespace_name))
-        await self._broker.topic_policies.change(name, change, is_global=request.flag("isGlobal"))
+        await self._broker.topic_policies.change(name, change, is_global=_GLOBAL.of(request))
 
 
 def _with_quota(document: Document, kind: str, quota: Any) -> dict[str, Any]:  # Any: JSON

@@ -25,6 +25,7 @@ from pulsar_py.admin.policies.policy_places import (
     OneKey,
     Place,
 )
+from pulsar_py.admin.policies.policy_readers import Reader
 from pulsar_py.admin.policies.rate_values import dispatch_rate, publish_rate, subscribe_rate
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.server.broker import BrokerService
@@ -64,7 +65,7 @@ class Policy(Struct, frozen=True, kw_only=True):
 
     word: str
     place: Place
-    read: values.Reader
+    read: Reader
     default: Default | None = None
     inherits: OneKey | None = None
     is_per_cluster: bool = False

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import Text
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -31,6 +32,9 @@ VERSION: Final = "4.2.4"
 """The version of Pulsar whose behaviour this broker has; tools compare it."""
 
 
+_BROKER_ID: Final = Text("brokerId")
+
+
 class Brokers:
     """The brokers of the cluster; of a standalone one this broker alone."""
 
@@ -40,18 +44,24 @@ class Brokers:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BROKERS, self.active, Action.READ_BROKERS),
-            get(BROKERS + "/{cluster}", self.active, Action.READ_BROKERS),
-            get(BROKERS + "/leaderBroker", self.leader, Action.READ_BROKERS),
+            get(BROKERS, self.active, Action.READ_BROKERS, answer=list[str]),
+            get(BROKERS + "/{cluster}", self.active, Action.READ_BROKERS, answer=list[str]),
+            get(BROKERS + "/leaderBroker", self.leader, Action.READ_BROKERS, answer="LeaderAnswer"),
             get(
                 BROKERS + "/internal-configuration",
                 self.internal_configuration,
                 Action.READ_BROKERS,
+                answer="InternalConfiguration",
             ),
-            get(BROKERS + "/backlog-quota-check", self.check_backlog_quotas, Action.WRITE_BROKERS),
+            get(
+                BROKERS + "/backlog-quota-check",
+                self.check_backlog_quotas,
+                Action.WRITE_BROKERS,
+                status=HTTPStatus.NO_CONTENT,
+            ),
             # Not of Apache Pulsar, whose brokers are drained by stopping them.
-            post(BROKERS + "/drain", self.drain, Action.WRITE_BROKERS, consumes=()),
-            get(BROKERS + "/health", self.health, Action.READ_BROKERS),
+            post(BROKERS + "/drain", self.drain, Action.WRITE_BROKERS),
+            get(BROKERS + "/health", self.health, Action.READ_BROKERS, _BROKER_ID),
             get(BROKERS + "/ready", self.ready, "open to every caller: probes ask it"),
             get(BROKERS + "/version", self.version, "open to every caller: tools ask it first"),
         )
@@ -96,7 +106,7 @@ class Brokers:
 
     async def health(self, request: Request) -> Response:
         """Return `ok` if the broker can store a key and read it back."""
-        wanted = request.query.get("brokerId")
+        wanted = _BROKER_ID.of(request)
         if wanted is not None and wanted != broker_id_of(self._broker):
             raise HttpError(
                 HTTPStatus.NOT_FOUND, f"Broker id '{wanted}' not found in available brokers."

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import (
     EMPTY,
     NO_CONTENT,
@@ -18,7 +19,7 @@ from pulsar_py.admin.http_messages import (
     Response,
     json_response,
 )
-from pulsar_py.admin.resources.requests import read_object, read_text
+from pulsar_py.admin.json_values import read_text
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
 from pulsar_py.common.names import is_valid_entity
@@ -56,6 +57,9 @@ _UNLESS_SET: Final = {
 }
 
 
+_DATA: Final = Body(dict[str, Any], "cluster data")
+
+
 class Clusters:
     """Operations on the clusters in the configuration store."""
 
@@ -65,10 +69,10 @@ class Clusters:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(CLUSTERS, self.names, "open to every caller: names alone"),
-            get(CLUSTER, self.data, Action.READ_CLUSTER),
-            put(CLUSTER, self.create, Action.WRITE_CLUSTER),
-            post(CLUSTER, self.update, Action.WRITE_CLUSTER),
+            get(CLUSTERS, self.names, "open to every caller: names alone", answer=list[str]),
+            get(CLUSTER, self.data, Action.READ_CLUSTER, answer="ClusterAnswer"),
+            put(CLUSTER, self.create, Action.WRITE_CLUSTER, _DATA, status=HTTPStatus.OK),
+            post(CLUSTER, self.update, Action.WRITE_CLUSTER, _DATA, status=HTTPStatus.OK),
             delete(CLUSTER, self.delete, Action.WRITE_CLUSTER),
         )
 
@@ -86,7 +90,7 @@ class Clusters:
     async def create(self, request: Request) -> Response:
         """Create a cluster."""
         name = request.path["cluster"]
-        fields = read_object(request.json())
+        fields = _DATA.of(request)
         if fields is None:
             raise HttpError(HTTPStatus.BAD_REQUEST, "cluster data is required")
         if not is_valid_entity(name):
@@ -100,7 +104,7 @@ class Clusters:
 
     async def update(self, request: Request) -> Response:
         """Change the addresses of a cluster."""
-        fields = read_object(request.json())
+        fields = _DATA.of(request)
         if fields is None:
             raise HttpError(HTTPStatus.BAD_REQUEST, "cluster data is required")
         _check_urls(fields)

@@ -49,11 +49,13 @@ class DynamicSettings:
         """The routes of this resource."""
         one = CONFIGURATION + "/{name}"
         return (
-            get(CONFIGURATION, self.names, Action.READ_BROKERS),
-            get(CONFIGURATION + "/values", self.values, Action.READ_BROKERS),
-            get(CONFIGURATION + "/runtime", self.runtime, Action.READ_BROKERS),
-            post(one + "/{value}", self.set, Action.WRITE_BROKERS, consumes=()),
-            delete(one, self.unset, Action.WRITE_BROKERS),
+            get(CONFIGURATION, self.names, Action.READ_BROKERS, answer=list[str]),
+            get(CONFIGURATION + "/values", self.values, Action.READ_BROKERS, answer=dict[str, str]),
+            get(
+                CONFIGURATION + "/runtime", self.runtime, Action.READ_BROKERS, answer=dict[str, str]
+            ),
+            post(one + "/{value}", self.set, Action.WRITE_BROKERS, status=HTTPStatus.OK),
+            delete(one, self.unset, Action.WRITE_BROKERS, status=HTTPStatus.OK),
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002

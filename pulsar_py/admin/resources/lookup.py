@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import Flag, Text
 from pulsar_py.admin.http_messages import (
     HttpError,
     RedirectError,
@@ -29,6 +30,10 @@ TOPIC: Final = "/lookup/v2/topic/{domain:persistent|non-persistent}/{tenant}/{na
 WHOLE_RANGE: Final = "0x00000000_0xffffffff"
 
 
+_AUTHORITATIVE: Final = Flag("authoritative")
+_LISTENER: Final = Text("listenerName")
+
+
 class Lookup:
     """Finds the broker and the bundle of a topic."""
 
@@ -38,7 +43,7 @@ class Lookup:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TOPIC, self.topic, Action.LOOKUP),
+            get(TOPIC, self.topic, Action.LOOKUP, _AUTHORITATIVE, _LISTENER, answer="LookupAnswer"),
             get(TOPIC + "/bundle", self.bundle, Action.GET_BUNDLE_RANGE),
         )
 
@@ -53,9 +58,8 @@ class Lookup:
         await self._check_partition(name)
         result = await self._broker.namespaces.lookup(
             name,
-            authoritative=request.flag("authoritative"),
-            listener_name=request.query.get("listenerName")
-            or request.headers.get("x-pulsar-listenername"),
+            authoritative=_AUTHORITATIVE.of(request),
+            listener_name=_LISTENER.of(request) or request.headers.get("x-pulsar-listenername"),
         )
         addresses = result.addresses
         web_url = addresses.http_url or addresses.http_url_tls

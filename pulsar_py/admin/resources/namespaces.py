@@ -9,22 +9,17 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from pulsar_py.admin.declared import Body, Flag, Text
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
-    PathValueError,
     RedirectError,
     Request,
     Response,
     json_response,
 )
-from pulsar_py.admin.resources.requests import (
-    namespace_of,
-    read_int,
-    read_object,
-    read_texts,
-    tenant_of,
-)
+from pulsar_py.admin.json_values import read_int, read_object, read_texts
+from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, broker_id_of, require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.errors import MetadataError, MetadataExistsError, ServiceNotReadyError
@@ -45,6 +40,12 @@ _MODES: Final = {
     "NON_PERSISTENT": TopicListMode.NON_PERSISTENT,
     "ALL": TopicListMode.ALL,
 }
+_MODE: Final = Text("mode", tuple(_MODES), "PERSISTENT")
+_SYSTEM_TOO: Final = Flag("includeSystemTopic")
+_FORCE: Final = Flag("force")
+_DESTINATION: Final = Text("destinationBroker")
+_TRANSFER: Final = Text(TRANSFER)
+_POLICIES: Final = Body(dict[str, Any], "policies")
 _DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
     "auth_policies": {
         "namespace_auth": {},
@@ -84,18 +85,26 @@ class Namespaces:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(NAMESPACES + "/{tenant}", self.names, Action.LIST_NAMESPACES),
-            get(NAMESPACE, self.policies, Action.READ_POLICY),
-            put(NAMESPACE, self.create, Action.CREATE_NAMESPACE),
-            delete(NAMESPACE, self.delete, Action.DELETE_NAMESPACE),
-            get(NAMESPACE + "/topics", self.topics, Action.GET_TOPICS),
-            get(NAMESPACE + "/bundles", self.bundles, Action.GET_BUNDLE),
-            put(NAMESPACE + "/unload", self.unload, Action.UNLOAD_NAMESPACE, consumes=()),
+            get(NAMESPACES + "/{tenant}", self.names, Action.LIST_NAMESPACES, answer=list[str]),
+            get(NAMESPACE, self.policies, Action.READ_POLICY, answer="NamespacePoliciesAnswer"),
+            put(NAMESPACE, self.create, Action.CREATE_NAMESPACE, _POLICIES),
+            delete(NAMESPACE, self.delete, Action.DELETE_NAMESPACE, _FORCE),
+            get(
+                NAMESPACE + "/topics",
+                self.topics,
+                Action.GET_TOPICS,
+                _MODE,
+                _SYSTEM_TOO,
+                answer=list[str],
+            ),
+            get(NAMESPACE + "/bundles", self.bundles, Action.GET_BUNDLE, answer="BundlesAnswer"),
+            put(NAMESPACE + "/unload", self.unload, Action.UNLOAD_NAMESPACE),
             put(
                 NAMESPACE + "/{bundle}/unload",
                 self.unload_bundle,
                 Action.UNLOAD_NAMESPACE,
-                consumes=(),
+                _DESTINATION,
+                _TRANSFER,
             ),
             delete(NAMESPACE + "/{bundle}", self.delete_bundle, Action.DELETE_BUNDLE),
         )
@@ -127,7 +136,7 @@ class Namespaces:
     async def create(self, request: Request) -> Response:
         """Create a namespace with the policies in the body."""
         namespace = namespace_of(request)
-        fields = read_object(request.json()) or {}
+        fields = _POLICIES.of(request) or {}
         tenant = await self._broker.resources.tenants.get(namespace.tenant)
         if tenant is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "Tenant does not exist")
@@ -184,7 +193,7 @@ class Namespaces:
     async def delete(self, request: Request) -> Response:
         """Delete a namespace; with `force` its topics, too, if that is allowed."""
         namespace = namespace_of(request)
-        is_forced = request.flag("force")
+        is_forced = _FORCE.of(request)
         if is_forced and not self._broker.config.forceDeleteNamespaceAllowed:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED, "Broker doesn't allow forced deletion of namespaces"
@@ -201,13 +210,11 @@ class Namespaces:
     async def topics(self, request: Request) -> Response:
         """Return the full names of topics; partitions are listed one by one."""
         namespace = namespace_of(request)
-        mode = _MODES.get(request.query.get("mode", "PERSISTENT"))
-        if mode is None:
-            raise PathValueError
+        mode = _MODES[_MODE.of(request) or "PERSISTENT"]
         await require_namespace(self._broker, namespace, NOT_THERE)
         return json_response(
             await self._broker.topics.list_topics(
-                namespace, mode, includes_system=request.flag("includeSystemTopic")
+                namespace, mode, includes_system=_SYSTEM_TOO.of(request)
             )
         )
 
@@ -248,8 +255,8 @@ class Namespaces:
             RedirectError: Another broker leads.
             HttpError: 412 if there is no such broker.
         """
-        chosen = request.query.get(TRANSFER)  # of the leader, which has chosen
-        wanted = chosen or request.query.get("destinationBroker")
+        chosen = _TRANSFER.of(request)  # of the leader, which has chosen
+        wanted = chosen or _DESTINATION.of(request)
         membership = self._broker.membership
         if not wanted or membership is None or not membership.is_joined:
             return None

@@ -12,23 +12,19 @@ import copy
 from collections.abc import Callable, Iterable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import (
-    namespace_of,
-    read_object,
-    read_text,
-    read_texts,
-    topic_of,
-)
+from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace, topic_not_found
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.errors import InvalidTopicNameError
@@ -41,8 +37,23 @@ NAMESPACES: Final = "/admin/v2/namespaces"
 NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
 TOPIC: Final = "/admin/v2/{domain:persistent|non-persistent}/{tenant}/{namespace}/{topic}"
 
-ACTIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
-MODES: Final = ("None", "Prefix")
+Verb: TypeAlias = Literal["produce", "consume", "functions", "sources", "sinks", "packages"]
+Mode: TypeAlias = Literal["None", "Prefix"]
+ACTIONS: Final[tuple[Verb, ...]] = get_args(Verb)
+
+
+class TopicGrant(Struct, frozen=True):
+    """What a role may do on a topic."""
+
+    topic: str = ""
+    role: str = ""
+    actions: list[Verb] = field(default_factory=list)
+
+
+_ACTIONS: Final = Body(list[Verb], "actions")
+_ROLES: Final = Body(list[str], "roles")
+_GRANTS: Final = Body(list[TopicGrant], "permissions")
+_MODE: Final = Body(cast("type[str]", Mode), "mode")
 
 _NAMESPACE_AUTH: Final = "namespace_auth"
 _TOPIC_AUTH: Final = "destination_auth"
@@ -64,29 +75,39 @@ class Permissions:
         of_topic = TOPIC + "/permissions"
         mode = NAMESPACE + "/subscriptionAuthMode"
         return (
-            get(permissions, self.of_namespace, Action.READ_POLICY),
-            post(permissions + "/{role}", self.grant, Action.WRITE_POLICY),
+            get(permissions, self.of_namespace, Action.READ_POLICY, answer=dict[str, list[str]]),
+            post(permissions + "/{role}", self.grant, Action.WRITE_POLICY, _ACTIONS),
             delete(permissions + "/{role}", self.revoke, Action.WRITE_POLICY),
-            get(permissions + "/subscription", self.of_subscriptions, Action.READ_POLICY),
+            get(
+                permissions + "/subscription",
+                self.of_subscriptions,
+                Action.READ_POLICY,
+                answer=dict[str, list[str]],
+            ),
             post(
                 permissions + "/subscription/{name}",
                 self.grant_subscription,
                 Action.WRITE_POLICY,
+                _ROLES,
             ),
             delete(permissions + "/{name}/{role}", self.revoke_subscription, Action.WRITE_POLICY),
-            get(of_topic, self.of_topic, Action.READ_PERMISSIONS),
-            post(of_topic + "/{role}", self.grant_topic, Action.WRITE_PERMISSIONS),
+            get(of_topic, self.of_topic, Action.READ_PERMISSIONS, answer=dict[str, list[str]]),
+            post(of_topic + "/{role}", self.grant_topic, Action.WRITE_PERMISSIONS, _ACTIONS),
             delete(of_topic + "/{role}", self.revoke_topic, Action.WRITE_PERMISSIONS),
             post(
-                NAMESPACES + "/grantPermissionsOnTopics", self.grant_topics, Action.GRANT_ON_TOPICS
+                NAMESPACES + "/grantPermissionsOnTopics",
+                self.grant_topics,
+                Action.GRANT_ON_TOPICS,
+                _GRANTS,
             ),
             post(
                 NAMESPACES + "/revokePermissionsOnTopics",
                 self.revoke_topics,
                 Action.GRANT_ON_TOPICS,
+                _GRANTS,
             ),
-            get(mode, self.subscription_mode, Action.READ_POLICY),
-            post(mode, self.set_subscription_mode, Action.WRITE_POLICY),
+            get(mode, self.subscription_mode, Action.READ_POLICY, answer=Mode),
+            post(mode, self.set_subscription_mode, Action.WRITE_POLICY, _MODE),
         )
 
     async def of_namespace(self, request: Request) -> Response:
@@ -117,7 +138,7 @@ class Permissions:
     async def grant_subscription(self, request: Request) -> Response:
         """Add roles to those that may use a subscription; before, every consumer may."""
         name = request.path["name"]
-        roles = read_texts(request.json(), "roles") or []
+        roles = _ROLES.of(request) or []
 
         def change(grants: Grants) -> None:
             listed = grants.setdefault(_SUBSCRIPTION_AUTH, {})
@@ -188,33 +209,28 @@ class Permissions:
 
     async def _grants_of(self, request: Request) -> list[tuple[TopicName, str, list[str]]]:
         """The body as GrantTopicPermissionOptions: topic, role and actions of each."""
-        value = request.json()
-        if not isinstance(value, list):
-            raise UnreadableBodyError("a list of topics with role and actions is required")
+        value = _GRANTS.required(request, "a list of topics with role and actions is required")
         found = []
-        for item in value:
-            fields = read_object(item, "permission") or {}
-            role = read_text(fields.get("role"), "role")
+        for grant in filter(None, value):
+            role = grant.role
             try:
-                name = TopicName.parse(read_text(fields.get("topic"), "topic") or "")
+                name = TopicName.parse(grant.topic)
             except InvalidTopicNameError as error:
                 raise HttpError(HTTPStatus.PRECONDITION_FAILED, str(error)) from None
             if not role:
                 raise HttpError(HTTPStatus.BAD_REQUEST, f"{name}: a role is required")
             await require_namespace(self._broker, name.namespace_name, NOT_THERE)
-            found.append((name, role, _checked_actions(fields.get("actions") or [])))
+            found.append((name, role, _sorted(grant.actions)))
         return found
 
     async def subscription_mode(self, request: Request) -> Response:
         """Return whether names of subscriptions have to begin with the role: `Prefix`."""
         policies = await require_namespace(self._broker, namespace_of(request), NOT_THERE)
-        return json_response(policies.subscription_auth_mode or MODES[0])
+        return json_response(policies.subscription_auth_mode or "None")
 
     async def set_subscription_mode(self, request: Request) -> Response:
         """Set whether names of subscriptions have to begin with the role."""
-        mode = request.json() or MODES[0]
-        if mode not in MODES:
-            raise UnreadableBodyError(f"expected one of {', '.join(MODES)}, got {mode!r:.100}")
+        mode = _MODE.of(request) or "None"
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         await self._namespaces.update(
@@ -266,17 +282,12 @@ def _actions_of(request: Request) -> list[str]:
         HttpError: 400, there are none.
         UnreadableBodyError: They are no list, or one is unknown.
     """
-    actions = request.json()
+    actions = _ACTIONS.of(request)
     if actions is None:
         raise HttpError(HTTPStatus.BAD_REQUEST, "Actions should not be null")
-    return _checked_actions(actions)
+    return _sorted(actions)
 
 
-def _checked_actions(value: Any) -> list[str]:  # Any: parsed JSON
-    actions = read_texts(value, "actions") or []
-    for action in actions:
-        if action not in ACTIONS:
-            raise UnreadableBodyError(
-                f"unknown action {action!r:.100}, expected any of {', '.join(ACTIONS)}"
-            )
-    return sorted(set(actions), key=ACTIONS.index)
+def _sorted(actions: list[Verb]) -> list[str]:
+    """Each action once, in the order of their definition; without those that are null."""
+    return sorted(set(filter(None, actions)), key=ACTIONS.index)

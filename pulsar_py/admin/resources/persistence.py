@@ -12,21 +12,22 @@ Source: NamespacesBase in Pulsar's broker; PersistencePolicies, BookieAffinityGr
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import Body, Int, json_of
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     optional_json_response,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
-from pulsar_py.admin.resources.requests import namespace_of, read_int, read_object, read_text
+from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post
 from pulsar_py.common.names import NamespaceName
@@ -36,10 +37,30 @@ from pulsar_py.server.security.actions import Action
 
 _PERSISTENCE: Final = NamespacePolicies.persistence.json_name
 _AFFINITY: Final = LocalPolicies.bookie_affinity.json_name
-_GROUPS: Final = ("bookkeeperAffinityGroupPrimary", "bookkeeperAffinityGroupSecondary")
 
 _DEFAULT_QUORUM: Final = 2
 _NO_RATE: Final = -1.0
+
+
+class PersistenceBody(Struct, frozen=True, rename="camel"):
+    """How many bookies an entry is written to, and how often cursors are stored."""
+
+    bookkeeper_ensemble: Int = _DEFAULT_QUORUM
+    bookkeeper_write_quorum: Int = _DEFAULT_QUORUM
+    bookkeeper_ack_quorum: Int = _DEFAULT_QUORUM
+    managed_ledger_max_mark_delete_rate: float = _NO_RATE
+    managed_ledger_storage_class_name: str | None = None
+
+
+class BookieAffinityBody(Struct, frozen=True, rename="camel"):
+    """Groups of bookies, as names with commas between."""
+
+    bookkeeper_affinity_group_primary: str | None = None
+    bookkeeper_affinity_group_secondary: str | None = None
+
+
+PERSISTENCE: Final = Body(PersistenceBody, "persistence policies")
+_GROUPS: Final = Body(BookieAffinityBody, "groups of bookies")
 
 
 class Persistence:
@@ -52,13 +73,21 @@ class Persistence:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         template = f"{NAMESPACE}/persistence"
-        yield get(template, self.show, Action.READ_POLICY)
-        yield post(template, self.set, Action.WRITE_POLICY)
+        yield get(
+            template, self.show, Action.READ_POLICY, answer=PersistenceBody, may_be_empty=True
+        )
+        yield post(template, self.set, Action.WRITE_POLICY, PERSISTENCE)
         yield delete(template, self.remove, Action.WRITE_POLICY)
         # Which machines are whose is for super-users to say, and to see.
         needed = Action.WRITE_POLICY_OF_BROKERS
-        yield get(f"{template}/bookieAffinity", self.show_affinity, needed)
-        yield post(f"{template}/bookieAffinity", self.set_affinity, needed)
+        yield get(
+            f"{template}/bookieAffinity",
+            self.show_affinity,
+            needed,
+            answer=BookieAffinityBody,
+            may_be_empty=True,
+        )
+        yield post(f"{template}/bookieAffinity", self.set_affinity, needed, _GROUPS)
         yield delete(f"{template}/bookieAffinity", self.remove_affinity, needed)
 
     async def show(self, request: Request) -> Response:
@@ -92,11 +121,10 @@ class Persistence:
 
     async def set_affinity(self, request: Request) -> Response:
         """Bind the namespace's next ledgers to groups of bookies."""
-        fields = read_object(request.json())
+        groups = _GROUPS.of(request)
         value = None
-        if fields is not None:
-            texts = {name: read_text(fields.get(name), name) for name in _GROUPS}
-            value = {name: text for name, text in texts.items() if text is not None}
+        if groups is not None:
+            value = {name: text for name, text in json_of(groups).items() if text is not None}
         await self._store_affinity(request, value)
         return NO_CONTENT
 
@@ -131,28 +159,12 @@ def read_persistence(request: Request, broker: BrokerService) -> dict[str, Any]:
         HttpError: 400 if there is none, or its quorums are more than the next larger one, less than
             1, or more than the settings `managedLedgerMax…` allow.
     """
-    fields = read_object(request.json())
-    if fields is None:
+    given = PERSISTENCE.of(request)
+    if given is None:
         raise HttpError(HTTPStatus.BAD_REQUEST, "persistence policies should not be null")
-    value: dict[str, Any] = {}
-    for name in ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"):
-        size = read_int(fields.get(name, _DEFAULT_QUORUM), name)
-        value[name] = size or 0
-    value["managedLedgerMaxMarkDeleteRate"] = _rate(fields.get("managedLedgerMaxMarkDeleteRate"))
-    storage_class = read_text(fields.get("managedLedgerStorageClassName"))
-    if storage_class is not None:
-        value["managedLedgerStorageClassName"] = storage_class
+    value = {name: each for name, each in json_of(given).items() if each is not None}
     _check_quorums(value, broker)
     return value
-
-
-def _rate(value: Any) -> float:  # Any: JSON
-    if value is None:
-        return _NO_RATE
-    if isinstance(value, int | float | str) and not isinstance(value, bool):
-        with contextlib.suppress(ValueError):
-            return float(value)
-    raise UnreadableBodyError(f"managedLedgerMaxMarkDeleteRate: {value!r:.100} is not a number")
 
 
 def _check_quorums(value: dict[str, Any], broker: BrokerService) -> None:  # Any: JSON

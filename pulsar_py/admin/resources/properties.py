@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import PROPERTIES, Text
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -20,7 +21,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
     optional_json_response,
 )
-from pulsar_py.admin.resources.requests import read_properties, topic_of
+from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
 from pulsar_py.admin.resources.topic_access import for_each_partition, require_topic
 from pulsar_py.admin.resources.topics import TOPIC
@@ -37,6 +38,8 @@ MAX_PROPERTIES_BYTES: Final = 128 * 1024
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 
+_KEY: Final = Text("key")
+
 
 class Properties:
     """Reads and changes properties of topics and subscriptions."""
@@ -48,11 +51,19 @@ class Properties:
         """The routes of this resource."""
         of_topic, of_subscription = TOPIC + "/properties", SUBSCRIPTION + "/properties"
         return (
-            get(of_topic, self.properties, Action.GET_METADATA),
-            put(of_topic, self.add, Action.UPDATE_METADATA),
-            delete(of_topic, self.remove, Action.UPDATE_METADATA),
-            get(of_subscription, self.subscription_properties, Action.CONSUME),
-            put(of_subscription, self.replace_subscription_properties, Action.CONSUME),
+            get(
+                of_topic,
+                self.properties,
+                Action.GET_METADATA,
+                answer=dict[str, str],
+                may_be_empty=True,
+            ),
+            put(of_topic, self.add, Action.UPDATE_METADATA, PROPERTIES),
+            delete(of_topic, self.remove, Action.UPDATE_METADATA, _KEY),
+            get(
+                of_subscription, self.subscription_properties, Action.CONSUME, answer=dict[str, str]
+            ),
+            put(of_subscription, self.replace_subscription_properties, Action.CONSUME, PROPERTIES),
         )
 
     async def properties(self, request: Request) -> Response:
@@ -67,13 +78,13 @@ class Properties:
 
     async def add(self, request: Request) -> Response:
         """Set some properties; the others stay."""
-        added = read_properties(request.json()) or {}
+        added = PROPERTIES.of(request) or {}
         await self._change(request, lambda known: {**known, **added})
         return NO_CONTENT
 
     async def remove(self, request: Request) -> Response:
         """Remove the property that the parameter `key` names; fine if there is none."""
-        key = request.query.get("key")
+        key = _KEY.of(request)
         if not key:
             raise HttpError(HTTPStatus.PRECONDITION_FAILED, "key, the property's name, is required")
         await self._change(
@@ -108,7 +119,7 @@ class Properties:
 
     async def replace_subscription_properties(self, request: Request) -> Response:
         """Replace all properties of a subscription; without a body they are removed."""
-        properties = _checked(read_properties(request.json()) or {})
+        properties = _checked(PROPERTIES.of(request) or {})
         for subscription in await self._subscriptions(request):
             try:
                 await subscription.set_properties(properties)

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import Body, Int, Long, json_of
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
     Request,
     Response,
-    UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import INT_BITS, LONG_BITS, read_int, read_object
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.metadata.documents import ResourceGroup
 from pulsar_py.server.broker import BrokerService
@@ -26,13 +27,18 @@ from pulsar_py.server.security.actions import Action
 GROUPS: Final = "/admin/v2/resourcegroups"
 GROUP: Final = GROUPS + "/{group}"
 
-_BITS: Final = {
-    "publishRateInMsgs": INT_BITS,
-    "publishRateInBytes": LONG_BITS,
-    "dispatchRateInMsgs": INT_BITS,
-    "dispatchRateInBytes": LONG_BITS,
-}
-"""The rates of a group, each -1 where it is not set."""
+
+class GroupRates(Struct, frozen=True, rename="camel"):
+    """The rates of a group; in a body one that is missing stays as it is."""
+
+    publish_rate_in_msgs: Int | None = None
+    publish_rate_in_bytes: Long | None = None
+    dispatch_rate_in_msgs: Int | None = None
+    dispatch_rate_in_bytes: Long | None = None
+
+
+_RATES: Final = Body(GroupRates, "rates")
+_UNSET: Final = dict.fromkeys(GroupRates.__struct_encode_fields__, -1)
 
 
 class ResourceGroups:
@@ -45,9 +51,9 @@ class ResourceGroups:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(GROUPS, self.names, Action.READ_CLUSTER),
-            get(GROUP, self.rates, Action.READ_CLUSTER),
-            put(GROUP, self.store, Action.WRITE_CLUSTER),
+            get(GROUPS, self.names, Action.READ_CLUSTER, answer=list[str]),
+            get(GROUP, self.rates, Action.READ_CLUSTER, answer=GroupRates),
+            put(GROUP, self.store, Action.WRITE_CLUSTER, _RATES),
             delete(GROUP, self.delete, Action.WRITE_CLUSTER),
         )
 
@@ -60,21 +66,15 @@ class ResourceGroups:
         found = await self._groups.get(request.path["group"])
         if found is None:
             raise _not_there()
-        return json_response(dict.fromkeys(_BITS, -1) | dict(found.json))
+        return json_response(_UNSET | dict(found.json))
 
     async def store(self, request: Request) -> Response:
         """Create a group, or change the rates that the body has."""
-        fields = read_object(request.json())
-        if fields is None:
-            raise UnreadableBodyError("the rates of the group are required, at least {}")
-        rates: dict[str, Any] = {  # Any: JSON
-            name: read_int(fields[name], name, bits=bits)
-            for name, bits in _BITS.items()
-            if fields.get(name) is not None
-        }
+        given = _RATES.required(request, "the rates of the group are required, at least {}")
+        rates = {name: rate for name, rate in json_of(given).items() if rate is not None}
 
         def change(known: ResourceGroup | None) -> ResourceGroup:
-            before = dict.fromkeys(_BITS, -1) if known is None else known.json
+            before = _UNSET if known is None else known.json
             return ResourceGroup({**before, **rates})
 
         await self._groups.update_or_create(request.path["group"], change)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body, Flag, PathNumber
 from pulsar_py.admin.http_messages import (
     HTML,
     HttpError,
@@ -19,13 +22,8 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import (
-    read_object,
-    read_properties,
-    read_text,
-    topic_of,
-    whole_number_in_path,
-)
+from pulsar_py.admin.json_values import LONG_BITS
+from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.schema_json import TYPE_NAMES, definition_of, schema_json
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, delete, get, post
@@ -40,6 +38,19 @@ from pulsar_py.server.security.actions import Action
 
 TOPIC: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 _MAX_VERSION: Final = 2**63 - 1
+_VERSION: Final = PathNumber("version", LONG_BITS)
+_FORCE: Final = Flag("force")
+
+
+class SchemaBody(Struct, frozen=True):
+    """A schema: its type, its definition as text, and properties."""
+
+    type: str | None = None
+    schema: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+_SCHEMA: Final = Body(SchemaBody, "schema")
 
 
 class Schemas:
@@ -52,14 +63,47 @@ class Schemas:
     def routes(self) -> Iterable[Route]:
         """Its routes."""
         return (
-            get(TOPIC + "/schema", self.latest, Action.GET_METADATA),
-            get(TOPIC + "/schema/{version}", self.version, Action.GET_METADATA),
-            get(TOPIC + "/schemas", self.all, Action.GET_METADATA),
-            get(TOPIC + "/metadata", self.metadata, Action.GET_METADATA),
-            post(TOPIC + "/schema", self.upload, Action.PRODUCE),
-            delete(TOPIC + "/schema", self.delete, Action.UPDATE_METADATA),
-            post(TOPIC + "/compatibility", self.check, Action.UPDATE_METADATA),
-            post(TOPIC + "/version", self.find_version, Action.GET_METADATA),
+            get(TOPIC + "/schema", self.latest, Action.GET_METADATA, answer="SchemaVersionAnswer"),
+            get(
+                TOPIC + "/schema/{version}",
+                self.version,
+                Action.GET_METADATA,
+                _VERSION,
+                answer="SchemaVersionAnswer",
+            ),
+            get(TOPIC + "/schemas", self.all, Action.GET_METADATA, answer="SchemasAnswer"),
+            get(TOPIC + "/metadata", self.metadata, Action.GET_METADATA, answer="SchemaMetadata"),
+            post(
+                TOPIC + "/schema",
+                self.upload,
+                Action.PRODUCE,
+                _SCHEMA,
+                answer="PostSchemaAnswer",
+                errors=(HTTPStatus.UNPROCESSABLE_ENTITY,),
+            ),
+            delete(
+                TOPIC + "/schema",
+                self.delete,
+                Action.UPDATE_METADATA,
+                _FORCE,
+                answer="VersionAnswer",
+            ),
+            post(
+                TOPIC + "/compatibility",
+                self.check,
+                Action.UPDATE_METADATA,
+                _SCHEMA,
+                answer="CompatibilityAnswer",
+                status=HTTPStatus.ACCEPTED,
+                errors=(HTTPStatus.UNPROCESSABLE_ENTITY,),
+            ),
+            post(
+                TOPIC + "/version",
+                self.find_version,
+                Action.GET_METADATA,
+                _SCHEMA,
+                answer="VersionAnswer",
+            ),
         )
 
     async def latest(self, request: Request) -> Response:
@@ -72,7 +116,7 @@ class Schemas:
         Raises:
             HttpError: 404 if there is none, 400 if it is no number (500 in Pulsar).
         """
-        number = whole_number_in_path(request, "version", bits=64)
+        number = _VERSION.of(request)
         if not 0 <= number <= _MAX_VERSION:
             return _found(None)
         schema_id = topic_of(request).schema_id
@@ -121,7 +165,7 @@ class Schemas:
     async def delete(self, request: Request) -> Response:
         """Delete a schema: its versions stay behind a tombstone, or go with `force`."""
         schema_id = topic_of(request).schema_id
-        if request.flag("force", default=False):
+        if _FORCE.of(request):
             await self._schemas.purge(schema_id)
             return json_response({"version": -1})
         version = await self._schemas.delete(schema_id)
@@ -173,17 +217,11 @@ def _read_definition(request: Request) -> SchemaDefinition:
         UnreadableBodyError: There is none, or no such type, or a field is wrong. Pulsar answers 500
             to some of it.
     """
-    value: dict[str, Any] | None = read_object(request.json()) if request.body else None
-    if value is None:
-        raise UnreadableBodyError("a schema is required: type, schema and properties")
-    definition = definition_of(
-        read_text(value.get("type"), "type"),
-        read_text(value.get("schema"), "schema") or "",
-        read_properties(value.get("properties")) or {},
-    )
+    value = _SCHEMA.required(request, "a schema is required: type, schema and properties")
+    definition = definition_of(value.type, value.schema, value.properties)
     if definition is None:
         raise UnreadableBodyError(
-            f"no schema of type {value.get('type')!r:.100}: the type is one of "
+            f"no schema of type {value.type!r:.100}: the type is one of "
             f"{', '.join(TYPE_NAMES.values())}, a KEY_VALUE schema is a JSON text of key and value"
         )
     return definition

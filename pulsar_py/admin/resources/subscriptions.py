@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from pulsar_py.admin.declared import Body, Flag, Int, Long, PathNumber
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -21,15 +22,10 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import (
+from pulsar_py.admin.json_values import (
     LONG_BITS,
-    position_fields,
-    read_bool,
-    read_object,
-    read_properties,
-    topic_of,
-    whole_number_in_path,
 )
+from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import (
     for_each_partition,
     refuse_partitioned,
@@ -38,7 +34,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
 )
 from pulsar_py.admin.resources.topic_stats_json import Json, standstill_json
-from pulsar_py.admin.resources.topics import TOPIC
+from pulsar_py.admin.resources.topics import FORCE, TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
 from pulsar_py.common.loops.concurrently import each_result
@@ -56,6 +52,31 @@ from pulsar_py.server.topics.topic import Topic
 SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
 
+class MessagePosition(Struct, frozen=True, rename="camel"):
+    """A body that names an entry, as MessageId or ResetCursorData."""
+
+    ledger_id: Long = 0
+    entry_id: Long = 0
+    partition_index: Int = -1
+    batch_index: Int = -1
+    excluded: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+MESSAGE_ID: Final = Body(MessagePosition, "message id")
+POSITION: Final = Body(
+    cast(
+        "type[MessagePosition | str]",
+        Literal["latest", "earliest"] | MessagePosition,
+    ),
+    "position",
+)
+TIMESTAMP: Final = PathNumber("timestamp", LONG_BITS)
+_REPLICATED: Final = Flag("replicated")
+_COUNT: Final = PathNumber("count")
+_SECONDS: Final = PathNumber("seconds")
+
+
 class ResetCursorData(Struct, frozen=True):
     """The target of a cursor: the entry at a position, or the one after it (`is_excluded`)."""
 
@@ -70,22 +91,16 @@ def read_reset_cursor(request: Request) -> ResetCursorData | None:
     Raises:
         UnreadableBodyError: It is something else.
     """
-    value = request.json()
+    value = POSITION.of(request)
     if value is None:
         return None
     if isinstance(value, str):
         places = {"latest": LATEST, "earliest": EARLIEST}
-        if value not in places:
-            raise UnreadableBodyError(
-                f"invalid value {value} for the position; allowed are latest, earliest"
-            )
         return ResetCursorData(places[value], is_excluded=False, properties={})
-    fields = read_object(value) or {}
-    ledger_id, entry_id = position_fields(fields)
     return ResetCursorData(
-        Position(ledger_id, entry_id),
-        is_excluded=bool(read_bool(fields.get("excluded"), "excluded")),
-        properties=read_properties(fields.get("properties")) or {},
+        Position(value.ledger_id, value.entry_id),
+        is_excluded=value.excluded,
+        properties=value.properties,
     )
 
 
@@ -99,36 +114,48 @@ class Subscriptions:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TOPIC + "/subscriptions", self.names, Action.GET_SUBSCRIPTIONS),
-            put(SUBSCRIPTION, self.create, Action.SUBSCRIBE),
-            delete(SUBSCRIPTION, self.delete, Action.UNSUBSCRIBE),
-            post(SUBSCRIPTION + "/skip_all", self.skip_all, Action.SKIP, consumes=()),
+            get(TOPIC + "/subscriptions", self.names, Action.GET_SUBSCRIPTIONS, answer=list[str]),
+            put(SUBSCRIPTION, self.create, Action.SUBSCRIBE, POSITION, _REPLICATED),
+            delete(SUBSCRIPTION, self.delete, Action.UNSUBSCRIBE, FORCE),
+            post(SUBSCRIPTION + "/skip_all", self.skip_all, Action.SKIP),
             # Not of Apache Pulsar: dispatch stops until it is resumed, also over restarts.
-            put(SUBSCRIPTION + "/pause", self.pause, Action.SKIP, consumes=()),
+            put(SUBSCRIPTION + "/pause", self.pause, Action.SKIP),
             delete(SUBSCRIPTION + "/pause", self.resume, Action.SKIP),
             # Not of Apache Pulsar: why nothing is sent or acknowledged.
-            get(SUBSCRIPTION + "/standstill", self.standstill, Action.GET_STATS),
-            post(SUBSCRIPTION + "/skip/{count}", self.skip, Action.SKIP, consumes=()),
+            get(
+                SUBSCRIPTION + "/standstill",
+                self.standstill,
+                Action.GET_STATS,
+                answer="list[Standstill]",
+            ),
+            post(SUBSCRIPTION + "/skip/{count}", self.skip, Action.SKIP, _COUNT),
             post(
                 SUBSCRIPTION + "/expireMessages/{seconds}",
                 self.expire,
                 Action.EXPIRE_MESSAGES,
-                consumes=(),
+                _SECONDS,
             ),
-            post(SUBSCRIPTION + "/expireMessages", self.expire_to_position, Action.EXPIRE_MESSAGES),
+            post(
+                SUBSCRIPTION + "/expireMessages",
+                self.expire_to_position,
+                Action.EXPIRE_MESSAGES,
+                POSITION,
+            ),
             post(
                 TOPIC + "/all_subscription/expireMessages/{seconds}",
                 self.expire_all,
                 Action.EXPIRE_MESSAGES,
-                consumes=(),
+                _SECONDS,
             ),
             post(
                 SUBSCRIPTION + "/resetcursor/{timestamp}",
                 self.reset_to_time,
                 Action.RESET_CURSOR,
-                consumes=(),
+                TIMESTAMP,
             ),
-            post(SUBSCRIPTION + "/resetcursor", self.reset_to_position, Action.RESET_CURSOR),
+            post(
+                SUBSCRIPTION + "/resetcursor", self.reset_to_position, Action.RESET_CURSOR, POSITION
+            ),
         )
 
     async def names(self, request: Request) -> Response:
@@ -165,7 +192,7 @@ class Subscriptions:
             raise HttpError(HTTPStatus.CONFLICT, "Subscription already exists for topic")
         for topic in missing:
             created = await self._create_on(topic, subscription, start)
-            if request.flag("replicated") and isinstance(created, PersistentSubscription):
+            if _REPLICATED.of(request) and isinstance(created, PersistentSubscription):
                 created.set_replicated(is_replicated=True)
         return NO_CONTENT
 
@@ -195,7 +222,7 @@ class Subscriptions:
         """Delete a subscription; connected consumers prevent it unless `force` is set."""
         name = topic_of(request)
         subscription = request.path["subscription"]
-        is_forced = request.flag("force")
+        is_forced = FORCE.of(request)
         is_partitioned = bool(await self._topics.partitioned.count(name))
         found = 0
 
@@ -256,7 +283,7 @@ class Subscriptions:
     async def skip(self, request: Request) -> Response:
         """Acknowledge a number of entries of a subscription's backlog."""
         name = topic_of(request)
-        count = whole_number_in_path(request, "count")
+        count = _COUNT.of(request)
         await refuse_partitioned(self._broker, name, "Skip messages on")
         subscription = await self._persistent(name, request.path["subscription"], "Skip messages")
         if count > 0:
@@ -265,7 +292,7 @@ class Subscriptions:
 
     async def expire(self, request: Request) -> Response:
         """Acknowledge messages that were published longer ago than a number of seconds."""
-        seconds = whole_number_in_path(request, "seconds")
+        seconds = _SECONDS.of(request)
         name = topic_of(request)
 
         async def act(subscription: PersistentSubscription) -> None:
@@ -296,7 +323,7 @@ class Subscriptions:
 
     async def expire_all(self, request: Request) -> Response:
         """Acknowledge messages older than a number of seconds on every subscription."""
-        seconds = whole_number_in_path(request, "seconds")
+        seconds = _SECONDS.of(request)
         name = topic_of(request)
 
         async def act(part: TopicName) -> None:
@@ -314,7 +341,7 @@ class Subscriptions:
 
     async def reset_to_time(self, request: Request) -> Response:
         """Move to the first entry published at a time or later; consumers reconnect."""
-        timestamp = whole_number_in_path(request, "timestamp", bits=LONG_BITS)
+        timestamp = TIMESTAMP.of(request)
         name = topic_of(request)
 
         async def act(part: TopicName) -> None:

@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from msgspec import Struct
+
+from pulsar_py.admin.declared import Body, Flag
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
@@ -17,7 +20,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.namespaces import delete_namespace
-from pulsar_py.admin.resources.requests import read_object, read_texts, tenant_of
+from pulsar_py.admin.resources.requests import tenant_of
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import MetadataExistsError, MetadataNotEmptyError
 from pulsar_py.metadata.documents import TenantInfo
@@ -26,6 +29,17 @@ from pulsar_py.server.security.actions import Action
 
 TENANTS: Final = "/admin/v2/tenants"
 TENANT: Final = TENANTS + "/{tenant}"
+
+
+class TenantBody(Struct, frozen=True, rename="camel"):
+    """Who administrates a tenant, and in which clusters it may be."""
+
+    admin_roles: list[str] | None = None
+    allowed_clusters: list[str] | None = None
+
+
+FORCE: Final = Flag("force")
+_INFO: Final = Body(TenantBody, "tenant")
 
 
 class Tenants:
@@ -38,11 +52,11 @@ class Tenants:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TENANTS, self.names, Action.LIST_TENANTS),
-            get(TENANT, self.info, Action.GET_TENANT),
-            put(TENANT, self.create, Action.CREATE_TENANT),
-            post(TENANT, self.update, Action.UPDATE_TENANT),
-            delete(TENANT, self.delete, Action.DELETE_TENANT),
+            get(TENANTS, self.names, Action.LIST_TENANTS, answer=list[str]),
+            get(TENANT, self.info, Action.GET_TENANT, answer="TenantAnswer"),
+            put(TENANT, self.create, Action.CREATE_TENANT, _INFO),
+            post(TENANT, self.update, Action.UPDATE_TENANT, _INFO),
+            delete(TENANT, self.delete, Action.DELETE_TENANT, FORCE),
         )
 
     async def names(self, request: Request) -> Response:  # noqa: ARG002
@@ -97,13 +111,12 @@ class Tenants:
             HttpError: 412 if there is none, or a role or cluster in it is not allowed.
         """
         tenant_of(request)
-        fields = read_object(request.json())
-        if fields is None:
+        info = _INFO.of(request)
+        if info is None:
             raise _refused("TenantInfo is null")
-        roles = read_texts(fields.get("adminRoles"), "adminRoles")
+        roles, clusters = info.admin_roles, info.allowed_clusters
         if any(role != role.strip() for role in roles or ()):
             raise _refused("AdminRoles contains whitespace in the beginning or end.")
-        clusters = read_texts(fields.get("allowedClusters"), "allowedClusters")
         if clusters is None:
             raise _refused("Clusters cannot be null")
         if not clusters or any(not name.strip() for name in clusters):
@@ -118,7 +131,7 @@ class Tenants:
     async def delete(self, request: Request) -> Response:
         """Delete a tenant; with `force` its namespaces and topics, too, if that is allowed."""
         tenant = tenant_of(request)
-        is_forced = request.flag("force")
+        is_forced = FORCE.of(request)
         if is_forced and not self._broker.config.forceDeleteTenantAllowed:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED, "Broker doesn't allow forced deletion of tenants"

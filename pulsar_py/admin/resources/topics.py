@@ -8,8 +8,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, cast
 
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import PROPERTIES, Body, Flag, Int
 from pulsar_py.admin.http_messages import (
     JSON,
     NO_CONTENT,
@@ -21,13 +24,7 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
-from pulsar_py.admin.resources.requests import (
-    namespace_of,
-    read_int,
-    read_object,
-    read_properties,
-    topic_of,
-)
+from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import (
     NOT_THERE,
     as_partition,
@@ -70,6 +67,32 @@ COMPACTION: Final = TOPIC + "/compaction"
 PARTITIONED_METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 EXISTS: Final = "This topic already exists"
 
+SYSTEM_TOO: Final = Flag("includeSystemTopic")
+FORCE: Final = Flag("force")
+AUTO_CREATED: Final = Flag("checkAllowAutoCreation")
+_LOCAL_ONLY: Final = Flag("createLocalTopicOnly")
+_NO_PUBLISHERS: Final = Flag("excludePublishers")
+_NO_CONSUMERS: Final = Flag("excludeConsumers")
+_BACKLOG_SIZE: Final = Flag("subscriptionBacklogSize", default=True)
+_STATS: Final = (_NO_PUBLISHERS, _NO_CONSUMERS, _BACKLOG_SIZE)
+_PER_PARTITION: Final = Flag("perPartition", default=True)
+_METADATA: Final = Flag("metadata")
+_NEW_COUNT: Final = Body(Int, "number of partitions")
+
+
+class PartitionedTopic(Struct, frozen=True):
+    """The body that names properties beside the number of partitions."""
+
+    partitions: Int | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+_PARTITIONS: Final = Body(
+    cast("type[int | PartitionedTopic]", Int | PartitionedTopic),
+    "number of partitions",
+    content_types=(JSON, PARTITIONED_METADATA),
+)
+
 
 def message_id_json(position: Position, partition_index: int) -> Json:
     """The MessageId of an entry as JSON."""
@@ -92,43 +115,86 @@ class Topics:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(NAMESPACE, self.list_topics, Action.GET_TOPICS),
-            get(NAMESPACE + "/partitioned", self.list_partitioned, Action.GET_TOPICS),
-            put(TOPIC, self.create, Action.CREATE_TOPIC),
-            delete(TOPIC, self.delete, Action.DELETE_TOPIC),
-            get(TOPIC + "/partitions", self.partitions, Action.GET_METADATA),
+            get(NAMESPACE, self.list_topics, Action.GET_TOPICS, SYSTEM_TOO, answer=list[str]),
+            get(
+                NAMESPACE + "/partitioned",
+                self.list_partitioned,
+                Action.GET_TOPICS,
+                SYSTEM_TOO,
+                answer=list[str],
+            ),
+            put(TOPIC, self.create, Action.CREATE_TOPIC, PROPERTIES),
+            delete(TOPIC, self.delete, Action.DELETE_TOPIC, FORCE),
+            get(
+                TOPIC + "/partitions",
+                self.partitions,
+                Action.GET_METADATA,
+                AUTO_CREATED,
+                answer="PartitionedMetadata",
+            ),
             put(
                 TOPIC + "/partitions",
                 self.create_partitioned,
                 Action.CREATE_TOPIC,
-                consumes=(JSON, PARTITIONED_METADATA),
+                _PARTITIONS,
+                _LOCAL_ONLY,
+                errors=(HTTPStatus.UNPROCESSABLE_ENTITY,),
             ),
-            post(TOPIC + "/partitions", self.update_partitions, Action.UPDATE_PARTITIONS),
-            delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC),
+            post(
+                TOPIC + "/partitions",
+                self.update_partitions,
+                Action.UPDATE_PARTITIONS,
+                _NEW_COUNT,
+                errors=(HTTPStatus.UNPROCESSABLE_ENTITY,),
+            ),
+            delete(TOPIC + "/partitions", self.delete_partitioned, Action.DELETE_TOPIC, FORCE),
             post(
                 TOPIC + "/createMissedPartitions",
                 self.create_missed_partitions,
                 Action.CREATE_TOPIC,
-                consumes=(),
             ),
-            put(TOPIC + "/unload", self.unload, Action.UNLOAD, consumes=()),
-            put(COMPACTION, self.compact, Action.COMPACT, consumes=()),
-            get(COMPACTION, self.compaction_status, Action.COMPACT),
-            post(TOPIC + "/terminate", self.terminate, Action.TERMINATE, consumes=()),
+            put(TOPIC + "/unload", self.unload, Action.UNLOAD),
+            put(COMPACTION, self.compact, Action.COMPACT),
+            get(COMPACTION, self.compaction_status, Action.COMPACT, answer="CompactionProgress"),
+            post(TOPIC + "/terminate", self.terminate, Action.TERMINATE, answer="MessageIdAnswer"),
             post(
                 TOPIC + "/terminate/partitions",
                 self.terminate_partitions,
                 Action.TERMINATE,
-                consumes=(),
+                answer="dict[str, MessageIdAnswer]",
             ),
-            get(TOPIC + "/lastMessageId", self.last_message_id, Action.PEEK_MESSAGES),
-            get(TOPIC + "/stats", self.stats, Action.GET_STATS),
-            get(TOPIC + "/partitioned-stats", self.partitioned_stats, Action.GET_STATS),
-            get(TOPIC + "/internalStats", self.internal_stats, Action.GET_STATS),
+            *self._statistics(),
+        )
+
+    def _statistics(self) -> Iterable[Route]:
+        return (
+            get(
+                TOPIC + "/lastMessageId",
+                self.last_message_id,
+                Action.PEEK_MESSAGES,
+                answer="MessageIdAnswer",
+            ),
+            get(TOPIC + "/stats", self.stats, Action.GET_STATS, *_STATS, answer="TopicStats"),
+            get(
+                TOPIC + "/partitioned-stats",
+                self.partitioned_stats,
+                Action.GET_STATS,
+                *_STATS,
+                _PER_PARTITION,
+                answer="PartitionedTopicStats",
+            ),
+            get(
+                TOPIC + "/internalStats",
+                self.internal_stats,
+                Action.GET_STATS,
+                _METADATA,
+                answer="TopicInternalStats",
+            ),
             get(
                 TOPIC + "/partitioned-internalStats",
                 self.partitioned_internal_stats,
                 Action.GET_STATS,
+                answer="PartitionedInternalStats",
             ),
         )
 
@@ -141,7 +207,7 @@ class Topics:
         names = await self._topics.list_topics(
             namespace,
             TopicListMode(request.path["domain"]),
-            includes_system=request.flag("includeSystemTopic"),
+            includes_system=SYSTEM_TOO.of(request),
         )
         return json_response(names)
 
@@ -158,7 +224,7 @@ class Topics:
     async def create(self, request: Request) -> Response:
         """Create a topic without partitions; the body may have its properties."""
         name = topic_of(request)
-        properties = read_properties(request.json())
+        properties = PROPERTIES.of(request)
         await require_namespace(self._broker, name.namespace_name)
         if name.is_system:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS)
@@ -202,7 +268,7 @@ class Topics:
             )
         await require_owned(self._broker, name)
         try:
-            await self._topics.delete(name, force=request.flag("force"))
+            await self._topics.delete(name, force=FORCE.of(request))
         except TopicNotFoundError:
             if name.is_persistent:
                 raise topic_not_found(name) from None
@@ -225,7 +291,7 @@ class Topics:
             )
         partitions_count = 0
         if not await self._topics.exists(name):
-            if not request.flag("checkAllowAutoCreation"):
+            if not AUTO_CREATED.of(request):
                 raise topic_not_found(name)
             try:
                 partitions_count = await self._topics.partitioned.count_or_create(
@@ -253,7 +319,7 @@ class Topics:
                 name,
                 partitions_count,
                 properties=properties,
-                is_local_only=request.flag("createLocalTopicOnly"),
+                is_local_only=_LOCAL_ONLY.of(request),
             )
         except TopicExistsError:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS) from None
@@ -267,9 +333,7 @@ class Topics:
     async def update_partitions(self, request: Request) -> Response:
         """Add partitions to a partitioned topic."""
         name = topic_of(request)
-        wanted = read_int(request.json(), "partitions")
-        if wanted is None:
-            raise UnreadableBodyError("the number of partitions is required")
+        wanted = _NEW_COUNT.required(request)
         await require_namespace(self._broker, name.namespace_name)
         current = await self._topics.partitioned.count(name)
         if not current:
@@ -306,7 +370,7 @@ class Topics:
                     "delete-partitioned-topic please call delete.",
                 )
             raise HttpError(HTTPStatus.NOT_FOUND, f"Topic {name} not found.")
-        await self._topics.partitioned.delete(name, force=request.flag("force"))
+        await self._topics.partitioned.delete(name, force=FORCE.of(request))
         return NO_CONTENT
 
     # --- life ----------------------------------------------------------------------------------
@@ -404,9 +468,9 @@ class Topics:
             turns,
             is_persistent=topic.name.is_persistent,
             owner_broker=broker_id_of(self._broker),
-            with_publishers=not request.flag("excludePublishers"),
-            with_consumers=not request.flag("excludeConsumers"),
-            with_backlog_size=request.flag("subscriptionBacklogSize", default=True),
+            with_publishers=not _NO_PUBLISHERS.of(request),
+            with_consumers=not _NO_CONSUMERS.of(request),
+            with_backlog_size=_BACKLOG_SIZE.of(request),
         )
 
     async def partitioned_stats(self, request: Request) -> Response:
@@ -417,7 +481,7 @@ class Topics:
         total = PartitionedStats(
             turns,
             partitions_count=partitions_count,
-            per_partition=request.flag("perPartition", default=True),
+            per_partition=_PER_PARTITION.of(request),
         )
         async for part in partitions_in_turns(name, partitions_count):
             topic = await self._partition(part)
@@ -428,7 +492,7 @@ class Topics:
     async def internal_stats(self, request: Request) -> Response:
         """Return the ledgers and cursors of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
-        describe = self._describe_ledger if request.flag("metadata") else None
+        describe = self._describe_ledger if _METADATA.of(request) else None
         return json_response(await _internal_stats_json(topic, Turns(), describe))
 
     async def _describe_ledger(self, ledger_id: int) -> str:
@@ -481,16 +545,17 @@ class Topics:
 def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     """Number of partitions and properties: the body is a number, or an object with both."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    value = request.json()
-    properties: dict[str, str] = {}
-    if content_type == PARTITIONED_METADATA:
-        fields = read_object(value) or {}
-        properties = read_properties(fields.get("properties")) or {}
-        value = fields.get("partitions")
-    partitions_count = read_int(value, "partitions")
-    if partitions_count is None:
+    value = _PARTITIONS.required(request)
+    is_object = isinstance(value, PartitionedTopic)
+    if is_object != (content_type == PARTITIONED_METADATA):
+        raise UnreadableBodyError(
+            f"a body of {content_type} is a number, or an object: not so here"
+        )
+    if not isinstance(value, PartitionedTopic):
+        return value, {}
+    if value.partitions is None:
         raise UnreadableBodyError("the number of partitions is required")
-    return partitions_count, properties
+    return value.partitions, value.properties
 
 
 async def _internal_stats_json(

@@ -32,7 +32,7 @@ class TopicTrimming:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            put(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA, consumes=()),
+            put(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA),
             delete(TOPIC + "/truncate", self.truncate, Action.UPDATE_METADATA),
         )
 

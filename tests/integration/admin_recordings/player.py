@@ -16,7 +16,9 @@ from urllib.parse import urlsplit
 
 import pulsar
 
+from pulsar_py.admin.http_messages import Response
 from tests.integration.admin_recordings.matching import differences, holds, look_up, part_of
+from tests.rest_conformance import Conformance
 
 RECORDING = Path(__file__).parents[2] / "recordings" / "admin_recordings.json"
 RECEIVE_MILLIS = 10_000
@@ -52,6 +54,7 @@ class Player:
     web_service_url: str
     client: pulsar.Client
     hopeless: Collection[str] = ()  # calls that are not waited for
+    conformance: Conformance | None = None
     failures: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     _open: dict[str, Any] = field(default_factory=dict)
@@ -106,9 +109,14 @@ class Player:
             connection.endheaders(data)
             response = connection.getresponse()
             headers = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, headers, response.read())
+            answer = Answer(response.status, headers, response.read())
         finally:
             connection.close()
+        if self.conformance is not None:
+            kind = answer.headers.get("content-type")
+            found = Response(answer.status, answer.body, kind)
+            self.conformance.check(step["method"], self._fill(step["path"]), found)
+        return answer
 
     def _fill(self, text: str) -> str:
         return re.sub(

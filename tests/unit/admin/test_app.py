@@ -9,6 +9,7 @@ from http import HTTPStatus
 import pytest
 
 from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
     HttpError,
@@ -38,8 +39,8 @@ def raising(error: Exception) -> AdminApp:
 APP = AdminApp(
     [
         get("/echo/{name}", echo, "a test"),
-        put("/echo/{name}", echo, "a test"),
-        put("/mute", echo, "a test", consumes=()),
+        put("/echo/{name}", echo, "a test", Body(list[int])),
+        put("/mute", echo, "a test"),
     ]
 )
 

@@ -81,11 +81,3 @@ def test_an_empty_body_and_null_are_none(body: bytes, value: object) -> None:
 def test_what_is_no_json_is_unreadable() -> None:
     with pytest.raises(UnreadableBodyError):
         request(b"{").json()
-
-
-@pytest.mark.parametrize(
-    ("value", "flag"), [("true", True), ("TRUE", True), ("1", False), ("", False), (None, False)]
-)
-def test_flags_are_true_only_when_they_say_true(value: str | None, *, flag: bool) -> None:
-    query = {} if value is None else {"force": value}
-    assert Request(method="GET", raw_path="/", query=query).flag("force") is flag

@@ -41,6 +41,7 @@ async def test_each_route_takes_an_action_or_says_why_it_needs_no_right(admin: A
         else:
             assert _is_within(route.needs.scope, route.template), route.template
     assert free == {
+        ("GET", "/admin/openapi.json"),
         ("GET", "/admin/v2/brokers/ready"),
         ("GET", "/admin/v2/brokers/version"),
         ("GET", "/admin/v2/clusters"),

@@ -1,4 +1,7 @@
-"""A broker in memory and its administration, without HTTP between them."""
+"""A broker in memory and its administration, without HTTP between them.
+
+Each answer is compared with what its route declares.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_messages import Response, whole
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.standalone import Broker
+from tests.rest_conformance import Conformance
 
 
 class Admin:
@@ -20,7 +24,9 @@ class Admin:
 
     def __init__(self, service: BrokerService) -> None:
         self.service = service
-        self.app = AdminApp(all_routes(service))
+        routes = list(all_routes(service))
+        self.conformance = Conformance(routes)
+        self.app = AdminApp(routes)
 
     async def call(self, method: str, path: str, body: Any = ..., **headers: str) -> Response:
         """One call; a body is sent as JSON."""
@@ -28,7 +34,9 @@ class Admin:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if data:
             named.setdefault("content-type", "application/json")
-        return await whole(await self.app.handle(method, path, named, data))
+        response = await whole(await self.app.handle(method, path, named, data))
+        self.conformance.check(method, path, response)
+        return response
 
     async def status(self, method: str, path: str, body: Any = ...) -> int:
         """The status alone."""
