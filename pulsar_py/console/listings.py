@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pulsar_py.admin.declared import Flag
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
@@ -40,6 +41,7 @@ OWN: Final = "open to every caller: it lists only what the caller has a right in
 MAX_LIMIT: Final = 200
 
 _DEFAULT_LIMIT: Final = 50
+_SYSTEM_TOO: Final = Flag("system")
 _SEARCH_CHARACTERS: Final = 500
 _SCANNED_NAMESPACES: Final = 1000
 """Namespaces of a tenant that are looked at for whether a role has a right in one of them."""
@@ -102,7 +104,7 @@ class Listings:
         return (
             get(BASE + "/tenants", self.tenants, OWN),
             get(BASE + "/namespaces/{tenant}", self.namespaces, OWN),
-            get(BASE + "/topics/{tenant}/{namespace}", self.topics, OWN),
+            get(BASE + "/topics/{tenant}/{namespace}", self.topics, OWN, _SYSTEM_TOO),
         )
 
     async def tenants(self, request: Request) -> Response:
@@ -154,7 +156,7 @@ class Listings:
         turns = Turns()
         partitions = dict.fromkeys(await self._broker.topics.partitioned.names(namespace), 0)
         names = dict.fromkeys(partitions)
-        includes_system = request.flag("system")
+        includes_system = _SYSTEM_TOO.of(request)
         for full in await self._broker.topics.list_topics(
             namespace, includes_system=includes_system
         ):

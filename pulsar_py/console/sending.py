@@ -29,6 +29,7 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import (
     HttpError,
     Request,
@@ -36,14 +37,8 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.resources.requests import (
-    LONG_BITS,
-    read_int,
-    read_object,
-    read_properties,
-    read_text,
-    topic_of,
-)
+from pulsar_py.admin.json_values import LONG_BITS, read_int, read_properties, read_text
+from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, post
 from pulsar_py.admin.service_errors import status_of
@@ -93,6 +88,9 @@ _OF_DEAD_LETTERS: Final = frozenset(
 _ORIGIN: Final = "REAL_TOPIC"
 
 
+_FIELDS: Final = Body(dict[str, Any], "fields")
+
+
 class Sending:
     """Publishes for callers."""
 
@@ -104,8 +102,8 @@ class Sending:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            post(TOPIC + "/message", self.message, Action.PRODUCE),
-            post(SUBSCRIPTION + "/send-back", self.send_back, Action.CONSUME),
+            post(TOPIC + "/message", self.message, Action.PRODUCE, _FIELDS),
+            post(SUBSCRIPTION + "/send-back", self.send_back, Action.CONSUME, _FIELDS),
         )
 
     def _client(self, request: Request) -> Client:
@@ -115,7 +113,7 @@ class Sending:
 
     async def message(self, request: Request) -> Response:
         """Publish one message."""
-        name, given = topic_of(request), read_object(request.json()) or {}
+        name, given = topic_of(request), _FIELDS.of(request) or {}
         await require_namespace(self._broker, name.namespace_name)
         key = read_text(given.get("key"), "key")
         properties = read_properties(given.get("properties"))
@@ -183,7 +181,7 @@ class Sending:
 
     async def send_back(self, request: Request) -> Response:
         """Send some of a subscription's backlog to the topics that the messages name."""
-        name, given = topic_of(request), read_object(request.json()) or {}
+        name, given = topic_of(request), _FIELDS.of(request) or {}
         limit = _number(given, "limit")
         limit = _DEFAULT_LETTERS if limit is None else limit
         if not 1 <= limit <= MAX_LETTERS:
