@@ -11,7 +11,7 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -111,39 +111,54 @@ def _fill(broker: BrokerThread, client: Client) -> None:
     rest(broker, "POST", grant, ["consume"])
 
 
-@pytest.fixture
-def page(browser: Browser, broker: BrokerThread) -> Iterator[Page]:
-    """A page that is signed in as admin; nothing may go wrong on it."""
-    with _page(browser, broker, "admin") as made:
+@pytest.fixture(scope="module")
+def admin(browser: Browser, broker: BrokerThread) -> Iterator[SignedIn]:
+    with SignedIn(browser, broker, "admin") as made:
         yield made
 
 
-class _page:  # noqa: N801 - used as a function
+@pytest.fixture
+def page(admin: SignedIn) -> Iterator[Page]:
+    """A page that is signed in as admin; nothing may go wrong on it."""
+    yield admin.page
+    admin.check()
+
+
+class SignedIn:
+    """A page in a browser of its own, where somebody has signed in."""
+
+    page: Page
+
     def __init__(self, browser: Browser, broker: BrokerThread, role: str, **options: Any) -> None:
         self._context = browser.new_context(**options)
         self._broker, self._role = broker, role
-        self._wrong: list[str] = []
+        self.wrong: list[str] = []
 
-    def __enter__(self) -> Page:
+    def __enter__(self) -> Self:
         page = self._context.new_page()
         page.set_default_timeout(MILLIS)
-        page.on("pageerror", lambda error: self._wrong.append(str(error)))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
         page.on("console", self._note)
         page.goto(self._broker.web_service_url + "/console/")
         page.fill("#token", token(self._role))
         page.click("text=Sign in >> nth=-1")
         page.wait_for_selector("main h1")
-        return page
+        self.page = page
+        return self
 
     def _note(self, message: Any) -> None:
         # A browser notes each answer that is an error: the first is that nobody is signed in.
         if message.type == "error" and "Failed to load resource" not in message.text:
-            self._wrong.append(message.text)
+            self.wrong.append(message.text)
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._context.close()
         if kind is None:
-            assert not self._wrong, self._wrong
+            self.check()
+
+    def check(self) -> None:
+        """Fail if the browser complained of anything."""
+        assert not self.wrong, self.wrong
 
 
 def show(page: Page, view: str) -> None:
@@ -161,7 +176,8 @@ def button(page: Page, text: str) -> Any:
 
 
 def test_signing_in_is_kept_in_memory_alone(browser: Browser, broker: BrokerThread) -> None:
-    with _page(browser, broker, "admin") as page:
+    with SignedIn(browser, broker, "admin") as made:
+        page = made.page
         assert page.inner_text(".role") == "admin"
         kept = page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
         assert kept == ["", 0, 0]
@@ -174,6 +190,7 @@ def test_signing_in_is_kept_in_memory_alone(browser: Browser, broker: BrokerThre
 
 
 def test_the_way_from_the_overview_to_an_entry(page: Page) -> None:
+    show(page, "#/")
     page.wait_for_selector(".tile:has-text('Messages in')")
     page.wait_for_selector("svg.plot")
     page.click("nav.menu >> text=Tenants")
@@ -195,7 +212,8 @@ def test_the_way_from_the_overview_to_an_entry(page: Page) -> None:
 
 
 def test_names_properties_and_payloads_are_text(browser: Browser, broker: BrokerThread) -> None:
-    with _page(browser, broker, "admin") as page:
+    with SignedIn(browser, broker, "admin") as made:
+        page = made.page
         page.evaluate("() => { window.hacked = () => { window.isHacked = true; }; }")
         encoded = "%3Cimg%20src%3Dx%20onerror%3Dhacked()%3E"
         views = (
@@ -218,6 +236,7 @@ def test_names_properties_and_payloads_are_text(browser: Browser, broker: Broker
             "() => { try { document.body.innerHTML = '<b>'; return ''; } catch (e) { return e.name; } }"
         )
         assert refused == "TypeError"
+        assert "TrustedHTML" in made.wrong.pop()
 
 
 def test_messages_are_searched_and_saved(page: Page) -> None:
@@ -316,8 +335,38 @@ def test_a_policy_is_set_and_removed(page: Page) -> None:
     page.wait_for_selector("tr:has-text('maxProducers') .badge >> text=broker")
 
 
+def test_permissions_are_granted_and_withdrawn(page: Page) -> None:
+    show(page, "#/namespace/public/default/permissions")
+    button(page, "Grant").click()
+    page.fill("#field-role", EVIL)
+    page.check("#field-produce")
+    page.locator("dialog").get_by_role("button", name="Grant", exact=True).click()
+    row = page.locator("tr", has_text=EVIL)
+    row.get_by_text("produce", exact=True).wait_for()
+    row.get_by_role("button", name="Withdraw").click()
+    page.locator("dialog").get_by_role("button", name="Withdraw", exact=True).click()
+    page.wait_for_selector("text=No role has a right here by itself.")
+
+
+def test_versions_of_a_schema_are_compared(page: Page, broker: BrokerThread) -> None:
+    fields = [{"name": "id", "type": "int"}]
+    for name in ("old", "new"):
+        fields = [*fields, {"name": name, "type": ["null", "string"], "default": None}]
+        text = json.dumps({"type": "record", "name": "Order", "fields": fields})
+        body = {"type": "AVRO", "schema": text, "properties": {}}
+        rest(broker, "POST", "/admin/v2/schemas/public/default/schemed/schema", body)
+    rest(broker, "PUT", "/admin/v2/persistent/public/default/schemed")
+    show(page, "#/topic/persistent/public/default/schemed/schemas")
+    page.wait_for_selector(".difference .added")
+    added = "".join(page.locator(".difference .added").all_inner_texts())
+    assert '"new"' in added
+    assert '"old"' not in added
+    assert '"old"' in page.inner_text(".difference")
+
+
 def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: BrokerThread) -> None:
-    with _page(browser, broker, "friend") as page:
+    with SignedIn(browser, broker, "friend") as made:
+        page = made.page
         page.wait_for_selector("text=public")
         assert page.locator("nav.menu a").all_inner_texts() == ["Tenants"]
         assert button(page, "Create tenant").count() == 0
@@ -334,6 +383,7 @@ def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: Broker
 
 
 def test_keys_go_everywhere(page: Page) -> None:
+    show(page, "#/")
     page.keyboard.press("g")
     page.keyboard.press("t")
     page.wait_for_selector("input[data-search]")
@@ -353,7 +403,8 @@ def test_keys_go_everywhere(page: Page) -> None:
 
 def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
     narrow = {"viewport": {"width": 360, "height": 700}, "color_scheme": "dark"}
-    with _page(browser, broker, "admin", **narrow) as page:
+    with SignedIn(browser, broker, "admin", **narrow) as made:
+        page = made.page
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(16, 20, 27)"
         for view in VIEWS:
             show(page, view)

@@ -5,10 +5,13 @@ Settings of WebSocket connections are shown here, too.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import bcrypt
@@ -116,6 +119,23 @@ async def test_a_certificate_opens_a_websocket_over_tls(tmp_path: Path) -> None:
                 client.send('{"payload": "YQ=="}')
                 assert (await said(client))["result"] == "ok"
             await client.drop()
+
+
+@pytest.mark.setting("consoleEnabled")
+async def test_the_console_can_be_off() -> None:
+    async with served(consoleEnabled=False) as broker:
+        web = broker.broker.web_service_url
+
+        def status(path: str) -> int:
+            try:
+                with urllib.request.urlopen(web + path) as answer:
+                    return int(answer.status)
+            except urllib.error.HTTPError as error:
+                error.close()
+                return error.code
+
+        for path, wanted in (("/console/", 404), ("/admin/console/me", 404), ("/metrics", 200)):
+            assert await asyncio.to_thread(status, path) == wanted
 
 
 @pytest.mark.setting("webSocketServiceEnabled")

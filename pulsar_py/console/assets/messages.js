@@ -87,7 +87,7 @@ export async function messages(body, context) {
 
   function show() {
     list.removeAttribute("aria-busy");
-    replace(list, found.length ? found.slice(-MOST_SHOWN).map((each, index) => message(each, index === 0 && (found.length === 1 || (given && fields.id.value === given)))) : empty(places.size ? "Nothing among the entries looked at; search on." : "No message is like that."));
+    replace(list, found.length ? found.slice(-MOST_SHOWN).map((each, index) => message(each, index === 0 && (found.length === 1 || (given !== "" && fields.id.value === given)))) : empty(places.size ? "Nothing among the entries looked at; search on." : "No message is like that."));
     replace(state, h("span", {}, plural(found.length, "message") + ", " + plural(scanned, "entry", "entries") + " looked at"), places.size ? button("Search on", on) : h("span", { class: "muted" }, "that is all"));
   }
   await start();

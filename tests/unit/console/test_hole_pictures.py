@@ -70,9 +70,9 @@ def test_ten_million_holes_are_a_picture_of_bounded_size_in_no_time() -> None:
     state.individual_deleted_messages._bitmaps[5] = BitMap(range(1, 20_000_000, 2))
     state.individual_deleted_messages._ledger_ids = [5]
     state.individual_deleted_messages._count = 10_000_000
-    began = time.perf_counter()
+    began = time.process_time()
     cells = list(cells_between(state, Position(5, 0), Position(5, 19_999_999), MAX_CELLS))
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert len(cells) == MAX_CELLS
     assert sum(each.acknowledged_count for each in cells) == 10_000_000
     assert took < 0.5, took
