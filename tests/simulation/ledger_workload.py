@@ -54,6 +54,10 @@ LOST = (CorruptDataError, LedgerNotFoundError, EntryNotFoundError)
 Step = Callable[[str], Awaitable[None]]
 
 
+def _nothing() -> None:
+    """Nobody waits for it any more."""
+
+
 class LedgerWork:
     """The calls of one process."""
 
@@ -323,10 +327,14 @@ class LedgerWork:
         if (ledger := await self.opened(name)) is None:
             return
         await self._process.ownership.release(name)
-        if (incarnation := self._judge.of(ledger)) is not None:
-            incarnation.may_die = True
-            incarnation.on_marked = partial(self._stand_still, name)
-        await ledger.delete()
+        if (incarnation := self._judge.of(ledger)) is None:
+            return
+        incarnation.may_die = True
+        incarnation.on_marked = partial(self._stand_still, name)
+        try:
+            await ledger.delete()
+        finally:
+            incarnation.on_marked = _nothing
         if self._process.open.get(name) is ledger:
             del self._process.open[name]
 
