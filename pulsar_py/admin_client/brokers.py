@@ -54,6 +54,11 @@ def symptoms() -> Call[Json]:
     return get("brokers/symptoms", as_json)
 
 
+def load() -> Call[Json]:
+    """What the broker knows of its cluster: who serves what, since when and why; our own call."""
+    return get("brokers/load", as_json)
+
+
 def version() -> Call[str]:
     """The version of the broker."""
     return get("brokers/version", as_text)

@@ -103,7 +103,9 @@ class BundleMoves:
             return each.namespace_name == namespace and concerns(each)
 
         with self._connections.held_closes.holding(is_of_bundle) as hold:
-            await self._namespaces.unload_bundle(namespace, bundle)
+            await self._namespaces.unload_bundle(
+                namespace, bundle, f"moved to {destination.broker_id}"
+            )
             if name is None:
                 return  # nobody is connected; whoever looks a topic up is sent by the leader
             if await self._is_taken(name, destination) and not destination.advertised_listeners:

@@ -15,6 +15,7 @@ from pulsar_py.admin.operations.backlogs import Backlogs
 from pulsar_py.admin.operations.backups import Backups
 from pulsar_py.admin.operations.broker_stats import BrokerStats
 from pulsar_py.admin.operations.bundles import BundleOperations
+from pulsar_py.admin.operations.cluster_load import ClusterLoadView
 from pulsar_py.admin.operations.cluster_relations import ClusterRelations
 from pulsar_py.admin.operations.internal_info import InternalInfo
 from pulsar_py.admin.operations.isolation_policies import IsolationPolicies
@@ -51,6 +52,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Brokers(broker),
         DynamicSettings(broker),
         BrokerStats(broker),
+        ClusterLoadView(broker),
         Symptoms(broker),
         LogSettings(),
         Backups(broker),

@@ -17,6 +17,7 @@ from typing import Final
 
 from pulsar_py.admin.http_messages import HttpError, Request, Response
 from pulsar_py.admin.metrics.broker_lines import CounterRates, broker_lines, process_lines
+from pulsar_py.admin.metrics.load_lines import load_lines
 from pulsar_py.admin.metrics.process_figures import process_figures
 from pulsar_py.admin.metrics.store_lines import cursor_lines, store_lines
 from pulsar_py.admin.metrics.text_format import CONTENT_TYPE
@@ -87,6 +88,8 @@ class Metrics:
         for piece in broker_lines(broker, figures, self._cache_rates):
             yield piece
         for piece in process_lines(await asyncio.to_thread(process_figures), cluster):
+            yield piece
+        for piece in load_lines(broker, cluster):
             yield piece
         for piece in store_lines(broker, cluster):
             yield piece

@@ -11,6 +11,12 @@ helps. A broker without symptoms may still be slow for one topic: `standstill` t
     OPEN_TO_ALL                        reachable from other machines, and nobody proves who they are
     SETTING_WITHOUT_EFFECT             given another value than the default, in vain
     TOPICS_ABOUT_TO_GO                 unused topics that are deleted soon
+    SESSION_IN_DOUBT                   ZooKeeper does not answer: nothing is opened or looked up
+    LEAVING                            drained, or another broker has its id: it takes no bundle
+    NO_LEADER, ALONE_IN_CLUSTER        nobody chooses who takes bundles; nobody would take over
+    BROKER_UNREACHABLE                 registered, and refuses connections
+    BROKER_BUSY                        its busiest resource is used above what gets it bundles
+    NOT_BALANCED                       the last move or split of this leader failed
 
 Source: ours; the limits are chosen, and stand below.
 """
@@ -21,14 +27,13 @@ import asyncio
 import resource
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from msgspec import Struct
-
 from pulsar_py.admin.http_messages import Request, Response, json_response
+from pulsar_py.admin.operations.symptom import Symptom, Urgency
+from pulsar_py.admin.operations.symptoms_of_cluster import cluster_symptoms
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.work import Turns
@@ -53,17 +58,6 @@ _LOOPBACK: Final = ("127.", "localhost", "[::1]", "::1")
 _PEM_END: Final = b"-----END CERTIFICATE-----"
 
 
-class Urgency(StrEnum):
-    """How bad it is."""
-
-    ERROR = "error"
-    """Clients notice, or messages may be lost or seen."""
-    WARNING = "warning"
-    """It will become an error."""
-    NOTICE = "notice"
-    """It may be what was wanted."""
-
-
 class Symptoms:
     """The call `GET /admin/v2/brokers/symptoms`, of our own."""
 
@@ -86,26 +80,6 @@ class Symptoms:
         return json_response([each.json() for each in await symptoms(self._broker)])
 
 
-class Symptom(Struct, frozen=True):
-    """One thing to look at."""
-
-    code: str
-    urgency: Urgency
-    subject: str
-    message: str
-    help: str
-
-    def json(self) -> dict[str, str]:
-        """The item of an answer."""
-        return {
-            "code": self.code,
-            "urgency": self.urgency.value,
-            "subject": self.subject,
-            "message": self.message,
-            "help": self.help,
-        }
-
-
 async def symptoms(broker: BrokerService) -> list[Symptom]:
     """All symptoms, the worst first."""
     found = [*_of_disk(broker), *_of_descriptors(), *_of_reach(broker), *_of_settings(broker)]
@@ -113,6 +87,7 @@ async def symptoms(broker: BrokerService) -> list[Symptom]:
     found += await _of_loop(broker)
     found += await _of_sync(broker)
     found += await _of_topics(broker)
+    found += await cluster_symptoms(broker)
     order = list(Urgency)
     return sorted(found, key=lambda each: order.index(each.urgency))
 

@@ -55,8 +55,10 @@ from pulsar_py.metadata.store import (
     SessionEvent,
     Versioned,
 )
+from pulsar_py.server.namespaces import ownership_log
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
+from pulsar_py.server.namespaces.ownership_log import OwnershipLog
 
 logger = logging.getLogger(__name__)
 
@@ -96,9 +98,15 @@ class BundleOwnership:
     """The bundles of one broker; owned by its `NamespaceService`."""
 
     def __init__(
-        self, metadata: MetadataStore, on_lost: Callable[[NamespaceName, str], None]
+        self,
+        metadata: MetadataStore,
+        on_lost: Callable[[NamespaceName, str], None],
+        wall_time_millis: Callable[[], int] = lambda: 0,
     ) -> None:
         """`on_lost` is called with each bundle that another broker turns out to own."""
+        self.log = OwnershipLog()
+        """What was gained and lost, and why."""
+        self._wall_time_millis = wall_time_millis
         self._metadata = metadata
         self._on_lost = on_lost
         self._session: Session | None = None
@@ -232,6 +240,7 @@ class BundleOwnership:
             taken = await self._take(key, stored, OwnerRecord(addresses))
             if taken is not None:
                 self._owned[key] = taken
+                self._note_gain(key, ownership_log.TAKEN)
                 return taken.record
             await self._metadata.sync(path)
         raise MetadataUnavailableError(
@@ -362,7 +371,9 @@ class BundleOwnership:
         found = await self._metadata.get(path)
         return found if found is not None and found.owner == self._owner.session_id else None
 
-    async def release(self, namespace: NamespaceName, bundle: str) -> None:
+    async def release(
+        self, namespace: NamespaceName, bundle: str, reason: str = ownership_log.UNLOADED
+    ) -> None:
         """Give the bundle up, so that any broker may own it. Another broker's record stays.
 
         Raises:
@@ -371,26 +382,26 @@ class BundleOwnership:
         """
         key = (namespace, bundle)
         try:
-            await self._give_up(key)
+            await self._give_up(key, reason)
         except MetadataError:
             if key not in self._leaving:
                 self._leaving[key] = None
-                self._tasks.spawn(self._leave(key), f"give up {namespace}/{bundle}")
+                self._tasks.spawn(self._leave(key, reason), f"give up {namespace}/{bundle}")
             raise
 
-    async def _leave(self, key: Bundle) -> None:
+    async def _leave(self, key: Bundle, reason: str) -> None:
         """Give a bundle up, repeating it until the record is deleted."""
         try:
             while key in self._owned:
                 await asyncio.sleep(RETRY_SECONDS)
                 try:
-                    await self._give_up(key)
+                    await self._give_up(key, reason)
                 except MetadataError as error:
                     logger.info("bundle not released", extra={"error": str(error)})
         finally:
             self._leaving.pop(key, None)
 
-    async def _give_up(self, key: Bundle) -> None:
+    async def _give_up(self, key: Bundle, reason: str) -> None:
         owned = self._owned.get(key)
         if owned is None:
             return
@@ -398,6 +409,18 @@ class BundleOwnership:
         async with self._lock_of(key):
             await self._delete(key)
             self._owned.pop(key, None)
+            self._note_loss(key, reason)
+
+    def _note_gain(self, key: Bundle, reason: str) -> None:
+        self.log.gained(f"{key[0]}/{key[1]}", reason, now_millis=self._wall_time_millis())
+
+    def _note_loss(self, key: Bundle, reason: str) -> None:
+        self.log.lost(f"{key[0]}/{key[1]}", reason, now_millis=self._wall_time_millis())
+
+    @property
+    def doubts_count(self) -> int:
+        """How often the session was in doubt."""
+        return self._doubts_count
 
     async def _delete(self, key: Bundle) -> None:
         """Return when there is no record of this session.
@@ -537,6 +560,7 @@ class BundleOwnership:
             taken = await self._take(key, stored, replace(record, is_disabled=False))
             if taken is not None:
                 self._owned[key] = taken
+                self._note_gain(key, ownership_log.TAKEN_UP)
                 del self._unsettled[key]
                 logger.info("late ownership record", extra={"path": path})
                 return
@@ -585,6 +609,7 @@ class BundleOwnership:
     def _lose(self, key: Bundle) -> None:
         """Forget a bundle that another broker owns, and call `on_lost`; writes nothing."""
         if self._owned.pop(key, None) is not None:
+            self._note_loss(key, ownership_log.LOST)
             namespace, bundle = key
             logger.warning("bundle lost", extra={"namespace": str(namespace), "bundle": bundle})
             self._on_lost(namespace, bundle)
@@ -600,6 +625,6 @@ class BundleOwnership:
             try:
                 if key not in self._owned:
                     await self._validate_one(key)
-                await self._give_up(key)
+                await self._give_up(key, ownership_log.HANDED_OVER)
             except MetadataError as error:
                 logger.info("bundle's record is left", extra={"error": str(error)})

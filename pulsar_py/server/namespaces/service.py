@@ -36,6 +36,7 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.load.broker_report import HEARTBEAT_TENANT
 from pulsar_py.server.load.cluster_membership import ClusterMembership
+from pulsar_py.server.namespaces import ownership_log
 from pulsar_py.server.namespaces.bundles import Bundles, in_bundle
 from pulsar_py.server.namespaces.locating import Located, OwnerLocator
 from pulsar_py.server.namespaces.lookup import (
@@ -48,6 +49,7 @@ from pulsar_py.server.namespaces.lookup import (
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
 from pulsar_py.server.namespaces.owner_records import OwnerRecords
 from pulsar_py.server.namespaces.ownership import BundleOwnership
+from pulsar_py.server.namespaces.ownership_log import OwnershipLog
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +82,11 @@ class NamespaceService:
         With a `membership`, which needs a `clock`, there are other brokers: a bundle without owner
         goes where the leader says. Without one this broker takes what it is asked for.
         """
-        self._ownership = BundleOwnership(metadata, self._on_bundle_lost)
+        self._ownership = BundleOwnership(
+            metadata,
+            self._on_bundle_lost,
+            *(() if clock is None else (clock.wall_time_millis,)),
+        )
         self._resources = resources
         self._default_bundles_count = default_bundles_count
         self._unload_timeout_seconds = unload_timeout_seconds
@@ -264,7 +270,7 @@ class NamespaceService:
             raise
         self._bundles[namespace] = wanted
         try:
-            await self._ownership.release(namespace, bundle)
+            await self._ownership.release(namespace, bundle, ownership_log.SPLIT)
         except MetadataError as error:  # it is tried again; lookups do not ask for it any more
             self._log_unclean("split bundle not released", namespace, bundle, error)
         logger.info("bundle split", extra={"namespace": str(namespace), "bundle": bundle})
@@ -407,6 +413,21 @@ class NamespaceService:
         """The topic's bundle, `0x00000000_0x40000000`."""
         return (await self.bundles_of(name.namespace_name)).bundle_of(str(name))
 
+    @property
+    def log(self) -> OwnershipLog:
+        """What this broker gained and lost, and why."""
+        return self._ownership.log
+
+    @property
+    def doubts_count(self) -> int:
+        """How often the session with the metadata store was in doubt."""
+        return self._ownership.doubts_count
+
+    @property
+    def held_lookups_count(self) -> int:
+        """Lookups that are held now."""
+        return 0 if self._locator is None else self._locator.held_count
+
     def owned_bundles(self) -> list[tuple[NamespaceName, str]]:
         """All bundles that this broker owns."""
         return self._ownership.owned_bundles()
@@ -420,7 +441,9 @@ class NamespaceService:
             await self.unload_bundle(namespace, bundle)
         self._bundles.pop(namespace, None)
 
-    async def unload_bundle(self, namespace: NamespaceName, bundle: str) -> None:
+    async def unload_bundle(
+        self, namespace: NamespaceName, bundle: str, reason: str = ownership_log.UNLOADED
+    ) -> None:
         """Close a bundle's topics and give up its ownership, if this broker owns it.
 
         Topics that do not close in time, or not cleanly, are logged and left: the ownership is
@@ -444,7 +467,7 @@ class NamespaceService:
                 await self._close_bundle(namespace, in_bundle(bundle))
         except TimeoutError as error:
             self._log_unclean("topics did not close in time", namespace, bundle, error)
-        await self._ownership.release(namespace, bundle)
+        await self._ownership.release(namespace, bundle, reason)
 
     @staticmethod
     def _log_unclean(event: str, namespace: NamespaceName, bundle: str, error: Exception) -> None:
@@ -469,6 +492,6 @@ class NamespaceService:
 
     async def _unload_logged(self, key: tuple[NamespaceName, str]) -> None:
         try:
-            await self.unload_bundle(*key)
+            await self.unload_bundle(*key, ownership_log.HANDED_OVER)
         except MetadataError as error:
             self._log_unclean("bundle not released", *key, error)
