@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import (
+    CURRENT_REQUEST,
     MAX_JSON_BODY_BYTES,
     TEXT,
     HttpError,
@@ -33,6 +34,7 @@ from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import AuthenticationError, PulsarError
 from pulsar_py.server.hooks.interceptors import Interceptors
+from pulsar_py.server.load.other_brokers import OtherBrokerError
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authorization import Caller
@@ -165,7 +167,10 @@ async def _call(  # noqa: PLR0911 - a kind of error each
     try:
         if access is not None:
             await access.check(route, request, caller)
+        CURRENT_REQUEST.set(request)
         return await route.handler(request)
+    except OtherBrokerError as error:
+        return reason_response(error.status or HTTPStatus.SERVICE_UNAVAILABLE, error.reason)
     except HttpError as error:
         return reason_response(error.status, error.reason)
     except RedirectError as error:

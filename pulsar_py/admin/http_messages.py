@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextvars import ContextVar
 from html import escape
 from http import HTTPStatus
 from typing import Any, Final
@@ -107,6 +108,10 @@ class Request(Struct, frozen=True, kw_only=True):
             return parse_json(self.body, is_java=True)
         except ValueError as error:
             raise UnreadableBodyError(str(error)) from None
+
+
+CURRENT_REQUEST: Final[ContextVar[Request | None]] = ContextVar("request", default=None)
+"""The request that is being answered, for what is asked of other brokers in its place."""
 
 
 class UnreadableBodyError(Exception):

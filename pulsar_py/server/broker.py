@@ -63,6 +63,7 @@ from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.elsewhere import Elsewhere
 from pulsar_py.server.hooks.broker_hooks import BrokerHooks
 from pulsar_py.server.hooks.contained import HookErrors
 from pulsar_py.server.hooks.installed_filters import InstalledFilters
@@ -201,6 +202,8 @@ class BrokerService:
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.other_brokers = OtherBrokers(call_settings(config))
+        self.elsewhere = Elsewhere(self.namespaces, self.other_brokers)
+        self.topics.delete_elsewhere = self.elsewhere.delete_topic
         self.bundle_moves = self._new_bundle_moves()
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 

@@ -9,7 +9,7 @@ PersistentTopicsBase.internalSetReplicatedSubscriptionStatus in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -30,7 +30,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
 )
 from pulsar_py.admin.router import Route, get, post
-from pulsar_py.common.names import TopicName
+from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
@@ -87,14 +87,33 @@ class Backlogs:
         bundle = request.path.get("bundle")
         if bundle is not None and bundle not in bundles.names:
             raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Invalid bundle range: {bundle}")
+        elsewhere = await self._ask_others(
+            request, namespace, [bundle] if bundle else bundles.names
+        )
         for text in await self._broker.topics.list_topics(namespace, TopicListMode.PERSISTENT):
-            if bundle is not None and bundles.bundle_of(text) != bundle:
+            of = bundles.bundle_of(text)
+            if of in elsewhere or (bundle is not None and of != bundle):
                 continue
             topic = await require_topic(self._broker, TopicName.parse(text))
             assert isinstance(topic, PersistentTopic)
             for name in list(topic.subscriptions):
                 if wanted in {None, name}:
                     await act(topic, name)
+
+    async def _ask_others(
+        self, request: Request, namespace: NamespaceName, bundles: Sequence[str]
+    ) -> set[str]:
+        """Have the other owners of bundles do the same; returns their bundles."""
+        found = set()
+        _, _, end = request.raw_path.partition(f"/namespaces/{namespace}/")
+        end = end.rpartition("0x")[2].partition("/")[2] if "bundle" in request.path else end
+        for bundle in bundles:
+            url = await self._broker.elsewhere.url_of_bundle(namespace, bundle)
+            if url is not None:
+                path = f"/admin/v2/namespaces/{namespace}/{bundle}/{end}"
+                await self._broker.elsewhere.call(url, "POST", path)
+                found.add(bundle)
+        return found
 
     # --- replicated subscriptions --------------------------------------------------------------
 

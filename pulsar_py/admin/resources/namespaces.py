@@ -228,6 +228,7 @@ class Namespaces:
         """Close all topics; clients reconnect by themselves."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace)
+        await self._broker.elsewhere.unload_bundles(namespace)
         await self._broker.namespaces.unload_namespace(namespace)
         return NO_CONTENT
 
@@ -316,6 +317,7 @@ async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> N
             await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
         for text in await broker.topics.list_topics(namespace, includes_system=True):
             await broker.topics.delete(TopicName.parse(text), force=True)
+    await broker.elsewhere.unload_bundles(namespace)
     await broker.namespaces.unload_namespace(namespace)
     await broker.resources.namespaces.delete(namespace)
 

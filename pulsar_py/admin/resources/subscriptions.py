@@ -39,6 +39,7 @@ from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -167,7 +168,9 @@ class Subscriptions:
             found.update((await require_topic(self._broker, part)).subscriptions)
 
         await require_namespace(self._broker, name.namespace_name)
-        await for_each_partition(self._broker, name, add)
+        await for_each_partition(
+            self._broker, name, add, on_answer=lambda _, answer: found.update(answer.json())
+        )
         return json_response(sorted(found))
 
     async def create(self, request: Request) -> Response:
@@ -234,7 +237,11 @@ class Subscriptions:
             found += 1
             await topic.delete_subscription(subscription, force=is_forced or not part.is_persistent)
 
-        await for_each_partition(self._broker, name, act)
+        def count(part: TopicName, answer: HttpResponse) -> None:  # noqa: ARG001 - it did it
+            nonlocal found
+            found += 1
+
+        await for_each_partition(self._broker, name, act, on_answer=count)
         if not found:
             raise subscription_not_found(name, subscription, is_partitioned=is_partitioned)
         return NO_CONTENT
@@ -277,7 +284,9 @@ class Subscriptions:
             subscription = await self._persistent(part, request.path["subscription"], "Standstill")
             found.append(standstill_json(part, subscription))
 
-        await for_each_partition(self._broker, name, add)
+        await for_each_partition(
+            self._broker, name, add, on_answer=lambda _, answer: found.extend(answer.json())
+        )
         return json_response(found)
 
     async def skip(self, request: Request) -> Response:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
+from urllib.parse import quote
 
-from pulsar_py.admin.http_messages import HttpError, RedirectError
+from pulsar_py.admin.http_messages import CURRENT_REQUEST, HttpError, RedirectError, Request
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.elsewhere import topic_path
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
 
@@ -112,16 +115,68 @@ async def refuse_partitioned(
 
 
 async def for_each_partition(
-    broker: BrokerService, name: TopicName, act: Callable[[TopicName], Awaitable[object]]
+    broker: BrokerService,
+    name: TopicName,
+    act: Callable[[TopicName], Awaitable[object]],
+    *,
+    on_answer: Callable[[TopicName, HttpResponse], object] | None = None,
 ) -> None:
-    """Call `act` for a topic, or for each partition of a partitioned one, in order."""
+    """Call `act` for a topic, or for each partition of a partitioned one, in order.
+
+    A partition of another broker gets there what the current request asks of all, and `on_answer`
+    gets its answer; without it, a request that only reads is not passed on.
+
+    Raises:
+        HttpError: 503 for a partition of another broker that is not passed on.
+        OtherBrokerError: The other broker refused.
+        ClientError: It could not be reached.
+    """
     partitions_count = await broker.topics.partitioned.count(name)
     if not partitions_count:
         await act(name)
         return
+    request = CURRENT_REQUEST.get()
     async for part in partitions_in_turns(name, partitions_count):
-        with as_partition(part):
-            await act(part)
+        url = await broker.elsewhere.url_of(part)
+        if url is None or request is None or (request.method == "GET" and on_answer is None):
+            with as_partition(part):
+                await act(part)
+            continue
+        answer = await broker.elsewhere.call(
+            url, request.method, _path_for(request, part), request.body
+        )
+        if on_answer is not None:
+            on_answer(part, answer)
+
+
+_TOPIC_SEGMENT: Final = 6
+"""Where a topic's name stands in `/admin/v2/persistent/tenant/namespace/topic/…`."""
+
+
+def _path_for(request: Request, part: TopicName) -> str:
+    """The path of the request about one partition of its topic."""
+    segments = request.raw_path.split("/")
+    segments[_TOPIC_SEGMENT] = quote(part.local_name, safe="")
+    path = "/".join(segments)
+    return f"{path}?{request.raw_query}" if request.raw_query else path
+
+
+async def ask_owner(
+    broker: BrokerService, name: TopicName, method: str, what: str
+) -> Any | None:  # Any: JSON
+    """What another broker answers about a topic that it serves; None if no other one does.
+
+    `what` is the end of the path, with its query.
+
+    Raises:
+        OtherBrokerError: It refused.
+        ClientError: It could not be reached.
+    """
+    url = await broker.elsewhere.url_of(name)
+    if url is None:
+        return None
+    answer = await broker.elsewhere.call(url, method, f"{topic_path(name)}{what}")
+    return answer.json() if answer.body else {}
 
 
 async def partitions_in_turns(name: TopicName, partitions_count: int) -> AsyncIterator[TopicName]:

@@ -28,6 +28,7 @@ from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import (
     NOT_THERE,
     as_partition,
+    ask_owner,
     broker_id_of,
     partitions_in_turns,
     refuse_partitioned,
@@ -387,6 +388,8 @@ class Topics:
         async for part in partitions_in_turns(name, partitions_count):
             if self._topics.loaded(part) is not None:
                 await self._topics.unload(part)
+            else:
+                await ask_owner(self._broker, part, "PUT", "/unload")
         return NO_CONTENT
 
     async def compact(self, request: Request) -> Response:
@@ -399,7 +402,10 @@ class Topics:
         partitions_count = await self._topics.partitioned.count(name)
         if partitions_count:
             for index in range(partitions_count):
-                partition = await require_topic(self._broker, name.partition(index))
+                part = name.partition(index)
+                if await ask_owner(self._broker, part, "PUT", "/compaction") is not None:
+                    continue
+                partition = await require_topic(self._broker, part)
                 with contextlib.suppress(NotAllowedError):  # it is under way there
                     _compaction_of(partition).begin()
             return NO_CONTENT
@@ -438,9 +444,12 @@ class Topics:
             )
         answer = {}
         async for part in partitions_in_turns(name, partitions_count):
-            with as_partition(part):
-                topic = await require_topic(self._broker, part)
-            answer[str(part.partition_index)] = message_id_json(await topic.terminate(), -1)
+            ended = await ask_owner(self._broker, part, "POST", "/terminate")
+            if ended is None:
+                with as_partition(part):
+                    topic = await require_topic(self._broker, part)
+                ended = message_id_json(await topic.terminate(), -1)
+            answer[str(part.partition_index)] = {**ended, "partitionIndex": -1}
         return json_response(answer)
 
     async def last_message_id(self, request: Request) -> Response:
@@ -484,9 +493,12 @@ class Topics:
             per_partition=_PER_PARTITION.of(request),
         )
         async for part in partitions_in_turns(name, partitions_count):
-            topic = await self._partition(part)
-            if topic is not None:
-                await total.add(str(part), await self._stats_json(topic, turns, request))
+            query = f"?{request.raw_query}" if request.raw_query else ""
+            stats = await ask_owner(self._broker, part, "GET", f"/stats{query}")
+            if stats is None and (topic := await self._partition(part)) is not None:
+                stats = await self._stats_json(topic, turns, request)
+            if stats is not None:
+                await total.add(str(part), stats)
         return json_response(await total.json())
 
     async def internal_stats(self, request: Request) -> Response:
@@ -517,11 +529,11 @@ class Topics:
         turns = Turns()
         parts = {}
         async for part in partitions_in_turns(name, partitions_count):
-            topic = await self._partition(part)
-            if topic is not None:
-                parts[str(part)] = await encoded_part(
-                    await _internal_stats_json(topic, turns), turns
-                )
+            stats = await ask_owner(self._broker, part, "GET", "/internalStats")
+            if stats is None and (topic := await self._partition(part)) is not None:
+                stats = await _internal_stats_json(topic, turns)
+            if stats is not None:
+                parts[str(part)] = await encoded_part(stats, turns)
         metadata = {"partitions": partitions_count, "deleted": False}
         return json_response({"metadata": metadata, "partitions": parts})
 

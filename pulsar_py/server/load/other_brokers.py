@@ -52,6 +52,12 @@ class CallSettings(Struct, frozen=True, kw_only=True):
 class OtherBrokerError(ServiceError):
     """Another broker refused a call of this one."""
 
+    def __init__(self, text: str, status: int = 0, reason: str = "") -> None:
+        """`status` and `reason` are those of its answer; 0 where there was none."""
+        super().__init__(text)
+        self.status = status
+        self.reason = reason or text
+
 
 class OtherBrokers:
     """The calls of one broker, which closes it."""
@@ -104,8 +110,9 @@ class OtherBrokers:
             return answer
         if answer.status == HTTPStatus.TEMPORARY_REDIRECT:
             where = answer.headers.get("location", "another broker")
-            raise OtherBrokerError(f"{url}{path}: sent on to {where}")
-        raise OtherBrokerError(f"{url}{path}: {answer.status} {answer.reason()}")
+            raise OtherBrokerError(f"{url}{path}: sent on to {where}", answer.status)
+        reason = answer.reason()
+        raise OtherBrokerError(f"{url}{path}: {answer.status} {reason}", answer.status, reason)
 
     async def _context(self, url: str) -> ssl.SSLContext | None:
         if not url.startswith("https:"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from functools import partial
 from typing import Protocol
@@ -94,6 +94,10 @@ class PolicyKeeper(Protocol):
         """Remove the policies of a deleted topic."""
 
 
+DeleteElsewhere = Callable[[TopicName, bool], Awaitable[bool]]
+"""Has the broker that serves a topic delete it, by force or not; False if this one shall."""
+
+
 class TopicRegistry:
     """The topics that a broker has loaded, and those that it could load."""
 
@@ -140,6 +144,8 @@ class TopicRegistry:
             resources.resource_groups.watch(self._on_resource_group_changed),
         ]
         self._is_closed = False
+        self.delete_elsewhere: DeleteElsewhere | None = None
+        """Set where there are other brokers."""
 
     # --- what is loaded ----------------------------------------------------------------------
 
@@ -397,6 +403,8 @@ class TopicRegistry:
             raise NotAllowedError(
                 f"{name} is a partitioned topic: delete it as such, or a single partition"
             )
+        if self.delete_elsewhere is not None and await self.delete_elsewhere(name, force):
+            return
         await self._own(name)
         await self._delete(name, force=force)
         if not name.is_partition:

@@ -1,0 +1,117 @@
+"""Questions about all partitions or a whole namespace reach all brokers that serve parts of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.network.http_client import HttpClient, HttpRequest
+from pulsar_py.server.elsewhere import topic_path
+from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, service, until
+
+TOPIC = "/admin/v2/persistent/public/default/parts"
+NAMESPACE = "/admin/v2/namespaces/public/default"
+PARTITIONS = [f"persistent://public/default/parts-partition-{number}" for number in range(6)]
+
+
+async def ask(method: str, path: str, body: object = None, *, host: str = "one") -> tuple[int, Any]:
+    """Status and JSON of one broker's answer; a redirect is an answer, too."""
+    data = b"" if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if data else {}
+    async with HttpClient(timeout_seconds=60) as client:
+        answer = await client.send(
+            HttpRequest(method=method, url=f"http://{host}:8080{path}", body=data, headers=headers)
+        )
+    return answer.status, answer.json() if answer.body else None
+
+
+async def spread(world: ClusterWorld) -> Any:
+    """A client that has a producer and a subscription on each partition, and two brokers serve."""
+    await until(lambda: len(service(world, "one").membership.directory.brokers) == 2, seconds=3)
+    assert (await ask("PUT", f"{TOPIC}/partitions", len(PARTITIONS)))[0] == 204
+    client = world.client("one", "two")
+    for name in PARTITIONS:
+        consumer = await client.subscribe(name, "s")
+        await consumer.close()
+        producer = await client.create_producer(name)
+        await producer.send(b"x")
+        await producer.close()
+    for name in world.nodes:
+        assert any(service(world, name).namespaces.is_owned(TopicName.parse(p)) for p in PARTITIONS)
+    return client
+
+
+@in_cluster("one", "two")
+async def test_partitions_of_other_brokers_answer_too(world: ClusterWorld) -> None:
+    client = await spread(world)
+    assert await ask("GET", f"{TOPIC}/subscriptions") == (200, ["s"])
+    status, stats = await ask("GET", f"{TOPIC}/partitioned-stats")
+    assert (status, stats["msgInCounter"]) == (200, 6)
+    assert sorted(stats["partitions"]) == PARTITIONS
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 6
+    status, internal = await ask("GET", f"{TOPIC}/partitioned-internalStats")
+    assert (status, sorted(internal["partitions"])) == (200, PARTITIONS)
+    status, still = await ask("GET", f"{TOPIC}/subscription/s/standstill")
+    assert status in {200, 404}
+    if status == 200:
+        assert len(still) == len(PARTITIONS)
+    await client.close()
+
+
+@in_cluster("one", "two")
+async def test_what_is_done_to_all_partitions_is_done_everywhere(world: ClusterWorld) -> None:
+    client = await spread(world)
+    assert (await ask("POST", f"{TOPIC}/subscription/s/skip_all"))[0] == 204
+    _, stats = await ask("GET", f"{TOPIC}/partitioned-stats", host="two")
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 0
+    assert (await ask("PUT", f"{TOPIC}/unload"))[0] == 204
+    assert not any(
+        str(name) in PARTITIONS
+        for each in world.nodes
+        for name in service(world, each).topics.topics
+    )
+    status, ended = await ask("POST", f"{TOPIC}/terminate/partitions")
+    assert (status, sorted(ended)) == (200, ["0", "1", "2", "3", "4", "5"])
+    assert all(each["partitionIndex"] == -1 for each in ended.values())
+    assert (await ask("DELETE", f"{TOPIC}/subscription/s"))[0] == 204
+    assert await ask("GET", f"{TOPIC}/subscriptions") == (200, [])
+    assert (await ask("DELETE", f"{TOPIC}/partitions"))[0] == 204
+    _, left = await ask("GET", "/admin/v2/persistent/public/default", host="two")
+    assert left == []
+    await client.close()
+
+
+@in_cluster("one", "two")
+async def test_a_whole_namespace_is_unloaded_and_cleared_everywhere(world: ClusterWorld) -> None:
+    client = await spread(world)
+    assert (await ask("POST", f"{NAMESPACE}/clearBacklog/s"))[0] == 204
+    _, stats = await ask("GET", f"{TOPIC}/partitioned-stats")
+    assert stats["subscriptions"]["s"]["msgBacklog"] == 0
+    assert (await ask("POST", f"{NAMESPACE}/unsubscribe/s"))[0] == 204
+    assert await ask("GET", f"{TOPIC}/subscriptions") == (200, [])
+    assert len(world.owned("one")) + len(world.owned("two")) <= BUNDLES_COUNT
+    assert (await ask("PUT", f"{NAMESPACE}/unload"))[0] == 204
+    assert world.owned("one") == world.owned("two") == []
+    await client.close()
+
+
+@in_cluster("one", "two")
+async def test_a_partition_with_clients_elsewhere_keeps_the_topic(world: ClusterWorld) -> None:
+    client = await spread(world)
+    elsewhere = next(
+        name
+        for name in PARTITIONS
+        if service(world, "two").namespaces.is_owned(TopicName.parse(name))
+    )
+    producer = await client.create_producer(elsewhere)
+    status, answer = await ask("DELETE", f"{TOPIC}/partitions")
+    assert status == 412, answer
+    await producer.close()
+    assert (await ask("DELETE", f"{TOPIC}/partitions"))[0] == 204
+    await client.close()
+
+
+def test_a_topic_s_path_is_encoded() -> None:
+    name = TopicName.parse("persistent://t/n/a b%")
+    assert topic_path(name) == "/admin/v2/persistent/t/n/a%20b%25"
