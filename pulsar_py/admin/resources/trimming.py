@@ -16,7 +16,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
 )
 from pulsar_py.admin.resources.topics import TOPIC
-from pulsar_py.admin.router import Route, delete, put
+from pulsar_py.admin.router import Route, delete, post
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -32,7 +32,7 @@ class TopicTrimming:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            put(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA),
+            post(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA),
             delete(TOPIC + "/truncate", self.truncate, Action.UPDATE_METADATA),
         )
 

@@ -27,7 +27,7 @@ async def test_truncating_clears_subscriptions_and_deletes_what_is_retained(admi
     await admin.call("PUT", P + "/a/subscription/s", "earliest")
     topic = await with_messages(admin, "a")
     assert topic.subscriptions["s"].stats().backlog_entries == 3
-    assert await admin.status("PUT", P + "/a/trim") == 204
+    assert await admin.status("POST", P + "/a/trim") == 204
     assert topic.ledger.entries_count == 3
     assert await admin.status("DELETE", P + "/a/truncate") == 204
     assert topic.ledger.entries_count == 0
@@ -41,10 +41,10 @@ async def test_trimming_deletes_full_ledgers_that_nobody_needs(admin: Admin) -> 
     await admin.call("PUT", P + "/a/subscription/s", "latest")
     topic = await with_messages(admin, "a")
     await topic.ledger.roll_ledger()
-    await admin.call("PUT", P + "/a/trim")
+    await admin.call("POST", P + "/a/trim")
     assert topic.ledger.entries_count == 3  # the subscription needs them
     await admin.call("POST", P + "/a/subscription/s/skip_all")
-    assert await admin.status("PUT", P + "/a/trim") == 204
+    assert await admin.status("POST", P + "/a/trim") == 204
     assert topic.ledger.entries_count == 0
 
 
@@ -58,5 +58,5 @@ async def test_all_partitions_are_truncated(admin: Admin) -> None:
 async def test_a_topic_without_storage_is_refused(admin: Admin) -> None:
     path = P.replace("persistent", "non-persistent") + "/a"
     assert (await admin.reason("DELETE", path + "/truncate"))[0] == 412
-    assert (await admin.reason("PUT", path + "/trim"))[0] == 412
+    assert (await admin.reason("POST", path + "/trim"))[0] == 412
     assert (await admin.reason("DELETE", P + "/nowhere/truncate"))[0] == 404
