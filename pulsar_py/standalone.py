@@ -51,6 +51,7 @@ from pulsar_py.server.namespaces.lookup import (
 )
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.tls import TlsSettings
+from pulsar_py.server.security_parts import proxy_rules
 from pulsar_py.storage.shared.settings import MIB, BookieSettings
 from pulsar_py.web import Web
 
@@ -264,7 +265,7 @@ class Broker:
         config = self._config
         web = Web(service, clock, self._page_rules)
         ports = Ports(
-            Listener(service.connections),
+            Listener(service.connections, proxy_rules(config).binary),
             web.server,
             binary_tls=tls_settings(config, is_http=False),
             http_tls=tls_settings(config, is_http=True),

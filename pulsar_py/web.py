@@ -39,6 +39,7 @@ from pulsar_py.server.security.authentication import (
 )
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
+from pulsar_py.server.security_parts import proxy_rules
 
 if TYPE_CHECKING:
     from pulsar_py.client.client import Client
@@ -58,6 +59,7 @@ class Web:
     def __init__(self, service: BrokerService, clock: Clock, page_rules: PageRules) -> None:
         """`page_rules` say which pages of a browser may send requests and handshakes."""
         config = service.config
+        proxies = proxy_rules(config)
         self._service = service
         self._clock = clock
         self._page_rules = page_rules
@@ -80,6 +82,8 @@ class Web:
             clock=clock,
             limits=http_limits(config),
             upgrades=self._upgrade if config.webSocketServiceEnabled else None,
+            proxies=proxies.http,
+            forwarders=proxies.forwarded,
         )
 
     def set_addresses(self, addresses: LocalAddresses) -> None:

@@ -219,6 +219,7 @@ SECURITY_MAY_IMPORT = {"common", "metadata"}
 SETTINGS_READERS = {
     "pulsar_py.server.broker",
     "pulsar_py.server.cluster_load",
+    "pulsar_py.server.security_parts",
     "pulsar_py.standalone",
     "pulsar_py.web",
     "pulsar_py.cli.standalone",
@@ -237,6 +238,8 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_hooks",
     "pulsar_py.server.settings_load",
     "pulsar_py.server.settings_metrics",
+    "pulsar_py.server.settings_openid",
+    "pulsar_py.server.settings_proxies",
     "pulsar_py.server.settings_rates",
     "pulsar_py.server.settings_topics",
     "pulsar_py.server.ignored_settings",

@@ -18,6 +18,7 @@ ADRS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 
 ELSEWHERE = {
     # Names that are not ours, or of the protocol.
+    "AuthenticationProviderOpenID",
     "PositionInfo", "ManagedLedgerInfo", "ManagedLedgerInfoMetadata", "ManagedCursorInfo",
     "SchemaLocator", "Policies", "InvalidTopicName", "TooManyRequests", "GetMessageClass",
     "EnumTypeWrapper", "URLEncoder", "PulP", "None", "PulsarApi",

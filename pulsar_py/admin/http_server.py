@@ -34,8 +34,10 @@ from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.server.security.peer import Peer, peer_of
+from pulsar_py.common.network.proxied_server import ProxiedServer
+from pulsar_py.server.security.peer import Peer, named_peer, peer_of
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
+from pulsar_py.server.security.trusted_proxies import TrustedProxies
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +47,11 @@ Application = Callable[[str, str, Mapping[str, str], bytes, Peer], Awaitable[Res
 PART_BYTES: Final = 256 * 1024
 """Bytes of an answer that are written in one turn of the loop."""
 
+_BACKLOG: Final = 1024
 _SWEEP_SECONDS: Final = 5.0
 _SMALL_BODY_BYTES: Final = 64 * 1024
 """A body that is taken however much others send."""
+_FORWARDED: Final = b"x-forwarded-for"
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
 _NO_SNIFFING: Final = ("X-Content-Type-Options", "nosniff")
@@ -83,16 +87,24 @@ class HttpServer:
         clock: Clock,
         limits: HttpLimits | None = None,
         upgrades: UpgradeHandler | None = None,
+        proxies: TrustedProxies | None = None,
+        forwarders: TrustedProxies | None = None,
     ) -> None:
-        """`upgrades` answers what lies below `UPGRADES`; None: the application does."""
+        """`upgrades` answers what lies below `UPGRADES`; None: the application does.
+
+        `proxies` may name their clients by a header of the PROXY protocol, `forwarders` by the
+        header `X-Forwarded-For`; None: nobody may.
+        """
         self._application = application
+        self._proxies = proxies
+        self._forwarders = forwarders
         self._upgrades = upgrades
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
         self.bodies_bytes = 0  # being received or served, of all connections
         self._tasks = TaskOwner("http")
-        self._servers: list[asyncio.Server] = []  # those that are bound
+        self._servers: list[asyncio.Server | ProxiedServer] = []  # those that are bound
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
 
     async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
@@ -103,15 +115,27 @@ class HttpServer:
         Raises:
             OSError: The address can't be bound.
         """
-        server = await asyncio.get_running_loop().create_server(
-            lambda: HttpConnection(self),
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls is not None else None,
-            backlog=1024,
-            start_serving=False,
-        )
+        handshake_seconds = HANDSHAKE_SECONDS if tls is not None else None
+        server: asyncio.Server | ProxiedServer
+        if self._proxies:
+            server = ProxiedServer(
+                lambda client: HttpConnection(self, named_peer(client)),
+                self._proxies.includes,
+                tls=tls,
+                handshake_seconds=handshake_seconds,
+                backlog=_BACKLOG,
+            )
+            await server.bind(host, port)
+        else:
+            server = await asyncio.get_running_loop().create_server(
+                lambda: HttpConnection(self),
+                host,
+                port,
+                ssl=tls,
+                ssl_handshake_timeout=handshake_seconds,
+                backlog=_BACKLOG,
+                start_serving=False,
+            )
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
@@ -164,13 +188,14 @@ class HttpServer:
 class HttpConnection(asyncio.Protocol):
     """One accepted socket, until either side closes it."""
 
-    def __init__(self, server: HttpServer) -> None:
+    def __init__(self, server: HttpServer, named: Peer | None = None) -> None:
+        """`named` is the client that a proxy named."""
         self._server = server
         self._limits = server._limits  # noqa: SLF001 - its own server
         self._clock = server._clock  # noqa: SLF001
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=self._limits.header_bytes)
         self._transport: asyncio.Transport | None = None  # None before and after
-        self._peer = Peer()
+        self._peer = named or Peer()
         self._request: h11.Request | None = None  # the one being read or served
         self._body = bytearray()
         self._body_bytes = 0  # of the request being read or served; counted by the server
@@ -188,7 +213,7 @@ class HttpConnection(asyncio.Protocol):
             stream.abort()
             return
         self._transport = stream
-        self._peer = peer_of(stream)
+        self._peer = peer_of(stream, self._peer)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
         """Remove the connection from the server; the answer to a request in progress is dropped."""
@@ -313,12 +338,24 @@ class HttpConnection(asyncio.Protocol):
     async def _response(self, request: h11.Request, body: bytes) -> Response | Successor:
         method, target = request.method.decode("ascii"), request.target.decode("latin-1")
         upgrades = self._server._upgrades  # noqa: SLF001
+        peer = self._peer_of(request)
         if upgrades is not None and f"{target}/".startswith((f"{UPGRADES}/", f"{UPGRADES}?")):
-            return await upgrades(method, target, list(request.headers), self._peer)
+            return await upgrades(method, target, list(request.headers), peer)
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
         }
-        return await self._server._application(method, target, headers, body, self._peer)  # noqa: SLF001
+        return await self._server._application(method, target, headers, body, peer)  # noqa: SLF001
+
+    def _peer_of(self, request: h11.Request) -> Peer:
+        """Who sends a request; a proxy may say for whom."""
+        forwarders = self._server._forwarders  # noqa: SLF001
+        if not forwarders or not forwarders.includes(self._peer.host):
+            return self._peer
+        values = [value.decode("latin-1") for name, value in request.headers if name == _FORWARDED]
+        client = forwarders.client_of(self._peer.host, ",".join(values))
+        if client == self._peer.host:
+            return self._peer
+        return Peer(f"/{client}:0", self._peer.certificate)
 
     def _hand_over(self, successor: Successor) -> None:
         """Go on in another protocol, with what was received behind the request."""

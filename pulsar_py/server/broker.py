@@ -87,14 +87,12 @@ from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
-from pulsar_py.server.security.authorization import (
-    Authorization,
-    AuthorizationSettings,
-    PulsarAuthorization,
-    Unrestricted,
+from pulsar_py.server.security.providers import authenticators_of
+from pulsar_py.server.security_parts import (
+    authentication_settings,
+    authorization_of,
+    authorization_settings,
 )
-from pulsar_py.server.security.providers import AuthenticationSettings, authenticators_of
-from pulsar_py.server.security.token_provider import TokenSettings
 from pulsar_py.server.settings_topics import CompactionOrder, DelayedTrackerKind
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
@@ -198,7 +196,12 @@ class BrokerService:
         self.authenticators = authenticators or authenticators_of(
             authentication_settings(config), clock
         )
-        self.authorization = self._authorization(config)
+        self.authorization = authorization_of(
+            config,
+            self.authenticators,
+            self.resources,
+            lambda: authorization_settings(self.config),
+        )
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.other_brokers = OtherBrokers(call_settings(config))
@@ -260,25 +263,6 @@ class BrokerService:
             others=self.other_brokers,
             split_algorithm=lambda: self.config.defaultNamespaceBundleSplitAlgorithm.value,
         )
-
-    def _authorization(self, config: BrokerConfig) -> Authorization:
-        """The rules of authorization.
-
-        Raises:
-            ConfigurationError: Nobody proves a role that it could go by, or there are no such
-                rules.
-        """
-        if not config.authorizationEnabled:
-            return Unrestricted()
-        if not self.authenticators.is_enabled:
-            raise ConfigurationError("authorizationEnabled=true needs authenticationEnabled=true")
-        name = config.authorizationProvider.rpartition(".")[2]
-        if name != "PulsarAuthorizationProvider":
-            raise ConfigurationError(
-                f"authorizationProvider={config.authorizationProvider} is not offered; "
-                "there is PulsarAuthorizationProvider"
-            )
-        return PulsarAuthorization(self.resources, lambda: authorization_settings(self.config))
 
     def _topic_context(self, config: BrokerConfig) -> TopicContext:
         return TopicContext(
@@ -458,6 +442,7 @@ class BrokerService:
             logger.warning("topics did not close in time", extra={"seconds": timeout_seconds})
         self.loop_lag.close()
         await self.connections.close()
+        await self.authenticators.close()
         if self.membership is not None:
             await self.membership.close()
         await self._tasks.close()
@@ -557,36 +542,6 @@ def broker_hooks(config: BrokerConfig, clock: Clock) -> BrokerHooks:
             errors, names=config.entryFilterNames, directory=config.entryFiltersDirectory
         ),
         Interceptors(errors, config.brokerInterceptors),
-    )
-
-
-def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
-    """What methods of authentication are made of."""
-    return AuthenticationSettings(
-        is_enabled=config.authenticationEnabled,
-        provider_names=config.authenticationProviders,
-        anonymous_role=config.anonymousUserRole,
-        is_original_authenticated=config.authenticateOriginalAuthData,
-        token=TokenSettings(
-            secret_key=config.tokenSecretKey,
-            public_key=config.tokenPublicKey,
-            public_alg=config.tokenPublicAlg,
-            auth_claim=config.tokenAuthClaim,
-            audience_claim=config.tokenAudienceClaim,
-            audience=config.tokenAudience,
-            allowed_clock_skew_seconds=config.tokenAllowedClockSkewSeconds,
-            revocation_file=config.tokenRevocationFile,
-        ),
-        basic_users=config.basicAuthConf,
-    )
-
-
-def authorization_settings(config: BrokerConfig) -> AuthorizationSettings:
-    """What rules of authorization go by."""
-    return AuthorizationSettings(
-        super_user_roles=config.superUserRoles,
-        proxy_roles=config.proxyRoles,
-        has_wildcards=config.authorizationAllowWildcardsMatching,
     )
 
 

@@ -31,6 +31,8 @@ from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_hooks import HookSettings
 from pulsar_py.server.settings_load import LOAD, LoadSettings
 from pulsar_py.server.settings_metrics import MetricsSettings
+from pulsar_py.server.settings_openid import OpenIdConnectSettings
+from pulsar_py.server.settings_proxies import ProxySettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
 from pulsar_py.server.settings_server import ServerSettings
@@ -111,6 +113,8 @@ class BrokerConfig(
     ClusterSettings,
     ClusterSecuritySettings,
     SecuritySettings,
+    OpenIdConnectSettings,
+    ProxySettings,
     StorageSettings,
     BrokerTopicSettings,
     HookSettings,
@@ -162,6 +166,7 @@ class BrokerConfig(
         """
         values: dict[str, Any] = {}  # Any: each text is parsed by its setting
         without_effect = {}
+        own = _OwnSettings(texts.get("authenticationProviders", ""))
         for name, text in _without_token_prefix(_renamed(texts)).items():
             if (declaration := cls._declared.get(name)) is not None:
                 value = values[name] = declaration.parse(text)
@@ -173,12 +178,13 @@ class BrokerConfig(
                     raise ConfigurationError(f"{name}={text}: {ignored.reason}")
                 if not ignored.is_default(text):
                     without_effect[name] = ignored.reason
-            else:
+            elif not own.take(name, text):
                 raise ConfigurationError(unknown_name_message(name))
         for name, reason in sorted(without_effect.items()):
             logger.info("setting without effect", extra={"setting": name, "reason": reason})
         config = cls(**values)
         config.__dict__["_without_effect"] = without_effect
+        config.__dict__["_provider_settings"] = own.given
         config.check_offered()
         return config
 
@@ -186,6 +192,12 @@ class BrokerConfig(
     def without_effect(self) -> Mapping[str, str]:
         """The settings that were given another value than the default, in vain: name and reason."""
         found: Mapping[str, str] = self.__dict__.get("_without_effect", {})
+        return found
+
+    @property
+    def provider_settings(self) -> Mapping[str, str]:
+        """What was given for the settings that users' own providers of authentication declare."""
+        found: Mapping[str, str] = self.__dict__.get("_provider_settings", {})
         return found
 
     @classmethod
@@ -201,6 +213,8 @@ class BrokerConfig(
             if name in cls._declared and not isinstance(value, str)
         }
         texts = {name: _text_of(value) for name, value in values.items() if name not in typed}
+        if "authenticationProviders" in typed:  # they declare names of their own
+            texts["authenticationProviders"] = ",".join(typed["authenticationProviders"])
         config = cls.from_texts(texts).replace(**typed)
         config.check_offered()
         return config
@@ -262,6 +276,26 @@ class BrokerConfig(
     def texts(self) -> dict[str, str]:
         """Every setting with an effect as text; `from_texts` reads it back."""
         return {name: each.render(getattr(self, name)) for name, each in self._declared.items()}
+
+
+class _OwnSettings:
+    """Takes the settings that users' own providers declare; imports them at the first need."""
+
+    def __init__(self, provider_names: str) -> None:
+        self._names = [name.strip() for name in provider_names.split(",") if name.strip()]
+        self._declared: Mapping[str, str] | None = None  # None before the first unknown name
+        self.given: dict[str, str] = {}
+
+    def take(self, name: str, text: str) -> bool:
+        """Whether it is one of theirs."""
+        if self._declared is None:
+            from pulsar_py.server.security.providers import own_settings  # noqa: PLC0415 - rare
+
+            self._declared = own_settings(self._names)
+        if name not in self._declared:
+            return False
+        self.given[name] = text.strip()
+        return True
 
 
 def _no_part_of(category: str, *, is_of_cluster: bool) -> str:

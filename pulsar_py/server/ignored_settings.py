@@ -464,21 +464,6 @@ webServiceTlsProvider=Conscrypt
 #x Ports with TLS are opened by brokerServicePortTls and webServicePortTls.
 tlsEnabled=false
 
-#x OpenID is not in this version.
-openIDAcceptedTimeLeewaySeconds=0
-openIDAllowedAudiences=
-openIDAllowedTokenIssuers=
-openIDCacheExpirationSeconds=86400
-openIDCacheRefreshAfterWriteSeconds=64800
-openIDCacheSize=5
-openIDFallbackDiscoveryMode=DISABLED
-openIDHttpConnectionTimeoutMillis=10000
-openIDHttpReadTimeoutMillis=10000
-openIDKeyIdCacheMissRefreshSeconds=300
-openIDRequireIssuersUseHttps=true
-openIDRoleClaim=sub
-openIDTokenIssuerTrustCertsFilePath=
-
 #x SASL and Kerberos are not offered.
 inflightSaslContextExpiryMs=30000
 kinitCommand=/usr/bin/kinit
@@ -563,10 +548,8 @@ httpServerGzipCompressionExcludedPaths=
 # A connection has one request at a time, so that maxHttpServerConnections bounds requests, too.
 maxConcurrentHttpRequests=1024
 
-# HTTP takes addresses from the connection alone: neither a proxy's header nor its protocol is read.
-webServiceHaProxyProtocolEnabled=false
+# The request log has the client's address alone.
 webServiceLogDetailedAddresses=
-webServiceTrustXForwardedFor=false
 
 # A WebSocket has a client of its own, connected within the process: its memory is bounded for each.
 webSocketConnectionsPerBroker=2
@@ -648,7 +631,6 @@ enableRunBookieAutoRecoveryTogether=false
 enableRunBookieTogether=false
 fileSystemProfilePath=
 fileSystemURI=
-haProxyProtocolEnabled=false
 lazyCursorRecovery=false
 lookupPropertyPrefix=lookup.
 managedLedgerAddEntryTimeoutSeconds=0

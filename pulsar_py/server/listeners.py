@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import ssl
 
+from pulsar_py.common.network.proxied_server import ProxiedServer
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
+from pulsar_py.server.security.trusted_proxies import TrustedProxies
 
 BACKLOG = 4096
 """Connections that the kernel queues until they are accepted: clients open thousands at once."""
@@ -19,9 +21,11 @@ BACKLOG = 4096
 class Listener:
     """The listening addresses of one broker, which owns it."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, proxies: TrustedProxies | None = None) -> None:
+        """`proxies` may name their clients by a header of the PROXY protocol; None: nobody may."""
         self._connections = connections
-        self._servers: list[asyncio.Server] = []  # those that are bound
+        self._proxies = proxies
+        self._servers: list[asyncio.Server | ProxiedServer] = []  # those that are bound
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         """Bind and accept; port 0 takes a free one; returns the bound port.
@@ -39,15 +43,27 @@ class Listener:
         Raises:
             OSError: The address can't be bound.
         """
-        server = await asyncio.get_running_loop().create_server(
-            self._connections.new_connection,
-            host,
-            port,
-            ssl=tls,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if tls is not None else None,
-            backlog=BACKLOG,
-            start_serving=False,
-        )
+        handshake_seconds = HANDSHAKE_SECONDS if tls is not None else None
+        server: asyncio.Server | ProxiedServer
+        if self._proxies:
+            server = ProxiedServer(
+                self._connections.new_proxied_connection,
+                self._proxies.includes,
+                tls=tls,
+                handshake_seconds=handshake_seconds,
+                backlog=BACKLOG,
+            )
+            await server.bind(host, port)
+        else:
+            server = await asyncio.get_running_loop().create_server(
+                self._connections.new_connection,
+                host,
+                port,
+                ssl=tls,
+                ssl_handshake_timeout=handshake_seconds,
+                backlog=BACKLOG,
+                start_serving=False,
+            )
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 

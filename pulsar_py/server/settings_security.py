@@ -119,9 +119,9 @@ class SecuritySettings(Settings):
         default=(),
         category=AUTHENTICATION,
         doc="The ways in which clients may prove it: Apache Pulsar's Java classes "
-        "AuthenticationProviderToken, AuthenticationProviderTls and AuthenticationProviderBasic "
-        "with or without their package, `token`, `tls`, `basic`, or a Python class as "
-        "`module.Class`.",
+        "AuthenticationProviderToken, AuthenticationProviderTls, AuthenticationProviderBasic and "
+        "AuthenticationProviderOpenID with or without their package, `token`, `tls`, `basic`, "
+        "`openid`, or a Python class as `module.Class`.",
     )
     anonymousUserRole: str = setting(
         default="",
@@ -251,8 +251,8 @@ class SecuritySettings(Settings):
     authorizationProvider: str = setting(
         default="org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider",
         category=AUTHORIZATION,
-        doc="The rules of authorization: Apache Pulsar's PulsarAuthorizationProvider, the "
-        "only one that there is; a broker with another does not start.",
+        doc="The rules of authorization: Apache Pulsar's PulsarAuthorizationProvider, or a Python "
+        "class as `module.Class`.",
     )
     authorizationAllowWildcardsMatching: bool = setting(
         default=False,

@@ -219,7 +219,7 @@ async def test_tokens_signed_by_a_private_key(algorithm: str) -> None:
         ({"authenticationProviders": "basic"}, "needs basicAuthConf"),
         ({"authenticationProviders": "no.such.Provider"}, "No module named"),
         ({"authenticationEnabled": False, "authorizationEnabled": True}, "authenticationEnabled"),
-        ({"authorizationEnabled": True, "authorizationProvider": "a.B"}, "a.B is not offered"),
+        ({"authorizationEnabled": True, "authorizationProvider": "B"}, "=B is not offered"),
     ],
 )
 async def test_what_can_not_be_set_up_is_named(given: dict[str, object], text: str) -> None:

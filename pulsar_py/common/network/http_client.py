@@ -159,6 +159,7 @@ class HttpClient:
         *,
         timeout_seconds: float,
         ssl_context: ssl.SSLContext | None = None,
+        connect_timeout_seconds: float | None = None,
         max_redirects: int = 0,
         body_limit_bytes: int = DEFAULT_BODY_LIMIT_BYTES,
         keeps_connections: bool = True,
@@ -169,6 +170,7 @@ class HttpClient:
             timeout_seconds: For each request, from connecting to the last byte of its answer; a
                 redirect is another request.
             ssl_context: For `https`; None: the system's authorities, and host names are verified.
+            connect_timeout_seconds: For connecting and the TLS handshake alone; None: no other.
             max_redirects: Redirects that are followed for one request; 0: answers of 3xx are
                 returned like others.
             body_limit_bytes: The largest body of an answer.
@@ -176,6 +178,7 @@ class HttpClient:
         """
         self._timeout_seconds = timeout_seconds
         self._ssl_context = ssl_context
+        self._connect_timeout_seconds = connect_timeout_seconds
         self._max_redirects = max_redirects
         self._body_limit_bytes = body_limit_bytes
         self._keeps_connections = keeps_connections
@@ -248,11 +251,12 @@ class HttpClient:
                 client_ssl_context, TlsOptions(tls_validate_hostname=True)
             )
         try:
-            reader, writer = await asyncio.open_connection(
-                origin.host, origin.port, ssl=self._ssl_context if origin.is_tls else None
-            )
+            async with asyncio.timeout(self._connect_timeout_seconds):
+                reader, writer = await asyncio.open_connection(
+                    origin.host, origin.port, ssl=self._ssl_context if origin.is_tls else None
+                )
         except OSError as error:  # ssl.SSLError is one, too
-            raise ConnectError(f"{url}: {error}") from error
+            raise ConnectError(f"{url}: {error or 'no connection in time'}") from error
         return _Connection(reader, writer, h11.Connection(h11.CLIENT))
 
     async def _exchange(
@@ -304,6 +308,7 @@ async def http_request(
     *,
     timeout_seconds: float,
     ssl_context: ssl.SSLContext | None = None,
+    connect_timeout_seconds: float | None = None,
     max_redirects: int = 0,
     body_limit_bytes: int = DEFAULT_BODY_LIMIT_BYTES,
 ) -> HttpResponse:
@@ -311,6 +316,7 @@ async def http_request(
     async with HttpClient(
         timeout_seconds=timeout_seconds,
         ssl_context=ssl_context,
+        connect_timeout_seconds=connect_timeout_seconds,
         max_redirects=max_redirects,
         body_limit_bytes=body_limit_bytes,
         keeps_connections=False,

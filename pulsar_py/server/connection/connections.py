@@ -30,6 +30,7 @@ from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Authorization, Caller, Unrestricted
+from pulsar_py.server.security.peer import named_peer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
@@ -97,6 +98,12 @@ class Connections:
         if self._interceptors is not None:
             return WatchedCnx(self, self._interceptors)
         return ServerCnx(self)
+
+    def new_proxied_connection(self, client: tuple[str, int] | None) -> ServerCnx:
+        """One whose client a proxy named; None: it named none."""
+        cnx = self.new_connection()
+        cnx.peer = named_peer(client)
+        return cnx
 
     def new_connection_for(self, caller: Caller) -> ServerCnx:
         """One within the process, for a caller who has proved who he is, such as one of HTTP.

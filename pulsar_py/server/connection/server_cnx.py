@@ -205,7 +205,7 @@ class ServerCnx(asyncio.Protocol):
         self._transport.set_write_buffer_limits(
             settings.output_high_water_bytes, settings.output_low_water_bytes
         )
-        self.peer = peer_of(transport)
+        self.peer = peer_of(transport, self.peer)
         self.remote_address = self.peer.remote_address
         self.connections.opened(self)
 

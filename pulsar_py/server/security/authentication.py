@@ -14,7 +14,7 @@ Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -110,6 +110,13 @@ class AuthenticationProvider(Protocol):
         """
 
 
+async def close_provider(provider: AuthenticationProvider) -> None:
+    """End what a provider has under way; one of users' own may have no `close`."""
+    close: Callable[[], Awaitable[None]] | None = getattr(provider, "close", None)
+    if close is not None:
+        await close()
+
+
 class ExpiredCredentialsError(AuthenticationError):
     """The credentials were good once."""
 
@@ -191,6 +198,11 @@ class Authenticators:
     def is_enabled(self) -> bool:
         """Whether clients have to prove who they are."""
         return bool(self.providers)
+
+    async def close(self) -> None:
+        """End what providers have under way."""
+        for provider in self.providers.values():
+            await close_provider(provider)
 
     def state_for(self, credentials: ClientCredentials) -> AuthenticationState | None:
         """The state for a client's method; None: accept the client with the anonymous role.

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-__all__ = ["UNKNOWN_ADDRESS", "Peer", "PeerCertificate", "peer_of"]
+__all__ = ["UNKNOWN_ADDRESS", "Peer", "PeerCertificate", "named_peer", "peer_of"]
 
 UNKNOWN_ADDRESS: Final = "/unknown:0"
 
@@ -45,11 +45,26 @@ class Peer(Struct, frozen=True):
     remote_address: str = UNKNOWN_ADDRESS
     certificate: PeerCertificate | None = None
 
+    @property
+    def host(self) -> str:
+        """The address without its port."""
+        return self.remote_address.removeprefix("/").rpartition(":")[0]
 
-def peer_of(transport: asyncio.BaseTransport) -> Peer:
-    """The peer of a connected transport."""
-    address = transport.get_extra_info("peername")
-    remote_address = f"/{address[0]}:{address[1]}" if address else UNKNOWN_ADDRESS
+
+_NOBODY: Final = Peer()
+
+
+def named_peer(address: tuple[str, int] | None) -> Peer:
+    """The peer at an address that a proxy named; None: it is not known yet."""
+    return Peer() if address is None else Peer(f"/{address[0]}:{address[1]}")
+
+
+def peer_of(transport: asyncio.BaseTransport, named: Peer = _NOBODY) -> Peer:
+    """The peer of a connected transport; `named` is what a proxy said before."""
+    remote_address = named.remote_address
+    if remote_address == UNKNOWN_ADDRESS:
+        address = transport.get_extra_info("peername")
+        remote_address = f"/{address[0]}:{address[1]}" if address else UNKNOWN_ADDRESS
     connection: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if connection is None:
         return Peer(remote_address)

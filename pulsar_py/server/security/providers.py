@@ -1,5 +1,14 @@
 """The providers that `authenticationProviders` names, by Apache Pulsar's names or Python's.
 
+A class of users' own declares the settings that it reads from broker.conf as a class attribute
+`settings`, names with their defaults, and is given them when it is made:
+
+    class Badges(AuthenticationProvider):
+        method_name = "badge"
+        settings = {"badgeServer": "", "badgeTimeoutSeconds": "5"}
+
+        def __init__(self, settings: Mapping[str, str]) -> None: ...
+
 Source: AuthenticationService in Pulsar's broker.
 """
 
@@ -7,7 +16,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -15,12 +24,27 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.server.security.authentication import AuthenticationProvider, Authenticators
 from pulsar_py.server.security.basic_provider import BasicProvider
+from pulsar_py.server.security.openid_provider import OpenIdProvider, OpenIdSettings
+from pulsar_py.server.security.provider_chain import ProviderChain
 from pulsar_py.server.security.tls_provider import TlsProvider
 from pulsar_py.server.security.token_provider import TokenProvider, TokenSettings
 
-__all__ = ["AuthenticationSettings", "authenticators_of"]
+__all__ = ["AuthenticationSettings", "authenticators_of", "own_settings"]
 
 _JAVA_PACKAGE: Final = "org.apache.pulsar.broker.authentication."
+_JAVA_OPENID: Final = "oidc."
+_OFFERED: Final = (
+    f"{_JAVA_PACKAGE}AuthenticationProviderToken",
+    f"{_JAVA_PACKAGE}AuthenticationProviderTls",
+    f"{_JAVA_PACKAGE}AuthenticationProviderBasic",
+    f"{_JAVA_PACKAGE}oidc.AuthenticationProviderOpenID",
+)
+_NOT_OFFERED: Final = {
+    "sasl": " (Kerberos needs a key distribution centre and GSSAPI)",
+    "kerberos": " (it needs a key distribution centre and GSSAPI)",
+    "athenz": " (its tokens are those of a service of its own)",
+}
+"""Why, by the short name."""
 
 
 class AuthenticationSettings(Struct, frozen=True, kw_only=True):
@@ -31,7 +55,10 @@ class AuthenticationSettings(Struct, frozen=True, kw_only=True):
     anonymous_role: str = ""
     is_original_authenticated: bool = False
     token: TokenSettings = field(default_factory=TokenSettings)
+    openid: OpenIdSettings = field(default_factory=OpenIdSettings)
     basic_users: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
+    """Values of the settings that users' own providers declare, those that were given."""
 
 
 def authenticators_of(settings: AuthenticationSettings, clock: Clock) -> Authenticators:
@@ -45,18 +72,20 @@ def authenticators_of(settings: AuthenticationSettings, clock: Clock) -> Authent
     names = [name for name in settings.provider_names if name]
     if not names:
         raise ConfigurationError(
-            "authenticationEnabled=true needs authenticationProviders: token, tls or basic"
+            "authenticationEnabled=true needs authenticationProviders: token, tls, basic or openid"
         )
-    providers: dict[str, AuthenticationProvider] = {}
+    found: dict[str, list[AuthenticationProvider]] = {}  # by method
     for name in names:
         provider = _provider_of(name, settings, clock)
-        if provider.method_name in providers:
-            raise ConfigurationError(
-                f"authenticationProviders: two for the method {provider.method_name}"
-            )
-        providers[provider.method_name] = provider
+        others = found.setdefault(provider.method_name, [])
+        if any(type(each) is type(provider) for each in others):
+            raise ConfigurationError(f"authenticationProviders: {name} stands there twice")
+        others.append(provider)
     return Authenticators(
-        providers,
+        {
+            method: each[0] if len(each) == 1 else ProviderChain(each)
+            for method, each in found.items()
+        },
         settings.anonymous_role or None,
         is_original_authenticated=settings.is_original_authenticated,
     )
@@ -69,27 +98,55 @@ def _provider_of(
         "token": lambda: TokenProvider(settings.token, clock),
         "tls": TlsProvider,
         "basic": lambda: BasicProvider(settings.basic_users, clock),
+        "openid": lambda: OpenIdProvider(settings.openid, clock),
     }
-    short = name.removeprefix(_JAVA_PACKAGE).removeprefix("AuthenticationProvider").lower()
+    short = (
+        name.removeprefix(_JAVA_PACKAGE)
+        .removeprefix(_JAVA_OPENID)
+        .removeprefix("AuthenticationProvider")
+        .lower()
+    )
     make = own.get(short)
     if make is not None:
         return make()
-    if name.startswith(("org.apache.", "io.streamnative.")) or "." not in name:
+    if _is_foreign(name):
+        reason = _NOT_OFFERED.get(short, "")
         raise ConfigurationError(
-            f"authenticationProviders: {name} is not offered; there are "
-            f"{', '.join(f'{_JAVA_PACKAGE}AuthenticationProvider{each.title()}' for each in own)}, "
-            "and Python classes as module.Class"
+            f"authenticationProviders: {name} is not offered{reason}; there are "
+            f"{', '.join(_OFFERED)}, and Python classes as module.Class"
         )
-    return _users_own(name)
+    return _users_own(name, settings.own)
 
 
-def _users_own(name: str) -> AuthenticationProvider:
+def _is_foreign(name: str) -> bool:
+    """Whether a name can't be that of a Python class."""
+    return "." not in name or name.startswith(("org.apache.", "io.streamnative.", "com."))
+
+
+def own_settings(provider_names: Sequence[str]) -> Mapping[str, str]:
+    """The settings that users' own providers declare, with their defaults."""
+    found: dict[str, str] = {}
+    for name in provider_names:
+        if not _is_foreign(name):
+            found.update(getattr(_class_of(name), "settings", {}))
+    return found
+
+
+def _class_of(name: str) -> Any:  # Any: a class of users' own
     module_name, _, class_name = name.rpartition(".")
     try:
-        kind = getattr(importlib.import_module(module_name), class_name)
+        return getattr(importlib.import_module(module_name), class_name)
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(f"authenticationProviders: {name}: {error}") from error
-    provider = kind()
+
+
+def _users_own(name: str, given: Mapping[str, str]) -> AuthenticationProvider:
+    kind = _class_of(name)
+    declared: Mapping[str, str] | None = getattr(kind, "settings", None)
+    if declared is None:
+        provider = kind()
+    else:
+        provider = kind({each: given.get(each, default) for each, default in declared.items()})
     missing = [
         each
         for each in ("method_name", "new_state", "authenticate_http")

@@ -26,10 +26,10 @@ from pulsar_py.server.security.authentication import (
     ClientCredentials,
     ExpiredCredentialsError,
     HttpCredentials,
-    RevokedCredentialsError,
 )
 from pulsar_py.server.security.key_source import KeySource, key_bytes
 from pulsar_py.server.security.revoked_tokens import RevokedTokens
+from pulsar_py.server.security.token_claims import bearer_token, proved_by
 
 __all__ = ["TokenProvider", "TokenSettings", "VerificationKey", "public_key", "secret_key"]
 
@@ -37,7 +37,6 @@ _HMAC: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
 """The least bytes of a key, by algorithm (RFC 7518, 3.2)."""
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
-_BEARER: Final = "bearer "
 
 
 class TokenSettings(Struct, frozen=True, kw_only=True):
@@ -120,7 +119,6 @@ class TokenProvider(AuthenticationProvider):
         self._revoked: RevokedTokens | None = None  # None where nothing can be
         if settings.revocation_file:
             self._revoked = RevokedTokens(settings.revocation_file, clock)
-        self._skew_millis = settings.allowed_clock_skew_seconds * 1000
         self._claim = settings.auth_claim or "sub"
         if settings.audience_claim and not settings.audience:
             raise ConfigurationError(
@@ -159,10 +157,8 @@ class TokenProvider(AuthenticationProvider):
 
     async def authenticate_http(self, credentials: HttpCredentials) -> Authenticated | None:
         """The role of the token in `Authorization: Bearer`."""
-        header = credentials.headers.get("authorization", "")
-        if not header.lower().startswith(_BEARER):
-            return None
-        return await self.authenticate(header[len(_BEARER) :].encode("latin-1"))
+        token = bearer_token(credentials.headers)
+        return None if token is None else await self.authenticate(token)
 
     def verify(self, token: str) -> Authenticated:
         """The role of a token, and when it ends.
@@ -184,14 +180,11 @@ class TokenProvider(AuthenticationProvider):
         except self._jwt_error as error:
             raise AuthenticationError(f"token refused: {error}") from error
         self._check_audience(claims)
-        revoked = self._revoked
-        if revoked is not None and revoked.has(claims):
-            raise RevokedCredentialsError("token refused: it was revoked")
-        expires_at = claims.get("exp")
-        return Authenticated(
-            self._role_of(claims),
-            None if expires_at is None else int(float(expires_at) * 1000) + self._skew_millis,
-            None if revoked is None else lambda: revoked.has(claims),
+        return proved_by(
+            claims,
+            role_claim=self._claim,
+            skew_seconds=self._settings.allowed_clock_skew_seconds,
+            revoked=self._revoked,
         )
 
     def _check_audience(self, claims: Mapping[str, Any]) -> None:  # Any: JSON
@@ -202,13 +195,3 @@ class TokenProvider(AuthenticationProvider):
         audiences = found if isinstance(found, list) else [found]
         if self._settings.audience not in audiences:
             raise AuthenticationError(f"token refused: it is for {found!r}")
-
-    def _role_of(self, claims: Mapping[str, Any]) -> str | None:  # Any: JSON
-        role = claims.get(self._claim)
-        if isinstance(role, list):
-            role = role[0] if role else None
-        if role is None or role == "":
-            return None
-        if not isinstance(role, str):
-            raise AuthenticationError(f"token refused: its claim {self._claim} is no text")
-        return role

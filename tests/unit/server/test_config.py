@@ -168,7 +168,7 @@ def test_a_default_or_blank_one_needs_no_notice(
 
 @pytest.mark.parametrize(
     "override",
-    ["tlsEnabled=TRUE", "openIDAllowedAudiences=a", "saslJaasBrokerSectionName=b"],
+    ["tlsEnabled=TRUE", "strictAuthMethod=true", "saslJaasBrokerSectionName=b"],
 )
 def test_protection_that_is_not_there_is_refused(override: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{override}: "):
@@ -213,7 +213,7 @@ def test_values_follow_the_rules_of_texts(caplog: pytest.LogCaptureFixture) -> N
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"openIDAllowedAudiences": "a"}, "^openIDAllowedAudiences=a: .* not in this version"),
+        ({"kinitCommand": "a"}, "^kinitCommand=a: SASL and Kerberos are not offered"),
         ({"maxMesageSize": 1}, "unknown setting maxMesageSize; did you mean maxMessageSize"),
         ({"maxTenants": True}, "maxTenants=True: expected a whole number"),
         ({"maxTenants": "many"}, "maxTenants=many: expected a whole number"),
@@ -289,6 +289,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
     readers = [
         PACKAGE / "server" / "broker.py",
         PACKAGE / "server" / "cluster_load.py",
+        PACKAGE / "server" / "security_parts.py",
         PACKAGE / "standalone.py",
         PACKAGE / "web.py",
         PACKAGE / "cli" / "standalone.py",

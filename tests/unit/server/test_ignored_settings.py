@@ -20,7 +20,7 @@ def test_defaults_and_marks_are_read() -> None:
 
 
 def test_what_asks_for_a_protection_that_is_not_there_is_refused() -> None:
-    for name in ("tlsEnabled", "saslJaasClientAllowedIds", "openIDAllowedAudiences"):
+    for name in ("tlsEnabled", "saslJaasClientAllowedIds", "strictAuthMethod"):
         ignored = ignored_settings()[name]
         assert not ignored.is_refused(ignored.default)
         assert not ignored.is_refused("")

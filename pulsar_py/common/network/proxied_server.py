@@ -1,0 +1,184 @@
+"""`ProxiedServer`: listens like `asyncio.Server`, and asks proxies for their clients (edge).
+
+The header of the PROXY protocol stands before TLS, so it is read from the socket itself, which then
+becomes a connection like any other. Only peers that `is_trusted` says so are asked for one: of the
+others the first byte belongs to the client's protocol, which refuses a header. A trusted peer may
+connect without, as health checks do; its own address counts then.
+
+What always holds: nothing but the header is taken from the socket; a peer has `header_seconds` to
+send it; at most `max_waiting` sockets wait for one, further ones are closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.network.proxy_protocol import (
+    MAX_HEADER_BYTES,
+    BadProxyHeaderError,
+    ProxyHeader,
+    header_in,
+)
+
+__all__ = ["ProxiedServer"]
+
+logger = logging.getLogger(__name__)
+
+NewProtocol = Callable[[tuple[str, int] | None], asyncio.BaseProtocol]
+"""Makes a connection's protocol, for the address that a header named; None: its peer's."""
+
+_FULL: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_PAUSE_SECONDS: Final = 1.0
+"""How long nobody is accepted after the process ran out of files."""
+_LOOK_SECONDS: Final = 0.01
+"""Between two looks at a header of which a part has come."""
+
+
+class ProxiedServer:
+    """The sockets bound for one address; has what is used of `asyncio.Server`."""
+
+    def __init__(
+        self,
+        new_protocol: NewProtocol,
+        is_trusted: Callable[[str], bool],
+        *,
+        tls: ssl.SSLContext | None,
+        handshake_seconds: float | None,
+        backlog: int,
+        header_seconds: float = 10.0,
+        max_waiting: int = 4096,
+    ) -> None:
+        """Nothing is bound yet."""
+        self._new_protocol = new_protocol
+        self._is_trusted = is_trusted
+        self._tls = tls
+        self._handshake_seconds = handshake_seconds
+        self._backlog = backlog
+        self._header_seconds = header_seconds
+        self._max_waiting = max_waiting
+        self._waiting_count = 0
+        self._tasks = TaskOwner("proxied server")
+        self.sockets: list[socket.socket] = []
+
+    async def bind(self, host: str, port: int) -> None:
+        """Bind every address of the host, without accepting.
+
+        Raises:
+            OSError: One can't be bound.
+        """
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            made = socket.socket(family, kind, protocol)
+            self.sockets.append(made)
+            made.setblocking(False)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            # All have the port that the first one got.
+            taken = (
+                self.sockets[0].getsockname()[1] if port == 0 and len(self.sockets) > 1 else port
+            )
+            try:
+                made.bind((address[0], taken, *address[2:]))
+            except OSError:
+                self.close()
+                raise
+
+    async def start_serving(self) -> None:
+        """Begin to accept."""
+        for each in self.sockets:
+            each.listen(self._backlog)
+            self._tasks.spawn(self._accept(each), "accept")
+
+    def close(self) -> None:
+        """Stop accepting; connections stay."""
+        self._tasks.abandon()
+        for each in self.sockets:
+            each.close()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as error:
+                if error.errno not in _FULL and listening.fileno() < 0:
+                    return
+                logger.warning("not accepted", extra={"error": str(error)})
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            if self._waiting_count >= self._max_waiting:
+                accepted.close()
+                continue
+            self._waiting_count += 1
+            self._tasks.spawn(self._connect(accepted), "connect")
+
+    async def _connect(self, accepted: socket.socket) -> None:
+        """Read the header, and make a connection of the socket."""
+        is_taken = False
+        try:
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            peer = accepted.getpeername()[0]
+            client = None
+            if self._is_trusted(peer):
+                async with asyncio.timeout(self._header_seconds):
+                    client = await _client_of(accepted)
+            is_taken = True
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: self._new_protocol(client),
+                accepted,
+                ssl=self._tls,
+                ssl_handshake_timeout=self._handshake_seconds,
+            )
+        except (OSError, BadProxyHeaderError) as error:  # TimeoutError and ssl.SSLError, too
+            logger.info("connection refused", extra={"reason": str(error) or "timed out"})
+        finally:
+            self._waiting_count -= 1
+            if not is_taken:
+                accepted.close()
+
+
+async def _client_of(accepted: socket.socket) -> tuple[str, int] | None:
+    """Take a header from a socket; the address that it names."""
+    loop = asyncio.get_running_loop()
+    await _readable(loop, accepted)
+    while True:
+        data = accepted.recv(MAX_HEADER_BYTES, socket.MSG_PEEK)
+        if not data:
+            raise ConnectionAbortedError("closed before its first byte")
+        found = header_in(data)
+        if found is None:
+            return None
+        if isinstance(found, ProxyHeader):
+            taken = accepted.recv(found.size)
+            assert len(taken) == found.size, "all of it was seen"
+            return found.client
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _readable(loop: asyncio.AbstractEventLoop, accepted: socket.socket) -> None:
+    """Return when there is something to read."""
+    ready = loop.create_future()
+
+    def wake() -> None:
+        if not ready.done():
+            ready.set_result(None)
+
+    loop.add_reader(accepted.fileno(), wake)
+    try:
+        await ready
+    finally:
+        with contextlib.suppress(ValueError):  # the socket was closed
+            loop.remove_reader(accepted.fileno())
