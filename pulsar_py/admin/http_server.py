@@ -34,8 +34,8 @@ from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.network.proxied_server import ProxiedServer
 from pulsar_py.server.security.peer import Peer, named_peer, peer_of
+from pulsar_py.server.security.proxied_server import ProxiedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
 

@@ -107,8 +107,6 @@ isDelayedDeliveryDeliverAtTimeStrict=false
 additionalServletDirectory=./brokerAdditionalServlet
 allowShadedLedgerManagerFactoryClass=
 bookieAuthProviderFactoryClass=
-brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
-brokerClientSslFactoryPluginParams=
 brokerInterceptorsDirectory=./interceptors
 dispatchRateLimiterFactoryClassName=\
 org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
@@ -131,8 +129,6 @@ org.apache.pulsar.broker.service.schema.JsonSchemaCompatibilityCheck,\
 org.apache.pulsar.broker.service.schema.AvroSchemaCompatibilityCheck
 schemaRegistryStorageClassName=\
 org.apache.pulsar.broker.service.schema.BookkeeperSchemaStorageFactory
-sslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
-sslFactoryPluginParams=
 tlsProviderFactoryClass=
 *topicFactoryClassName=
 topicPoliciesServiceClassName=org.apache.pulsar.broker.service.SystemTopicBasedTopicPoliciesService
@@ -445,19 +441,27 @@ loadBalancerSplitIntervalMinutes=1
 specified_positions_divide,flow_or_qps_equally_divide
 topicBundleAssignmentStrategy=org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner
 
-# As a client of other brokers this one takes PEM files, and TLS as OpenSSL has it.
-brokerClientSslProvider=
+#x As a client of other brokers this one has the TLS versions and ciphers of OpenSSL.
 brokerClientTlsCiphers=
+brokerClientTlsProtocols=
+
+#x As a client of other brokers this one takes PEM files (brokerClientTrustCertsFilePath and \
+others); of a JKS store they are made with: keytool -importkeystore -srckeystore STORE.jks \
+-destkeystore STORE.p12 -deststoretype PKCS12 && openssl pkcs12 -in STORE.p12 -nodes -out STORE.pem.
 brokerClientTlsEnabledWithKeyStore=false
 brokerClientTlsKeyStore=
 brokerClientTlsKeyStorePassword=
 brokerClientTlsKeyStoreType=JKS
-brokerClientTlsProtocols=
 brokerClientTlsTrustStore=
 brokerClientTlsTrustStorePassword=
 brokerClientTlsTrustStoreType=JKS
 
-# TLS is that of OpenSSL, there is no other provider.
+#x TLS is that of OpenSSL: there is no other provider, and Java's classes can't be loaded.
+brokerClientSslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
+brokerClientSslFactoryPluginParams=
+brokerClientSslProvider=
+sslFactoryPlugin=org.apache.pulsar.common.util.DefaultPulsarSslFactory
+sslFactoryPluginParams=
 tlsProvider=
 webServiceTlsProvider=Conscrypt
 

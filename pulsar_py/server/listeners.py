@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from pulsar_py.common.network.proxied_server import ProxiedServer
 from pulsar_py.server.connection.connections import Connections
+from pulsar_py.server.security.proxied_server import ProxiedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
 

@@ -71,6 +71,7 @@ class Connection:
         plugin = _plugin(self.values.get("authPlugin", ""))
         params = self.values.get("authParams", "")
         given: dict[str, Any] = {}  # Any: each argument has its own type
+        own_certificate = self._own_certificate
         if plugin == "token":
             given["token"] = token_of(params)
         elif plugin == "basic":
@@ -78,8 +79,7 @@ class Connection:
             given["user"] = f"{values.get('userId', '')}:{values.get('password', '')}"
         elif plugin == "tls":
             values = _pairs(params)
-            given["tls_certificate_file"] = values.get("tlsCertFile")
-            given["tls_key_file"] = values.get("tlsKeyFile")
+            own_certificate = values.get("tlsCertFile"), values.get("tlsKeyFile")
         elif plugin == "oauth2":
             given["headers"] = _oauth2_headers(params)
         elif plugin:
@@ -93,8 +93,15 @@ class Connection:
             allows_insecure_tls=self.flag("tlsAllowInsecureConnection", default=False),
             validates_hostname=self.flag("tlsEnableHostnameVerification", default=True),
             timeout_seconds=timeout_seconds,
+            tls_certificate_file=own_certificate[0],
+            tls_key_file=own_certificate[1],
             **given,
         )
+
+    @property
+    def _own_certificate(self) -> tuple[str | None, str | None]:
+        """The certificate that the client shows, and its key, unless a plugin has others."""
+        return self.values.get("tlsCertificateFilePath"), self.values.get("tlsKeyFilePath")
 
     def client(self, **options: Any) -> Client:  # Any: those of `ClientOptions`
         """An asyncio client, not connected yet.
@@ -121,6 +128,8 @@ class Connection:
                     "tlsAllowInsecureConnection", default=False
                 ),
                 "tls_validate_hostname": self.flag("tlsEnableHostnameVerification", default=True),
+                "tls_certificate_file_path": self._own_certificate[0],
+                "tls_private_key_file_path": self._own_certificate[1],
             }
         return Client(self.service_url, authentication, **options)
 

@@ -23,8 +23,31 @@ KEYS: Final = (
     "tlsTrustCertsFilePath",
     "tlsAllowInsecureConnection",
     "tlsEnableHostnameVerification",
+    "tlsCertificateFilePath",
+    "tlsKeyFilePath",
 )
 """What a context may hold, and what of `client.conf` is read."""
+
+_STORES: Final = (
+    "certificates and keys are read from PEM files (tlsTrustCertsFilePath, tlsCertificateFilePath, "
+    "tlsKeyFilePath); of a JKS store they are made with: keytool -importkeystore -srckeystore "
+    "STORE.jks -destkeystore STORE.p12 -deststoretype PKCS12 && openssl pkcs12 -in STORE.p12 "
+    "-nodes -out STORE.pem"
+)
+_REFUSED: Final[Mapping[str, tuple[str, str]]] = {
+    "useKeyStoreTls": ("false", _STORES),
+    "tlsTrustStoreType": ("JKS", _STORES),
+    "tlsTrustStorePath": ("", _STORES),
+    "tlsTrustStorePassword": ("", _STORES),
+    "tlsKeyStoreType": ("JKS", _STORES),
+    "tlsKeyStorePath": ("", _STORES),
+    "tlsKeyStorePassword": ("", _STORES),
+    "webserviceTlsProvider": ("", "TLS is that of OpenSSL, there is no other provider"),
+    "sslFactoryPlugin": ("", "Java's classes can't be loaded"),
+    "sslFactoryPluginParams": ("", "Java's classes can't be loaded"),
+}
+"""Keys of Apache Pulsar's `client.conf` that are not offered: the value that asks for nothing, and
+the reason."""
 
 _PUBLIC_BITS: Final = 0o077
 
@@ -104,7 +127,7 @@ def client_conf(path: Path) -> dict[str, str]:
     """The values of a `client.conf` that are used here; empty ones are left out.
 
     Raises:
-        ContextError: It can't be read.
+        ContextError: It can't be read, or asks for what is not offered.
     """
     try:
         lines = path.read_text().splitlines()
@@ -112,7 +135,12 @@ def client_conf(path: Path) -> dict[str, str]:
         raise ContextError(f"{path}: {error}") from error
     found = {}
     for line in lines:
-        key, separator, value = line.strip().partition("=")
-        if separator and not key.startswith(("#", "!")) and key.strip() in KEYS and value.strip():
-            found[key.strip()] = value.strip()
+        key, separator, value = (each.strip() for each in line.strip().partition("="))
+        if not (separator and value) or key.startswith(("#", "!")):
+            continue
+        if key in KEYS:
+            found[key] = value
+        elif key in _REFUSED and value.lower() != _REFUSED[key][0].lower():
+            shown = "…" if "Password" in key else value
+            raise ContextError(f"{path}: {key}={shown}: {_REFUSED[key][1]}")
     return found

@@ -18,8 +18,10 @@ from pulsar_py.server.config import (
     is_secret,
     unknown_name_message,
 )
+from pulsar_py.server.ignored_settings import ignored_settings
 
 PACKAGE = Path(pulsar_py.__file__).parent
+RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 def test_defaults_are_those_of_a_standalone() -> None:
@@ -311,3 +313,71 @@ def test_every_declaration_says_what_it_does() -> None:
 
 def test_defaults_cost_nothing() -> None:
     assert vars(BrokerConfig()) == {}
+
+
+# --- files of Apache Pulsar -------------------------------------------------------------------
+
+FURTHER: dict[str, str] = {
+    "allowLoopback": "true",
+    "diskUsageWarnThreshold": "0.99",
+    "gcWaitTime": "300000",
+    "tokenSecretKey": "",
+    "tokenPublicKey": "",
+    "tokenPublicAlg": "",
+    "tokenAuthClaim": "",
+    "tokenAudienceClaim": "",
+    "tokenAudience": "",
+    "basicAuthConf": "",
+    "openIDAllowedTokenIssuers": "",
+    "openIDAllowedAudiences": "",
+    "openIDTokenIssuerTrustCertsFilePath": "",
+    "openIDRoleClaim": "sub",
+    "openIDAcceptedTimeLeewaySeconds": "0",
+    "openIDCacheSize": "5",
+    "openIDCacheRefreshAfterWriteSeconds": "64800",
+    "openIDCacheExpirationSeconds": "86400",
+    "openIDHttpConnectionTimeoutMillis": "10000",
+    "openIDHttpReadTimeoutMillis": "10000",
+    "openIDKeyIdCacheMissRefreshSeconds": "300",
+    "openIDRequireIssuersUseHttps": "true",
+    "openIDFallbackDiscoveryMode": "DISABLED",
+}
+"""What Apache Pulsar's files have that its class has no field for, with their values there: those
+of the bookie, and those that providers of authentication read."""
+
+
+def reference_settings() -> dict[str, str]:
+    """Every setting of Apache Pulsar 4.2.4 and its default."""
+    lines = (RECORDINGS / "service_configuration.tsv").read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    return {name: default for name, _, default in rows}
+
+
+@pytest.mark.parametrize("is_of_cluster", [False, True])
+def test_every_setting_of_apache_pulsar_is_known_with_its_default(*, is_of_cluster: bool) -> None:
+    settings = reference_settings() | FURTHER
+    assert len(settings) > 590
+    text = "".join(f"{name}={value}\n" for name, value in settings.items())
+    config = BrokerConfig.load(
+        properties_text=text, properties_place="broker.conf", is_of_cluster=is_of_cluster
+    )
+    ignored = ignored_settings()
+    # Its own default is never reported as having no effect.
+    given = {name for name in config.without_effect if name in ignored}
+    assert given - FURTHER.keys() == set()
+
+
+def test_protection_is_never_dropped_silently() -> None:
+    """Of the settings whose names speak of protection, each has its effect or is refused."""
+    words = re.compile(
+        r"tls|ssl|auth|token|sasl|openid|kinit|encrypt|keystore|truststore", re.IGNORECASE
+    )
+    ignored = ignored_settings()
+    silent = {
+        name
+        for name in reference_settings()
+        if words.search(name)
+        and name in ignored
+        and not (ignored[name].is_protection or ignored[name].is_of_cluster)
+    }
+    assert silent == set()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.cli.connecting.contexts import (
+    KEYS,
     ContextError,
     Contexts,
     client_conf,
@@ -70,3 +71,42 @@ def test_client_conf(tmp_path: Path) -> None:
     }
     with pytest.raises(ContextError, match="nosuch"):
         client_conf(tmp_path / "nosuch")
+
+
+APACHE: dict[str, str] = {
+    "webServiceUrl": "http://localhost:8080/",
+    "brokerServiceUrl": "pulsar://localhost:6650/",
+    "authPlugin": "",
+    "authParams": "",
+    "tlsAllowInsecureConnection": "false",
+    "tlsEnableHostnameVerification": "false",
+    "tlsTrustCertsFilePath": "",
+    "tlsCertificateFilePath": "",
+    "tlsKeyFilePath": "",
+    "useKeyStoreTls": "false",
+    "tlsTrustStoreType": "JKS",
+    "tlsTrustStorePath": "",
+    "tlsTrustStorePassword": "",
+    "tlsKeyStoreType": "JKS",
+    "tlsKeyStorePath": "",
+    "tlsKeyStorePassword": "",
+    "webserviceTlsProvider": "",
+}
+"""The keys of Apache Pulsar's `client.conf`, with the values that they have there."""
+
+
+def test_apache_pulsars_client_conf_loads(tmp_path: Path) -> None:
+    path = tmp_path / "client.conf"
+    path.write_text("".join(f"{key}={value}\n" for key, value in APACHE.items()))
+    assert client_conf(path) == {
+        key: value for key, value in APACHE.items() if value and key in KEYS
+    }
+
+
+@pytest.mark.parametrize("key", sorted(APACHE.keys() - set(KEYS)))
+def test_what_is_not_offered_is_refused_with_the_reason(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "client.conf"
+    path.write_text(f"{key}=true\n")
+    with pytest.raises(ContextError, match=f"{key}=.*(keytool|OpenSSL)") as caught:
+        client_conf(path)
+    assert "Password=true" not in str(caught.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.network.proxied_server import ProxiedServer
+from pulsar_py.server.security.proxied_server import ProxiedServer
 from tests.certificates import Authority
 
 HEADER = b"PROXY TCP4 192.0.2.1 198.51.100.7 4711 6650\r\n"
