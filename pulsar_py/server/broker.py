@@ -87,6 +87,7 @@ from pulsar_py.server.publishing.producer_names import ProducerNames
 from pulsar_py.server.schema_registry import SchemaPolicies, SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
+from pulsar_py.server.security.authorization import Authorization
 from pulsar_py.server.security.providers import authenticators_of
 from pulsar_py.server.security_parts import (
     authentication_settings,
@@ -196,12 +197,7 @@ class BrokerService:
         self.authenticators = authenticators or authenticators_of(
             authentication_settings(config), clock
         )
-        self.authorization = authorization_of(
-            config,
-            self.authenticators,
-            self.resources,
-            lambda: authorization_settings(self.config),
-        )
+        self.authorization = self._authorization(config)
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
         self.other_brokers = OtherBrokers(call_settings(config))
@@ -262,6 +258,14 @@ class BrokerService:
             membership=self.membership,
             others=self.other_brokers,
             split_algorithm=lambda: self.config.defaultNamespaceBundleSplitAlgorithm.value,
+        )
+
+    def _authorization(self, config: BrokerConfig) -> Authorization:
+        return authorization_of(
+            config,
+            self.authenticators,
+            self.resources,
+            lambda: authorization_settings(self.config),
         )
 
     def _topic_context(self, config: BrokerConfig) -> TopicContext:
