@@ -364,6 +364,25 @@ def test_versions_of_a_schema_are_compared(page: Page, broker: BrokerThread) -> 
     assert '"old"' in page.inner_text(".difference")
 
 
+def test_a_topic_of_another_broker_has_a_link_there(page: Page) -> None:
+    topic = "persistent/public/default/far"
+
+    def answer(route: Any) -> None:
+        if "/lookup/" in route.request.url:
+            route.fulfill(json={"httpUrl": "http://other.example:8080"})
+        else:
+            route.fulfill(status=307, headers={"Location": "http://other.example:8080/x"})
+
+    page.route(f"**/lookup/v2/topic/{topic}", answer)
+    page.route(f"**/admin/console/topic/{topic}*", answer)
+    show(page, f"#/topic/{topic}")
+    page.wait_for_selector("text=Another broker of the cluster serves this.")
+    assert page.get_attribute(".problem a", "href") == (
+        f"http://other.example:8080/console/#/topic/{topic}"
+    )
+    page.unroute_all()
+
+
 def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: BrokerThread) -> None:
     with SignedIn(browser, broker, "friend") as made:
         page = made.page

@@ -44,7 +44,7 @@ export function query(values) {
 async function call(method, target, body) {
   const headers = { Accept: "application/json" };
   if (authorization) headers.Authorization = authorization;
-  const options = { method, headers, credentials: "same-origin", cache: "no-store", redirect: "follow" };
+  const options = { method, headers, credentials: "same-origin", cache: "no-store", redirect: "manual" };
   if (body !== undefined) {
     headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
@@ -55,6 +55,8 @@ async function call(method, target, body) {
   } catch {
     throw new CallError(0, "The broker does not answer.");
   }
+  // A page may not follow to another broker: it would take the credentials along.
+  if (response.type === "opaqueredirect") throw new CallError(307, "Another broker of the cluster serves this.");
   const text = await response.text();
   let value = null;
   try {

@@ -2,7 +2,7 @@
 
 import { h, replace } from "./dom.js";
 import * as api from "./api.js";
-import { Page, button, dialog, failed, problem } from "./ui.js";
+import { Page, button, dialog, failed, heading, problem } from "./ui.js";
 import { overview } from "./overview.js";
 import { namespacePage, tenantPage, tenantsPage } from "./places.js";
 import { topicPage } from "./topic.js";
@@ -83,7 +83,10 @@ async function route() {
   try {
     await make(page, parts, me);
   } catch (error) {
-    if (page.isShown) replace(page.element, problem(error));
+    if (page.isShown) {
+      if (!page.element.querySelector("h1")) page.element.append(heading("Not shown"));
+      page.element.append(problem(error));
+    }
   }
   if (page.isShown) {
     const title = page.element.querySelector("h1");

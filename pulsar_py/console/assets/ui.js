@@ -1,6 +1,7 @@
 // Parts that all pages are made of: cards, tables with pages, tabs, dialogs, notices.
 
 import { h, replace } from "./dom.js";
+import * as api from "./api.js";
 import { count } from "./format.js";
 
 /** A page that ends: its timers stop when another one is shown. */
@@ -70,7 +71,17 @@ export function empty(text, ...more) {
 
 export function problem(error) {
   const isRight = error.status === 401 || error.status === 403;
-  return h("div", { class: "problem", role: "alert" }, h("strong", {}, isRight ? "You may not see this. " : "That did not work. "), error.message);
+  const element = h("div", { class: "problem", role: "alert" }, h("strong", {}, isRight ? "You may not see this. " : "That did not work. "), error.message, " ");
+  if (error.status === 307) elsewhere(element);
+  return element;
+}
+
+/** Adds a link to the console of the broker that serves the topic of this page. */
+async function elsewhere(element) {
+  const [, ...parts] = location.hash.replace(/^#\//, "").split("/").map(decodeURIComponent);
+  const found = await api.get(api.path("/lookup/v2/topic", ...parts.slice(0, 4))).catch(() => null);
+  const url = found && (found.httpUrl || found.httpUrlTls);
+  if (/^https?:/.test(url || "")) element.append("Go on at ", h("a", { href: url + "/console/" + location.hash, rel: "noreferrer" }, url), ".");
 }
 
 export function notice(text, kind) {

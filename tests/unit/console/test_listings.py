@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.console.listings import ListPage, page_of
 from tests.unit.console.conftest import ConsoleCalls, console_of
@@ -65,9 +63,9 @@ async def test_tenants_and_namespaces_are_counted(console: ConsoleCalls) -> None
     assert found["items"] == [{"name": "default", "topics": 1}]
 
 
-@pytest.mark.parametrize("limit", ["0", "201", "-1", "x", "9" * 400])
-async def test_a_limit_has_bounds(console: ConsoleCalls, limit: str) -> None:
-    assert (await console.reason("GET", f"{TOPICS}?limit={limit}"))[0] == 400
+async def test_a_limit_has_bounds(console: ConsoleCalls) -> None:
+    for limit in ("0", "201", "-1", "x", "9" * 400):
+        assert (await console.reason("GET", f"{TOPICS}?limit={limit}"))[0] == 400
 
 
 async def test_a_namespace_that_is_not_there_is_404(console: ConsoleCalls) -> None:

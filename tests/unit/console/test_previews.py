@@ -93,12 +93,17 @@ async def test_a_preview_changes_nothing(console: ConsoleCalls) -> None:
     assert console.topic("t").subscriptions["s"].cursor.backlog_count() == 7
 
 
-@pytest.mark.parametrize(
-    "query", ["", "action=jump", "action=skip", "action=skip&count=-1", "action=reset&messageId=x"]
-)
-async def test_what_can_not_be_previewed_is_refused(console: ConsoleCalls, query: str) -> None:
+async def test_what_can_not_be_previewed_is_refused(console: ConsoleCalls) -> None:
     await filled(console)
-    assert (await console.reason("GET", f"{TOPIC}/t/subscription/s/preview?{query}"))[0] == 400
+    for query in (
+        "",
+        "action=jump",
+        "action=skip",
+        "action=skip&count=-1",
+        "action=reset&messageId=x",
+    ):
+        path = f"{TOPIC}/t/subscription/s/preview?{query}"
+        assert (await console.reason("GET", path))[0] == 400, query
 
 
 async def test_a_subscription_that_is_not_there_is_404(console: ConsoleCalls) -> None:

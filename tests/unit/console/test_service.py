@@ -65,7 +65,7 @@ PARAMETERS = (
     "namespace",
     "tenant",
 )
-VALUES = ("", "-1", str(2**63), "9" * 5000, "NaN", "%00", "%ED%A0%80", "1:1", "%D9%A3")
+VALUES = ("", "-1", "9" * 5000, "%00", "%ED%A0%80", "1:1")
 
 
 async def test_no_parameter_makes_a_call_fail(console: ConsoleCalls) -> None:
