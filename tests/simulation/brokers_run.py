@@ -312,6 +312,7 @@ class Run:
                 for topic in map(TopicName.parse, TOPICS):
                     if await namespaces.bundle_of(topic) == bundle:
                         await namespaces.lookup(topic)
+                        self._on_success(node, "LOOKUP")
             except PulsarError as error:
                 self._note("not looked up", bundle, repr(error))
                 await asyncio.sleep(0.2)

@@ -14,8 +14,8 @@ FOUND_WITHIN_SEEDS = 500
 FIRST_SEEDS = {
     "owned_until_given_up": 3,
     "doubt_only_when_told": 3,
-    "nothing_is_refused_in_doubt": 3,
-    "doubt_is_not_asked_again": 17,
+    "nothing_is_refused_in_doubt": 7,
+    "doubt_is_not_asked_again": 9,
     "a_new_session_owns_what_the_old_one_did": 3,
     "session_events_are_ignored": 3,
     "a_lost_bundles_topics_stay": 4,
