@@ -58,9 +58,8 @@ endef
 define static-checks-while-collecting
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	@mkdir -p build
-	@$(BIN)/pytest -qq --collect-only -m "not slow" >build/collected.txt & collecting=$$!; \
-	echo "$(BIN)/mypy"; $(BIN)/mypy || exit 1; wait $$collecting || { cat build/collected.txt; exit 1; }
+	@$(BIN)/pytest -qq --collect-only -m "not slow" >$(VENV)/collected.txt & collecting=$$!; \
+	echo "$(BIN)/mypy"; $(BIN)/mypy || exit 1; wait $$collecting || { cat $(VENV)/collected.txt; exit 1; }
 endef
 
 check: setup
