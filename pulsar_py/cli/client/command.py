@@ -89,6 +89,8 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("-ekn", "--encryption-key-name", help="Name of the key for encryption.")
 @click.option("-ekv", "--encryption-key-value", metavar="FILE", help="Public key, as PEM.")
 @click.option("-dr", "--disable-replication", is_flag=True, help="Keep messages in this cluster.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text",
+              help="JSON is an object for each message, with its id.")  # fmt: skip
 def produce(**given: Any) -> None:  # Any: each option has its own type
     """Publish messages."""
     if not given["messages"] and not given["files"]:

@@ -5,6 +5,7 @@ Source: CmdProduce in Pulsar's client tools.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -100,6 +101,7 @@ async def produce(
             "crypto_key_reader": CryptoKeyReader(path),
         }
     count = 0
+    is_told = given["output"] == "json"
     try:
         async with where.client(**options) as client:
             producer = await client.create_producer(
@@ -114,15 +116,19 @@ async def produce(
             for _ in range(given["num_produce"]):
                 for value in values:
                     await wait_for_turn(clock, start, count, given["rate"])
-                    await producer.send(
+                    message_id = await producer.send(
                         value,
                         properties=given["properties"] or None,
                         key=given["key"],
                         disable_replication=given["disable_replication"],
                     )
                     count += 1
+                    if is_told:
+                        told = {"messageId": str(message_id), "key": given["key"]}
+                        sys.stdout.write(f"{json.dumps(told)}\n")
     finally:
-        sys.stdout.write(f"{count} messages successfully produced\n")
+        if not is_told:
+            sys.stdout.write(f"{count} messages successfully produced\n")
 
 
 async def wait_for_turn(clock: Clock, start: float, count: int, rate: float) -> None:

@@ -50,6 +50,10 @@ _COMMON = _with(
     click.option("-t", "--num-topics", type=click.IntRange(1), default=1, show_default=True),
     click.option("-time", "--test-duration", type=click.FloatRange(0), default=0.0,
                  help="Seconds; 0: no bound."),
+    click.option("--histogram-file", type=click.Path(dir_okay=False, writable=True),
+                 help="Write all percentiles of the latency there, as CSV."),
+    click.option("--output", type=click.Choice(["text", "json"]), default="text",
+                 show_default=True, help="JSON is one object a line."),
 )
 _SENDING = _with(
     click.option("-r", "--rate", type=click.FloatRange(0), default=100.0, show_default=True,
@@ -69,10 +73,30 @@ _SENDING = _with(
     click.option("-bb", "--batch-max-bytes", type=click.IntRange(1), default=4194304,
                  show_default=True),
     click.option("-ch", "--chunking", is_flag=True, help="Divide messages that are too large."),
+    click.option("-d", "--delay", type=click.FloatRange(0), default=0.0,
+                 help="Seconds after which messages are delivered."),
+    click.option("-f", "--payload-file", type=click.Path(exists=True, dir_okay=False),
+                 help="A file with payloads, which are sent in turn."),
+    click.option("-e", "--payload-delimiter", default="\\n", show_default=True,
+                 help="Between the payloads of that file."),
+    click.option("-k", "--encryption-key-name", help="Name of the key for encryption."),
+    click.option("-v", "--encryption-key-value-file", metavar="FILE", help="Public key, as PEM."),
+    click.option("-am", "--access-mode", default="Shared", show_default=True,
+                 type=click.Choice(["Shared", "Exclusive", "WaitForExclusive",
+                                    "ExclusiveWithFencing"])),
+    click.option("-mk", "--message-key-generation-mode",
+                 type=click.Choice(["autoIncrement", "random"]), help="Give each message a key."),
+    click.option("-pn", "--producer-name", help="Followed by a number if there are several."),
+    click.option("--send-timeout", type=click.FloatRange(0), default=0.0,
+                 help="Seconds after which a message fails; 0: never."),
 )
 _RECEIVING = _with(
     click.option("-q", "--receiver-queue-size", type=click.IntRange(1), default=1000,
                  show_default=True),
+    click.option("-mc", "--max-chunked-msg", type=click.IntRange(0), default=10,
+                 help="Messages whose chunks are kept at a time."),
+    click.option("-ac", "--auto-ack-chunk-q-full", is_flag=True,
+                 help="Acknowledge the oldest of those if there are more."),
 )
 _COUNT = click.option("-m", "--num-messages", type=click.IntRange(0), default=0,
                       help="How many in all; 0: no bound.")
@@ -108,6 +132,15 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
     default="Latest",
     show_default=True,
 )
+@click.option("-r", "--rate", type=click.FloatRange(0), default=0.0,
+              help="Messages a second of each consumer; 0: as many as possible.")  # fmt: skip
+@click.option("-ns", "--num-subscriptions", type=click.IntRange(1), default=1, show_default=True,
+              help="More than one: with numbers behind the first name.")  # fmt: skip
+@click.option("--acks-delay-millis", type=click.IntRange(0), default=100, show_default=True,
+              help="Milliseconds that acknowledgements wait for others.")  # fmt: skip
+@click.option("--batch-index-ack", is_flag=True, help="Acknowledge within batches.")
+@click.option("-rs", "--replicated", is_flag=True, help="Replicate the subscriptions.")
+@click.option("-ekv", "--encryption-key-value-file", metavar="FILE", help="Private key, as PEM.")
 def consume(**given: Any) -> None:  # Any: as above
     """Receive and acknowledge."""
     _run("consume", given)
@@ -118,6 +151,8 @@ def consume(**given: Any) -> None:  # Any: as above
 @_RECEIVING
 @click.option("-m", "--start-message-id", default="earliest", show_default=True)
 @click.option("-n", "--num-messages", type=click.IntRange(0), default=0, help="0: no bound.")
+@click.option("-r", "--rate", type=click.FloatRange(0), default=0.0,
+              help="Messages a second; 0: as many as possible.")  # fmt: skip
 def read(**given: Any) -> None:  # Any: as above
     """Read from a message on."""
     _run("read", given)

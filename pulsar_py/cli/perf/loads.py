@@ -6,15 +6,25 @@ Source: PerformanceProducer, PerformanceConsumer and PerformanceReader in Pulsar
 from __future__ import annotations
 
 import asyncio
+import itertools
+import random
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.cli.admin.values import position
 from pulsar_py.cli.perf.meter import Meter
 from pulsar_py.client.messages.message import Message
 from pulsar_py.client.producing.send_result import SendResult
-from pulsar_py.client.shared.enums import CompressionType, ConsumerType, InitialPosition
+from pulsar_py.client.security.crypto_keys import CryptoKeyReader
+from pulsar_py.client.shared.enums import (
+    CompressionType,
+    ConsumerType,
+    InitialPosition,
+    ProducerAccessMode,
+)
 from pulsar_py.common.errors import ClientTimeoutError
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import MessageId
@@ -39,13 +49,15 @@ class Run:
         self._limit: int = given["num_messages"]
         self._seconds: float = given["test_duration"]
         self._interval: float = given["stats_interval_seconds"]
+        self._is_json: bool = given["output"] == "json"
+        self._histogram_path: str | None = given["histogram_file"]
         self.begun_count = 0
         self.start()
 
     def start(self) -> None:
         """Begin to count time: connecting and subscribing are no part of it."""
         self.started = self.clock.monotonic_seconds()
-        self.meter = Meter(self._done, self.started)
+        self.meter = Meter(self._done, self.started, is_json=self._is_json)
 
     def begin_one(self) -> bool:
         """Whether another message is to be begun; it counts as begun then."""
@@ -68,6 +80,8 @@ class Run:
     def end(self) -> None:
         """Print the last line."""
         self._say(self.meter.summary(self.clock.monotonic_seconds()))
+        if self._histogram_path is not None:
+            Path(self._histogram_path).write_text(self.meter.histogram(), encoding="utf-8")
 
     def _say(self, line: str) -> None:
         sys.stdout.write(f"{line}\n")
@@ -79,6 +93,31 @@ def topics_of(given: Mapping[str, Any]) -> Sequence[str]:
     count = given["num_topics"]
     name = given["topic"]
     return [name] if count == 1 else [f"{name}-{index}" for index in range(count)]
+
+
+def subscriptions_of(given: Mapping[str, Any]) -> Sequence[str]:
+    """The subscriptions' names, or with `-ns` that many, whose names end in numbers."""
+    names: list[str] = given["subscriptions"].split(",")
+    count = given["num_subscriptions"]
+    if count <= len(names):
+        return names
+    return [f"{names[0]}-{index}" for index in range(count)]
+
+
+def payloads_of(given: Mapping[str, Any]) -> Sequence[bytes]:
+    """What is sent in turn: zeros of a size, or the payloads of a file.
+
+    Raises:
+        ValueError: The file has none.
+    """
+    path = given["payload_file"]
+    if path is None:
+        return [bytes(given["size"])]
+    delimiter = given["payload_delimiter"].replace("\\n", "\n").encode()
+    found = [each for each in Path(path).read_bytes().split(delimiter) if each]
+    if not found:
+        raise ValueError(f"{path}: it has no payload")
+    return found
 
 
 async def produce(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
@@ -95,7 +134,7 @@ async def consume(where: Connection, options: Mapping[str, Any], given: Mapping[
         jobs = [
             await _consumer(client, topic, name, given, run)
             for topic in topics_of(given)
-            for name in given["subscriptions"].split(",")
+            for name in subscriptions_of(given)
             for _ in range(given["num_consumers"])
         ]
         await _with_reports(run, jobs)
@@ -112,9 +151,13 @@ async def read(where: Connection, options: Mapping[str, Any], given: Mapping[str
         jobs = []
         for topic in topics_of(given):
             reader = await client.create_reader(
-                topic, start, receiver_queue_size=given["receiver_queue_size"]
+                topic,
+                start,
+                receiver_queue_size=given["receiver_queue_size"],
+                max_pending_chunked_message=given["max_chunked_msg"],
+                auto_ack_oldest_chunked_message_on_queue_full=given["auto_ack_chunk_q_full"],
             )
-            jobs.append(_receive(_or_none(reader.read_next), run))
+            jobs.append(_receive(_or_none(reader.read_next), run, given["rate"]))
         await _with_reports(run, jobs)
 
 
@@ -147,6 +190,14 @@ async def _with_reports(run: Run, jobs: Sequence[Awaitable[None]]) -> None:
 async def _publish_all(
     client: Client, given: Mapping[str, Any], run: Run, *, is_stamped: bool = False
 ) -> None:
+    keys: dict[str, Any] = {}  # Any: as the client takes them
+    if given["encryption_key_name"]:
+        keys = {
+            "encryption_key": given["encryption_key_name"],
+            "crypto_key_reader": CryptoKeyReader(given["encryption_key_value_file"] or ""),
+        }
+    count = len(topics_of(given)) * given["num_producers"]
+    names = itertools.count()
     producers = [
         await client.create_producer(
             topic,
@@ -157,6 +208,10 @@ async def _publish_all(
             batching_max_allowed_size_in_bytes=given["batch_max_bytes"],
             chunking_enabled=given["chunking"],
             block_if_queue_full=True,
+            producer_name=_numbered(given["producer_name"], count, next(names)),
+            access_mode=ProducerAccessMode[given["access_mode"]],
+            send_timeout_millis=int(1000 * given["send_timeout"]),
+            **keys,
         )
         for topic in topics_of(given)
         for _ in range(given["num_producers"])
@@ -168,6 +223,19 @@ async def _publish_all(
     )
 
 
+def _numbered(name: str | None, count: int, number: int) -> str | None:
+    return name if name is None or count == 1 else f"{name}-{number}"
+
+
+def _keys(mode: str | None, chance: random.Random) -> Iterator[str | None]:
+    """The key of each message, one after the other."""
+    for number in itertools.count():
+        if mode is None:
+            yield None
+        else:
+            yield str(number if mode == "autoIncrement" else chance.getrandbits(31))
+
+
 async def _publish(
     producer: Producer[Any],
     given: Mapping[str, Any],
@@ -177,12 +245,15 @@ async def _publish(
     is_stamped: bool,
 ) -> None:
     """Publish at a rate, with at most so many messages without a receipt."""
-    payload = bytes(given["size"])
+    payloads = itertools.cycle(payloads_of(given))
+    keys = _keys(given["message_key_generation_mode"], random.Random())  # noqa: S311 - guards nothing
+    delay = timedelta(seconds=given["delay"]) if given["delay"] else None
     room = asyncio.Semaphore(given["max_outstanding"] or 1000)
     errors: list[Exception] = []
 
     def send() -> None:
         sent = run.clock.monotonic_seconds()
+        payload = next(payloads)
 
         def done(result: SendResult) -> None:
             room.release()
@@ -192,7 +263,9 @@ async def _publish(
                 run.meter.add(len(payload), run.clock.monotonic_seconds() - sent)
 
         stamp = {_SENT: repr(sent)} if is_stamped else None
-        producer.send_nowait(payload, properties=stamp).add_done_callback(done)
+        producer.send_nowait(
+            payload, properties=stamp, key=next(keys), deliver_after=delay
+        ).add_done_callback(done)
 
     number = 0
     while not errors and run.begin_one():
@@ -217,6 +290,9 @@ async def _consumer(
         consumer_type=ConsumerType[given["subscription_type"].replace("_", "")],
         initial_position=InitialPosition[given["subscription_position"]],
         receiver_queue_size=given["receiver_queue_size"],
+        max_pending_chunked_message=given["max_chunked_msg"],
+        auto_ack_oldest_chunked_message_on_queue_full=given["auto_ack_chunk_q_full"],
+        **_of_consume(given),
     )
     receive = _or_none(consumer.receive)
 
@@ -226,7 +302,21 @@ async def _consumer(
             await consumer.acknowledge(message)
         return message
 
-    return _receive(next_message, run)
+    return _receive(next_message, run, given["rate"] if "acks_delay_millis" in given else 0.0)
+
+
+def _of_consume(given: Mapping[str, Any]) -> dict[str, Any]:  # Any: as the client takes them
+    """Options that `consume` alone has."""
+    if "acks_delay_millis" not in given:
+        return {}
+    found: dict[str, Any] = {
+        "ack_grouping_time_ms": given["acks_delay_millis"],
+        "batch_index_ack_enabled": given["batch_index_ack"],
+        "replicate_subscription_state_enabled": given["replicated"],
+    }
+    if given["encryption_key_value_file"]:
+        found["crypto_key_reader"] = CryptoKeyReader("", given["encryption_key_value_file"])
+    return found
 
 
 def _or_none(receive: Callable[[int], Awaitable[Message[Any]]]) -> Receive:
@@ -241,10 +331,15 @@ def _or_none(receive: Callable[[int], Awaitable[Message[Any]]]) -> Receive:
     return next_message
 
 
-async def _receive(next_message: Receive, run: Run) -> None:
+async def _receive(next_message: Receive, run: Run, rate: float = 0.0) -> None:
+    number = 0
     while not run.is_over():
+        if rate > 0:
+            due = run.started + number / rate
+            await run.clock.sleep(max(0.0, due - run.clock.monotonic_seconds()))
         message = await next_message()
         if message is not None and run.begin_one():
+            number += 1
             run.meter.add(message.size(), _age_seconds(message, run.clock))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,6 +32,30 @@ def test_what_is_produced_is_received_and_read() -> None:
     assert "Aggregated throughput received: 40 msg --- " in done.output
     done = run("read perf-a-0 -n 10")
     assert "Aggregated throughput read: 10 msg --- " in done.output
+
+
+def test_payloads_keys_and_figures_for_programs(tmp_path: Path) -> None:
+    payloads, histogram = tmp_path / "payloads", tmp_path / "histogram.csv"
+    payloads.write_text("one\ntwo")
+    done = run(
+        f"produce perf-d -m 20 -r 0 -f {payloads} -mk autoIncrement -pn me -am Exclusive "
+        f"--output json --histogram-file {histogram}"
+    )
+    assert done.exit_code == 0, done.output
+    figures = json.loads(done.output.splitlines()[-1])
+    assert (figures["kind"], figures["messages"]) == ("all", 20)
+    assert figures["latencyMillis"]["max"] > 0
+    assert histogram.read_text().startswith("percentile,millis\n1,")
+    done = run("read perf-d -n 20 --output json")
+    last = json.loads(done.output.splitlines()[-1])
+    assert last["bytesPerSecond"] * last["seconds"] == pytest.approx(60, abs=1)
+
+
+def test_a_consumer_keeps_to_a_rate() -> None:
+    assert run("produce perf-e -m 20 -r 0").exit_code == 0
+    done = run("consume perf-e -m 6 -r 20 -sp Earliest -ns 2 --batch-index-ack --output json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output.splitlines()[-1])["messagesPerSecond"] <= 60
 
 
 def test_the_latency_from_end_to_end() -> None:
