@@ -226,6 +226,10 @@ class Body(Generic[T]):
             else cast("T", _value_of(cast("Any", self.kind))(value, self.what))
         )
 
+    def is_null(self, request: Request) -> bool:
+        """Whether the body is `null`, which is not the same as an empty one."""
+        return self.of(request) is None and bool(request.body.strip())
+
     def required(self, request: Request, reason: str = "") -> T:
         """Its value.
 

@@ -75,13 +75,15 @@ def _fits(number: int, bits: int) -> bool:
 
 
 def read_bool(value: Any, what: str = "value") -> bool | None:  # Any: parsed JSON
-    """A boolean, or a text with one.
+    """A boolean, or a text with one; a whole number is True unless it is 0.
 
     Raises:
         UnreadableBodyError: It is neither.
     """
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value != 0
     if isinstance(value, str) and value.lower() in {"true", "false"}:
         return value.lower() == "true"
     raise UnreadableBodyError(f"{what}: {value!r} is not true or false")

@@ -13,6 +13,7 @@ from pulsar_py.admin.metrics.page import Metrics
 from pulsar_py.admin.operations.absent_services import AbsentServices
 from pulsar_py.admin.operations.backlogs import Backlogs
 from pulsar_py.admin.operations.backups import Backups
+from pulsar_py.admin.operations.bookie_racks import BookieRacks
 from pulsar_py.admin.operations.broker_stats import BrokerStats
 from pulsar_py.admin.operations.bundles import BundleOperations
 from pulsar_py.admin.operations.cluster_load import ClusterLoadView
@@ -58,6 +59,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Backups(broker),
         Clusters(broker),
         ClusterRelations(broker),
+        BookieRacks(broker),
         IsolationPolicies(broker),
         Tenants(broker),
         Namespaces(broker),

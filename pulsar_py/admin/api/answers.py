@@ -93,6 +93,55 @@ class NamespacePoliciesAnswer(Struct, frozen=True):
     deleted: bool
 
 
+class BookieId(ExactAnswer, frozen=True):
+    """One bookie."""
+
+    bookie_id: str
+
+
+class BookiesAnswer(ExactAnswer, frozen=True):
+    """The bookies that can be read from."""
+
+    bookies: list[BookieId]
+
+
+class OwnedBundle(ExactAnswer, frozen=True, rename=None):
+    """How a broker has a bundle."""
+
+    broker_assignment: str
+    is_controlled: bool
+    is_active: bool
+
+
+class OfflineLedger(ExactAnswer, frozen=True):
+    """One ledger of a topic, as stored."""
+
+    ledger_id: int
+    entries: int
+    size: int
+    timestamp: int
+
+
+class OfflineCursor(ExactAnswer, frozen=True):
+    """How far behind a cursor is."""
+
+    cursor_backlog: int
+    cursor_ledger_id: int
+
+
+class OfflineBacklog(ExactAnswer, frozen=True):
+    """What is stored of a topic, and what waits."""
+
+    topic_name: str
+    broker_name: str
+    storage_size: int
+    total_messages: int
+    message_backlog: int
+    data_ledger_details: list[OfflineLedger]
+    cursor_details: dict[str, OfflineCursor]
+    stat_generated_at: int
+
+
 class HashPositions(ExactAnswer, frozen=True):
     """The hashes of a bundle's topics."""
 

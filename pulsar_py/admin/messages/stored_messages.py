@@ -194,6 +194,12 @@ class StoredMessages:
         Without an index, or with an empty one, it is 0.
         """
         index = (_INDEX.of(request) if _INDEX.text(request) else None) or 0
+        if not (
+            self._broker.config.brokerEntryMetadataInterceptors
+            or await self._has_index(topic_of(request))
+        ):
+            text = "GetMessageIDByIndex is not allowed when broker entry metadata is disabled"
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, text)
         name = topic_of(request)
         if await self._broker.topics.partitioned.count(name):
             text = "GetMessageIDByIndex is not allowed on partitioned-topic"
@@ -215,6 +221,14 @@ class StoredMessages:
         if not topic.ledger.contains(found):
             raise HttpError(HTTPStatus.NOT_FOUND, f"Message not found for index {index}")
         return json_response(message_id_json(found, name.partition_index))
+
+    async def _has_index(self, name: TopicName) -> bool:
+        """Whether a loaded topic's last entry has an index, from the time when they were added."""
+        topic = self._broker.topics.loaded(name)
+        if not isinstance(topic, PersistentTopic):
+            return False
+        last = topic.ledger.last_confirmed_entry
+        return topic.ledger.contains(last) and _index_of(await read_entry(topic, last)) is not None
 
     async def backlog_size(self, request: Request) -> Response:
         """Return the estimated bytes stored after a position, for its latest form all of them."""

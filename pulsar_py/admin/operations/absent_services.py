@@ -57,7 +57,7 @@ class AbsentServices:
             for template in (prefix, prefix + "/{rest...}"):
                 for method in ("GET", "PUT", "POST", "DELETE"):
                     needs = _OPEN if status == HTTPStatus.CONFLICT else Action.READ_BROKERS
-                    yield Route(method, template, _refusal(status, reason), needs)
+                    yield Route(method, template, _refusal(status, reason), needs, errors=(status,))
 
 
 def _refusal(status: int, reason: str) -> Handler:

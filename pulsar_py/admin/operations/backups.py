@@ -27,6 +27,12 @@ __all__ = ["Backups"]
 TAR: Final = "application/x-tar"
 SIZE_HEADER: Final = "X-Backup-Bytes"
 
+_REFUSALS: Final = (
+    HTTPStatus.CONFLICT,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.INSUFFICIENT_STORAGE,
+)
+
 
 class Backups:
     """Sends what a broker keeps on its disk."""
@@ -37,7 +43,16 @@ class Backups:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (Route("GET", "/admin/v2/brokers/backup", self.make, Action.BACK_UP, produces=TAR),)
+        return (
+            Route(
+                "GET",
+                "/admin/v2/brokers/backup",
+                self.make,
+                Action.BACK_UP,
+                produces=TAR,
+                errors=_REFUSALS,
+            ),
+        )
 
     async def make(self, request: Request) -> Response:
         """Return a backup, whose files are brought together before the answer begins.

@@ -15,13 +15,16 @@ from typing import Final
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import (
+    broker_id_of,
     partitions_in_turns,
     require_namespace,
+    require_topic,
     topic_not_found,
 )
 from pulsar_py.admin.resources.topic_stats_json import Json, iso_time
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, get
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record
@@ -34,6 +37,7 @@ from pulsar_py.managed_ledger.log.ledger_format import (
 from pulsar_py.metadata.store import Versioned
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
+from pulsar_py.server.topics.persistent import PersistentTopic
 
 MAX_RANGES: Final = 1_000
 """The most ranges of acknowledged entries that are shown of a cursor."""
@@ -50,7 +54,31 @@ class InternalInfo:
         """The routes of this resource."""
         return (
             get(TOPIC + "/internal-info", self.info, Action.GET_STATS, answer="dict[str, Any]"),
+            get(TOPIC + "/backlog", self.backlog, Action.GET_STATS, answer="OfflineBacklog"),
         )
+
+    async def backlog(self, request: Request) -> Response:
+        """Return what is stored of a topic, and how far its cursors are behind; it is loaded.
+
+        All is 0 where there is no such topic, or a partitioned one.
+        """
+        name = topic_of(request)
+        await require_namespace(self._broker, name.namespace_name)
+        answer: Json = {
+            "topicName": f"{name.namespace_name}/{name.domain}/{name.local_name}",
+            "brokerName": broker_id_of(self._broker).rpartition(":")[0],
+            "storageSize": 0,
+            "totalMessages": 0,
+            "messageBacklog": 0,
+            "dataLedgerDetails": [],
+            "cursorDetails": {},
+            "statGeneratedAt": self._broker.clock.wall_time_millis(),
+        }
+        if name.is_persistent and await self._broker.topics.exists(name):
+            topic = await require_topic(self._broker, name)
+            assert isinstance(topic, PersistentTopic)
+            answer |= await _offline_json(topic)
+        return json_response(answer)
 
     async def info(self, request: Request) -> Response:
         """Return ledgers and cursors as stored; of a partitioned topic those of each partition."""
@@ -92,6 +120,34 @@ class InternalInfo:
             "cursors": cursors,
             "properties": record.properties or None,
         }
+
+
+async def _offline_json(topic: PersistentTopic) -> Json:
+    """Of the ledgers, and of the cursors that are stored."""
+    stats = await topic.ledger.internal_stats_in_turns(Turns())
+    behind = {
+        name: cursor.backlog_count()
+        for name, cursor in topic.ledger.cursors.items()
+        if name in stats.cursors
+    }
+    return {
+        "storageSize": stats.size_bytes,
+        "totalMessages": stats.entries_count,
+        "messageBacklog": max(behind.values(), default=0),
+        "dataLedgerDetails": [
+            {
+                "ledgerId": each.ledger_id,
+                "entries": each.entries_count,
+                "size": each.size_bytes,
+                "timestamp": each.closed_millis,
+            }
+            for each in stats.ledgers
+        ],
+        "cursorDetails": {
+            name: {"cursorBacklog": count, "cursorLedgerId": stats.cursors[name].cursor_ledger_id}
+            for name, count in behind.items()
+        },
+    }
 
 
 def _stamps(stored: Versioned) -> Json:

@@ -178,7 +178,7 @@ class NamespaceClusters:
     def _set_number(self, name: str, answer: Response) -> Handler:
         async def store(request: Request) -> Response:
             value = LONG.of(request)
-            if value is None:
+            if value is None and not LONG.is_null(request):
                 raise HttpError(HTTPStatus.BAD_REQUEST, "a whole number is required")
             await self._change_number(namespace_of(request), name, value)
             return answer

@@ -153,6 +153,8 @@ class NamespaceAttributes:
         if await self._broker.resources.clusters.get(cluster) is None:
             raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"Cluster {cluster} does not exist.")
         tenant = _TENANT.of(request)
+        if tenant is None:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "Tenant should not be null")
         found = []
         for namespace in await self._namespaces.list(tenant) if tenant else ():
             local = await self._local.get(namespace)
@@ -185,7 +187,7 @@ class NamespaceAttributes:
 
     async def set_migrated(self, request: Request) -> Response:
         """Mark the namespace as moved to another cluster, or not."""
-        is_migrated = BOOLEAN.required(request)
+        is_migrated = not BOOLEAN.is_null(request) and BOOLEAN.required(request)
         await self._policies(request)
         await self._namespaces.update(
             namespace_of(request), lambda known: known.replace(is_migrated=is_migrated)

@@ -152,7 +152,9 @@ class NamespacePolicyResource:
     async def set_auto_update_schema(self, request: Request) -> Response:
         """Set whether producers may register new schemas."""
         await self._store(
-            request, NamespacePolicies.is_schema_auto_update_allowed, values.boolean(request)
+            request,
+            NamespacePolicies.is_schema_auto_update_allowed,
+            bool(values.boolean(request)),
         )
         return NO_CONTENT
 

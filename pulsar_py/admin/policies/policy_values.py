@@ -57,18 +57,20 @@ AUTO_UPDATE_STRATEGIES: Final = frozenset(
 
 
 @reading(BOOLEAN)
-def boolean(request: Request) -> bool:
-    """The body as `true` or `false`."""
-    return BOOLEAN.required(request)
+def boolean(request: Request) -> bool | None:
+    """The body as `true` or `false`; None for `null`, which unsets the policy."""
+    return None if BOOLEAN.is_null(request) else BOOLEAN.required(request)
 
 
 @reading(NUMBER)
-def not_negative(request: Request) -> int:
-    """The body as a whole number from 0.
+def not_negative(request: Request) -> int | None:
+    """The body as a whole number from 0; None for `null`, which unsets the policy.
 
     Raises:
         HttpError: 412 for a negative number.
     """
+    if NUMBER.is_null(request):
+        return None
     value = NUMBER.required(request)
     if value < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
@@ -82,16 +84,18 @@ def not_negative_or_null(request: Request) -> int | None:
     Raises:
         HttpError: 412 for a negative number.
     """
-    return None if NUMBER.of(request) is None else not_negative(request)
+    return None if NUMBER.of(request) is None else not_negative.read(request)
 
 
 @reading(LONG)
-def not_negative_long(request: Request) -> int:
-    """The body as a whole number of up to 64 bits, from 0.
+def not_negative_long(request: Request) -> int | None:
+    """The body as a whole number of up to 64 bits, from 0; None for `null`.
 
     Raises:
         HttpError: 412 for a negative number.
     """
+    if LONG.is_null(request):
+        return None
     value = LONG.required(request)
     if value < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, f"{value} must be 0 or more")
@@ -105,13 +109,13 @@ def true(request: Request) -> bool:  # noqa: ARG001 - this call has no body
 
 
 def number_in_query(name: str) -> Reader:
-    """A reader of the query parameter `name`, a whole number from 0."""
+    """A reader of the query parameter `name`, a whole number from 0; without it None."""
     number = Number(name)
 
     @reading(None, number, gives=int)
-    def read(request: Request) -> int:
-        value = number.of(request)
-        if value is None or value < 0:
+    def read(request: Request) -> int | None:
+        value = number.of(request) if number.text(request) else None
+        if value is not None and value < 0:
             text = number.text(request)
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED, f"Invalid value for {name}: {text}, expected from 0"
@@ -124,7 +128,7 @@ def number_in_query(name: str) -> Reader:
 class InactiveTopics(Struct, frozen=True, rename="camel"):
     """When topics that nobody uses are deleted."""
 
-    inactive_topic_delete_mode: InactiveTopicDeleteMode | None = None
+    inactive_topic_delete_mode: str | None = None
     max_inactive_duration_seconds: Int = 0
     delete_while_inactive: bool = False
 
@@ -177,12 +181,12 @@ _TYPES: Final = Body(list[str], "subscription types")
 
 @reading(_INACTIVE)
 def inactive_topics(request: Request) -> Any:  # Any: JSON
-    """The body as InactiveTopicPolicies.
-
-    Raises:
-        UnreadableBodyError: The mode is unknown.
-    """
-    return body_json(request, _INACTIVE)
+    """The body as InactiveTopicPolicies; an unknown mode is none, as in Apache Pulsar."""
+    value = body_json(request, _INACTIVE)
+    modes = {each.value for each in InactiveTopicDeleteMode}
+    if value is not None and value["inactiveTopicDeleteMode"] not in modes:
+        value["inactiveTopicDeleteMode"] = None
+    return value
 
 
 @reading(_FILTERS)

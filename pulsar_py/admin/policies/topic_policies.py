@@ -142,6 +142,10 @@ class TopicPolicyResource:
                 self._check_message_size(value)
             if policy.word == "entryFilters":
                 values.check_installed(self._broker.hooks.filters, value)
+            if policy.word == "shadowTopics":
+                await self._check_there(value)
+            if policy.word == "persistence" and value is None:
+                raise HttpError(HTTPStatus.BAD_REQUEST, "persistence policies should not be null")
             if policy.word == "replication":
                 await self._check_clusters(value)
             if policy.word == "retention":
@@ -163,9 +167,18 @@ class TopicPolicyResource:
             if not await self._broker.resources.clusters.exists(name):
                 raise HttpError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name:.200}")
 
-    def _check_message_size(self, value: int) -> None:
+    async def _check_there(self, names: list[str]) -> None:
+        topics = self._broker.topics
+        for text in names:
+            name = TopicName.parse(text)
+            if not await topics.exists(name) and not await topics.partitioned.count(name):
+                raise HttpError(
+                    HTTPStatus.PRECONDITION_FAILED, f"Shadow topic [{text}] not exists."
+                )
+
+    def _check_message_size(self, value: int | None) -> None:
         limit = self._broker.config.maxMessageSize
-        if value > limit:
+        if value is not None and value > limit:
             raise HttpError(
                 HTTPStatus.PRECONDITION_FAILED,
                 f"topic-level maxMessageSize must be at most the broker's {limit}",

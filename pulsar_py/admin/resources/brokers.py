@@ -13,6 +13,7 @@ from pulsar_py.admin.declared import Text
 from pulsar_py.admin.http_messages import (
     NO_CONTENT,
     HttpError,
+    RedirectError,
     Request,
     Response,
     json_response,
@@ -46,6 +47,12 @@ class Brokers:
         return (
             get(BROKERS, self.active, Action.READ_BROKERS, answer=list[str]),
             get(BROKERS + "/{cluster}", self.active, Action.READ_BROKERS, answer=list[str]),
+            get(
+                BROKERS + "/{cluster}/{broker}/ownedNamespaces",
+                self.owned_bundles,
+                Action.READ_BROKERS,
+                answer="dict[str, OwnedBundle]",
+            ),
             get(BROKERS + "/leaderBroker", self.leader, Action.READ_BROKERS, answer="LeaderAnswer"),
             get(
                 BROKERS + "/internal-configuration",
@@ -72,6 +79,26 @@ class Brokers:
         if membership is not None and membership.is_joined:
             return json_response(sorted(membership.directory.brokers))
         return json_response([broker_id_of(self._broker)])
+
+    async def owned_bundles(self, request: Request) -> Response:
+        """Return the bundles that this broker owns; of another one, ask that."""
+        broker_id = request.path["broker"]
+        if broker_id != broker_id_of(self._broker):
+            membership = self._broker.membership
+            known = None if membership is None else membership.directory.brokers.get(broker_id)
+            url = None if known is None else known.web_url or known.web_url_tls
+            if url is not None:
+                raise RedirectError(url)
+            raise HttpError(
+                HTTPStatus.NOT_FOUND, f"Broker id '{broker_id}' not found in available brokers."
+            )
+        owned = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
+        return json_response(
+            {
+                f"{namespace}/{bundle}": owned
+                for namespace, bundle in self._broker.namespaces.owned_bundles()
+            }
+        )
 
     async def drain(self, request: Request) -> Response:  # noqa: ARG002
         """Hand all bundles over to other brokers; this one takes none until it is started anew."""

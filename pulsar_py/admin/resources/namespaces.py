@@ -36,6 +36,7 @@ NAMESPACES: Final = "/admin/v2/namespaces"
 NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
 
 _MODES: Final = {
+    "": TopicListMode.PERSISTENT,
     "PERSISTENT": TopicListMode.PERSISTENT,
     "NON_PERSISTENT": TopicListMode.NON_PERSISTENT,
     "ALL": TopicListMode.ALL,

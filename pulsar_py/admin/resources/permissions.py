@@ -12,7 +12,7 @@ import copy
 from collections.abc import Callable, Iterable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
 
@@ -53,7 +53,7 @@ class TopicGrant(Struct, frozen=True):
 _ACTIONS: Final = Body(list[Verb], "actions")
 _ROLES: Final = Body(list[str], "roles")
 _GRANTS: Final = Body(list[TopicGrant], "permissions")
-_MODE: Final = Body(cast("type[str]", Mode), "mode")
+_MODE: Final = Body(str, "mode")
 
 _NAMESPACE_AUTH: Final = "namespace_auth"
 _TOPIC_AUTH: Final = "destination_auth"
@@ -138,7 +138,9 @@ class Permissions:
     async def grant_subscription(self, request: Request) -> Response:
         """Add roles to those that may use a subscription; before, every consumer may."""
         name = request.path["name"]
-        roles = _ROLES.of(request) or []
+        roles = _ROLES.of(request)
+        if roles is None:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "Roles should not be null")
 
         def change(grants: Grants) -> None:
             listed = grants.setdefault(_SUBSCRIPTION_AUTH, {})
@@ -164,9 +166,7 @@ class Permissions:
         """Return actions by role: the namespace's and the topic's own together."""
         name = topic_of(request)
         grants = await self._grants(name.namespace_name)
-        topics = self._broker.topics
-        if not (await topics.exists(name) or await topics.partitioned.count(name)):
-            raise topic_not_found(name)
+        await self._require_there(name)
         found = {role: set(each) for role, each in (grants.get(_NAMESPACE_AUTH) or {}).items()}
         for role, each in ((grants.get(_TOPIC_AUTH) or {}).get(str(name)) or {}).items():
             found.setdefault(role, set()).update(each)
@@ -175,6 +175,7 @@ class Permissions:
     async def grant_topic(self, request: Request) -> Response:
         """Set the actions of a role on a topic and its partitions."""
         name = topic_of(request)
+        await self._require_there(name)
         role, actions = request.path["role"], _actions_of(request)
         names = await self._with_partitions(name)
 
@@ -185,6 +186,7 @@ class Permissions:
     async def revoke_topic(self, request: Request) -> Response:
         """Take all actions of a role on a topic and its partitions."""
         name, role = topic_of(request), request.path["role"]
+        await self._require_there(name)
         names = await self._with_partitions(name)
 
         return await self._change(name.namespace_name, partial(_revoke, names=names, role=role))
@@ -210,6 +212,8 @@ class Permissions:
     async def _grants_of(self, request: Request) -> list[tuple[TopicName, str, list[str]]]:
         """The body as GrantTopicPermissionOptions: topic, role and actions of each."""
         value = _GRANTS.required(request, "a list of topics with role and actions is required")
+        if not value:
+            raise HttpError(HTTPStatus.BAD_REQUEST, "at least one topic is required")
         found = []
         for grant in filter(None, value):
             role = grant.role
@@ -230,13 +234,21 @@ class Permissions:
 
     async def set_subscription_mode(self, request: Request) -> Response:
         """Set whether names of subscriptions have to begin with the role."""
-        mode = _MODE.of(request) or "None"
+        mode = _MODE.of(request)
+        if mode not in get_args(Mode):
+            mode = "None"  # as for each unknown word
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         await self._namespaces.update(
             namespace, lambda policies: policies.replace(subscription_auth_mode=mode)
         )
         return NO_CONTENT
+
+    async def _require_there(self, name: TopicName) -> None:
+        await require_namespace(self._broker, name.namespace_name, NOT_THERE)
+        topics = self._broker.topics
+        if not (await topics.exists(name) or await topics.partitioned.count(name)):
+            raise topic_not_found(name)
 
     async def _with_partitions(self, name: TopicName) -> list[TopicName]:
         count = await self._broker.topics.partitioned.count(name)

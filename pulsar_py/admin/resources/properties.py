@@ -68,7 +68,7 @@ class Properties:
 
     async def properties(self, request: Request) -> Response:
         """Return the topic's properties; an empty body for a partitioned topic without any."""
-        name = topic_of(request)
+        name = _persistent(request)
         metadata = await self._broker.resources.partitioned_topics.get(name)
         if metadata is not None:
             return optional_json_response(metadata.properties or None)
@@ -84,6 +84,7 @@ class Properties:
 
     async def remove(self, request: Request) -> Response:
         """Remove the property that the parameter `key` names; fine if there is none."""
+        _persistent(request)
         key = _KEY.of(request)
         if not key:
             raise HttpError(HTTPStatus.PRECONDITION_FAILED, "key, the property's name, is required")
@@ -93,7 +94,7 @@ class Properties:
         return NO_CONTENT
 
     async def _change(self, request: Request, change: Change) -> None:
-        name = topic_of(request)
+        name = _persistent(request)
         partitioned = self._broker.resources.partitioned_topics
         if await partitioned.get(name) is not None:
 
@@ -103,11 +104,7 @@ class Properties:
             await partitioned.update(name, changed)
             return
         topic = await require_topic(self._broker, name)
-        if not isinstance(topic, PersistentTopic):
-            raise HttpError(
-                HTTPStatus.METHOD_NOT_ALLOWED,
-                "PUT and DELETE properties on a non-persistent topic is not allowed",
-            )
+        assert isinstance(topic, PersistentTopic)
         await topic.ledger.change_properties(lambda known: _checked(change(known)))
 
     async def subscription_properties(self, request: Request) -> Response:
@@ -142,6 +139,13 @@ class Properties:
         if not found:
             raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
         return found
+
+
+def _persistent(request: Request) -> TopicName:
+    name = topic_of(request)
+    if not name.is_persistent:
+        raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
+    return name
 
 
 def _checked(properties: dict[str, str]) -> dict[str, str]:

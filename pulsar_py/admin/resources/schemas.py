@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from pulsar_py.admin.declared import Body, Flag, PathNumber
 from pulsar_py.admin.http_messages import (
+    EMPTY,
     HTML,
     HttpError,
     Request,
@@ -72,7 +73,13 @@ class Schemas:
                 answer="SchemaVersionAnswer",
             ),
             get(TOPIC + "/schemas", self.all, Action.GET_METADATA, answer="SchemasAnswer"),
-            get(TOPIC + "/metadata", self.metadata, Action.GET_METADATA, answer="SchemaMetadata"),
+            get(
+                TOPIC + "/metadata",
+                self.metadata,
+                Action.GET_METADATA,
+                answer="SchemaMetadata",
+                may_be_empty=True,
+            ),
             post(
                 TOPIC + "/schema",
                 self.upload,
@@ -138,7 +145,7 @@ class Schemas:
             for each in await self._schemas.index(topic_of(request).schema_id)
         ]
         if not index:
-            return _found(None)
+            return EMPTY
         return json_response({"info": index[-1], "index": index})
 
     async def upload(self, request: Request) -> Response:

@@ -84,6 +84,7 @@ class ResetCursorData(Struct, frozen=True):
     position: Position
     is_excluded: bool
     properties: dict[str, str]
+    partition_index: int = -1
 
 
 def read_reset_cursor(request: Request) -> ResetCursorData | None:
@@ -102,6 +103,7 @@ def read_reset_cursor(request: Request) -> ResetCursorData | None:
         Position(value.ledger_id, value.entry_id),
         is_excluded=value.excluded,
         properties=value.properties,
+        partition_index=value.partition_index,
     )
 
 
@@ -323,6 +325,12 @@ class Subscriptions:
             )
         if target is None:
             raise UnreadableBodyError("a position is required")
+        if target.partition_index != name.partition_index:
+            raise HttpError(
+                HTTPStatus.PRECONDITION_FAILED,
+                f"the position is of partition {target.partition_index}, the topic is "
+                f"{name.partition_index}",
+            )
         topic = await require_topic(self._broker, name)
         subscription = await self._persistent(name, request.path["subscription"], "Expire messages")
         if not subscription.stats().backlog_entries:
@@ -342,9 +350,16 @@ class Subscriptions:
                 for each in topic.subscriptions.values()
                 if isinstance(each, PersistentSubscription)
             ]
+            if subscriptions and not any(each.stats().backlog_entries for each in subscriptions):
+                raise _nothing_to_expire("timestamp", part, subscriptions[0])
             # One that refuses now, because it is being reset, keeps none of the others.
             await each_result(lambda each: each.expire_older_than(seconds), subscriptions)
 
+        if not name.is_persistent:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED,
+                "Expire messages for all subscriptions on a non-persistent topic is not allowed",
+            )
         await for_each_partition(self._broker, name, act)
         return NO_CONTENT
 

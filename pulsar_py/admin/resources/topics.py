@@ -307,11 +307,7 @@ class Topics:
         name = topic_of(request)
         partitions_count, properties = _partitions_body(request)
         await require_namespace(self._broker, name.namespace_name)
-        if PARTITION_SUFFIX in name.local_name:
-            raise HttpError(
-                HTTPStatus.PRECONDITION_FAILED,
-                f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'",
-            )
+        _refuse_partition(name)
         if partitions_count <= 0:
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Number of partitions should be more than 0")
         self._check_partitions_limit(partitions_count, HTTPStatus.NOT_ACCEPTABLE)
@@ -334,8 +330,8 @@ class Topics:
     async def update_partitions(self, request: Request) -> Response:
         """Add partitions to a partitioned topic."""
         name = topic_of(request)
-        wanted = _NEW_COUNT.required(request)
-        await require_namespace(self._broker, name.namespace_name)
+        wanted = 0 if _NEW_COUNT.is_null(request) else _NEW_COUNT.required(request)
+        _refuse_partition(name)
         current = await self._topics.partitioned.count(name)
         if not current:
             raise HttpError(HTTPStatus.CONFLICT, f"Topic {name} is not the partitioned topic.")
@@ -352,6 +348,7 @@ class Topics:
     async def create_missed_partitions(self, request: Request) -> Response:
         """Make the partitions, and subscriptions of them, that are missing."""
         name = topic_of(request)
+        _refuse_partition(name)
         await require_namespace(self._broker, name.namespace_name)
         try:
             await self._topics.partitioned.create_missed(name)
@@ -362,6 +359,7 @@ class Topics:
     async def delete_partitioned(self, request: Request) -> Response:
         """Delete all partitions, then the partitioned topic itself."""
         name = topic_of(request)
+        _refuse_partition(name)
         await require_namespace(self._broker, name.namespace_name)
         if not await self._topics.partitioned.count(name):
             if await self._topics.exists(name):
@@ -485,6 +483,7 @@ class Topics:
     async def partitioned_stats(self, request: Request) -> Response:
         """Return the sum of all partitions' statistics, and each of them if wanted."""
         name = topic_of(request)
+        _refuse_partition(name)
         partitions_count = await self._require_partitions(name)
         turns = Turns()
         total = PartitionedStats(
@@ -554,10 +553,18 @@ class Topics:
             return None
 
 
+def _refuse_partition(name: TopicName) -> None:
+    if PARTITION_SUFFIX in name.local_name:
+        raise HttpError(
+            HTTPStatus.PRECONDITION_FAILED,
+            f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'",
+        )
+
+
 def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     """Number of partitions and properties: the body is a number, or an object with both."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    value = _PARTITIONS.required(request)
+    value = 0 if _PARTITIONS.is_null(request) else _PARTITIONS.required(request)
     is_object = isinstance(value, PartitionedTopic)
     if is_object != (content_type == PARTITIONED_METADATA):
         raise UnreadableBodyError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from http import HTTPStatus
 
-from pulsar_py.admin.http_messages import NO_CONTENT, HttpError, Request, Response
+from pulsar_py.admin.http_messages import EMPTY, NO_CONTENT, HttpError, Request, Response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import (
     for_each_partition,
@@ -32,7 +32,7 @@ class TopicTrimming:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            post(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA),
+            post(TOPIC + "/trim", self.trim, Action.UPDATE_METADATA, status=HTTPStatus.OK),
             delete(TOPIC + "/truncate", self.truncate, Action.UPDATE_METADATA),
         )
 
@@ -47,7 +47,7 @@ class TopicTrimming:
 
         await require_namespace(self._broker, name.namespace_name)
         await for_each_partition(self._broker, name, act)
-        return NO_CONTENT
+        return EMPTY
 
     async def truncate(self, request: Request) -> Response:
         """Clear all subscriptions and delete all messages, whatever retention says."""

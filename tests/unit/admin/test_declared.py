@@ -141,7 +141,7 @@ def test_bodies_are_read_as_their_type(body: Body[Any], text: bytes, expected: o
     [
         (NUMBER, b"2147483648", "more than 32 bits"),
         (LONG, b"9223372036854775808", "64 bits"),
-        (BOOLEAN, b"1", "true or false"),
+        (BOOLEAN, b"[]", "true or false"),
         (TEXTS, b"{}", "expected a list"),
         (Body(Outer), b"[]", "expected an object"),
         (Body(Outer), b'{"maxSize": "x"}', "maxSize: 'x' is not a whole number"),

@@ -41,3 +41,25 @@ async def test_each_partition_has_its_own(admin: Admin) -> None:
     assert await admin.status("GET", P + "/none/internal-info") == 404
     path = P.replace("persistent", "non-persistent") + "/a/internal-info"
     assert await admin.status("GET", path) == 405
+
+
+async def test_the_backlog_of_a_topic_is_what_its_cursors_are_behind(admin: Admin) -> None:
+    path = "/admin/v2/persistent/public/default/behind"
+    await admin.call("PUT", path)
+    await admin.call("PUT", path + "/subscription/s", "earliest")
+    topic = await admin.service.topics.get_or_load(
+        TopicName.parse("persistent://public/default/behind"), create_if_missing=False
+    )
+    assert isinstance(topic, PersistentTopic)
+    for _ in range(3):
+        await topic.ledger.append_and_wait(b"1234567890")
+    found = await admin.get(path + "/backlog")
+    assert (found["totalMessages"], found["messageBacklog"], found["storageSize"]) == (3, 3, 30)
+    assert found["cursorDetails"]["s"]["cursorBacklog"] == 3
+    assert [each["entries"] for each in found["dataLedgerDetails"]] == [3]
+
+
+async def test_the_backlog_of_no_topic_is_nothing(admin: Admin) -> None:
+    found = await admin.get("/admin/v2/persistent/public/default/none/backlog")
+    assert (found["topicName"], found["storageSize"]) == ("public/default/persistent/none", 0)
+    assert await admin.status("GET", "/admin/v2/persistent/public/none/none/backlog") == 404

@@ -41,6 +41,10 @@ def request(body: Any = ...) -> Request:
         (values.subscription_types, ["Shared", "Exclusive", "Shared"], ["Exclusive", "Shared"]),
         (values.schema_compatibility, "FULL", "FULL"),
         (values.schema_compatibility, "SIDEWAYS", None),
+        (values.boolean, 1, True),
+        (values.boolean, None, None),
+        (values.not_negative, None, None),
+        (values.not_negative_long, None, None),
     ],
 )
 def test_values_are_read(read: values.Reader, body: Any, value: Any) -> None:
@@ -50,7 +54,7 @@ def test_values_are_read(read: values.Reader, body: Any, value: Any) -> None:
 @pytest.mark.parametrize(
     ("read", "body"),
     [
-        (values.boolean, 1),
+        (values.boolean, []),
         (values.boolean, ...),
         (values.not_negative, "many"),
         (values.not_negative, True),

@@ -86,3 +86,17 @@ async def test_quotas_can_be_checked_at_once(admin: Admin) -> None:
 async def test_the_configuration_is_no_cluster(admin: Admin) -> None:
     assert "maxTenants" in await admin.get(BROKERS + "/configuration")
     assert (await admin.get(BROKERS + "/internal-configuration"))["ledgersRootPath"] == "/ledgers"
+
+
+async def test_a_broker_tells_which_bundles_it_owns(admin: Admin) -> None:
+    broker_id = (await admin.get("/admin/v2/brokers"))[0]
+    await admin.call("PUT", "/admin/v2/persistent/public/default/owned")
+    owned = await admin.get(f"/admin/v2/brokers/standalone/{broker_id}/ownedNamespaces")
+    bundle = await admin.call("GET", "/lookup/v2/topic/persistent/public/default/owned/bundle")
+    assert owned[f"public/default/{bundle.body.decode()}"] == {
+        "broker_assignment": "shared",
+        "is_controlled": False,
+        "is_active": True,
+    }
+    path = "/admin/v2/brokers/standalone/other:1/ownedNamespaces"
+    assert (await admin.reason("GET", path))[0] == 404
