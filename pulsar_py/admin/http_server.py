@@ -34,6 +34,7 @@ from pulsar_py.admin.http_messages import Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
 from pulsar_py.server.security.peer import Peer, named_peer, peer_of
 from pulsar_py.server.security.proxied_server import ProxiedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
@@ -51,6 +52,9 @@ _BACKLOG: Final = 1024
 _SWEEP_SECONDS: Final = 5.0
 _SMALL_BODY_BYTES: Final = 64 * 1024
 """A body that is taken however much others send."""
+_CREDENTIALS: Final = frozenset(
+    {b"authorization", METHOD_HEADER.encode(), PRINCIPAL_HEADER.encode()}
+)
 _FORWARDED: Final = b"x-forwarded-for"
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
@@ -286,6 +290,9 @@ class HttpConnection(asyncio.Protocol):
             if _head_bytes(event) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
+            if _says_twice_who_it_is(event):
+                self._refuse(HTTPStatus.BAD_REQUEST)
+                return
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
             if self._http.they_are_waiting_for_100_continue:
                 self._write(h11.InformationalResponse(status_code=100, headers=[]))
@@ -478,3 +485,9 @@ class HttpConnection(asyncio.Protocol):
 def _head_bytes(request: h11.Request) -> int:
     """The approximate size of a request's head in bytes."""
     return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
+
+
+def _says_twice_who_it_is(request: h11.Request) -> bool:
+    """Whether a header of credentials is there twice: a proxy may have checked the other one."""
+    names = [name for name, _ in request.headers if name in _CREDENTIALS]
+    return len(names) > len(set(names))

@@ -126,28 +126,32 @@ class ProxiedServer:
 
     async def _connect(self, accepted: socket.socket) -> None:
         """Read the header, and make a connection of the socket."""
-        is_taken = False
         try:
-            accepted.setblocking(False)
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            peer = accepted.getpeername()[0]
-            client = None
-            if self._is_trusted(peer):
-                async with asyncio.timeout(self._header_seconds):
-                    client = await _client_of(accepted)
-            is_taken = True
+            client = await self._named_client(accepted)
+        except (OSError, BadProxyHeaderError) as error:  # TimeoutError, too
+            logger.info("connection refused", extra={"reason": str(error) or "timed out"})
+            accepted.close()
+            return
+        finally:
+            self._waiting_count -= 1
+        try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: self._new_protocol(client),
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=self._handshake_seconds,
             )
-        except (OSError, BadProxyHeaderError) as error:  # TimeoutError and ssl.SSLError, too
+        except OSError as error:  # ssl.SSLError, too; the socket belongs to the loop
             logger.info("connection refused", extra={"reason": str(error) or "timed out"})
-        finally:
-            self._waiting_count -= 1
-            if not is_taken:
-                accepted.close()
+
+    async def _named_client(self, accepted: socket.socket) -> tuple[str, int] | None:
+        """The client that a trusted peer names."""
+        accepted.setblocking(False)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not self._is_trusted(accepted.getpeername()[0]):
+            return None
+        async with asyncio.timeout(self._header_seconds):
+            return await _client_of(accepted)
 
 
 async def _client_of(accepted: socket.socket) -> tuple[str, int] | None:

@@ -403,3 +403,15 @@ async def test_closing_drops_what_is_open() -> None:
 def test_a_connection_belongs_to_a_server() -> None:
     server = HttpServer(echo, clock=SystemClock())
     assert HttpConnection(server).deadline > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "X-Original-Principal", "X-Pulsar-Auth-Method-Name"]
+)
+async def test_who_says_twice_who_he_is_is_refused(name: str) -> None:
+    async with serving() as server:
+        for values, status in ((["a", "b"], 400), (["a", "a"], 400), (["a"], 200)):
+            async with connected(server) as (reader, writer):
+                lines = "".join(f"{name}: {value}\r\n" for value in values)
+                writer.write(f"GET / HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
+                assert (await read_response(reader))[0] == status

@@ -109,6 +109,20 @@ def test_certificate_and_key_may_be_one_file(
     assert handshake(client_ssl_context(options), broker, trusted=client) == "client"
 
 
+def test_authorities_need_not_pass_strict_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newer Pythons set the flag by themselves."""
+    make = ssl.SSLContext.__new__
+
+    def strict(kind: type[ssl.SSLContext], *args: int) -> ssl.SSLContext:
+        context = make(kind, *args)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl.SSLContext, "__new__", strict)
+    assert ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).verify_flags & ssl.VERIFY_X509_STRICT
+    assert not client_ssl_context(TlsOptions()).verify_flags & ssl.VERIFY_X509_STRICT
+
+
 def test_old_versions_are_not_spoken() -> None:
     assert client_ssl_context(TlsOptions()).minimum_version is ssl.TLSVersion.TLSv1_2
 
