@@ -16,18 +16,15 @@ import os
 import random
 import statistics
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from pulsar_py.client.client import Client
-from pulsar_py.common.message_id import MessageId
 from tests.cluster.bookie_process import BookKeeperCluster
+from tests.cluster.broker_load import SESSION_SECONDS, SETTINGS, Load
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.our_broker import OurBroker
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble
@@ -36,16 +33,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TOPICS_COUNT: Final = int(os.environ.get("TOPICS_COUNT", "60"))
 ROUNDS_SECONDS: Final = float(os.environ.get("ROUNDS_SECONDS", "60"))
-SESSION_SECONDS: Final = 10.0
-SETTINGS: Final = {
-    "metadataStoreSessionTimeoutMillis": int(SESSION_SECONDS * 1000),
-    "defaultNumberOfNamespaceBundles": 16,
-    "defaultRetentionTimeInMinutes": -1,
-    "defaultRetentionSizeInMB": -1,
-    "brokerDeduplicationEnabled": "true",
-}
-PERIOD_SECONDS: Final = 1.0
-"""Between two messages of a topic."""
 
 
 @pytest.fixture(scope="module")
@@ -73,126 +60,15 @@ async def brokers(cluster: BookKeeperCluster, tmp_path: Path) -> AsyncIterator[l
         yield some
     finally:
         for broker in some:
-            with suppress(ProcessLookupError):
+            if broker.process is not None:
                 broker.thaw()
             broker.kill()
-
-
-class TopicLoad:
-    """One topic: what was sent and confirmed, what was received, and when."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.confirmed: dict[int, MessageId] = {}
-        self.times: list[float] = []
-        self.acknowledged: set[int] = set()
-        self.came_back: list[int] = []  # received again after an acknowledgement with a receipt
-        self.errors: list[str] = []
-
-    async def publish(self, client: Client, stop: asyncio.Event) -> None:
-        producer = await client.create_producer(
-            self.name, producer_name=f"p-{self.name}", send_timeout_millis=0
-        )
-        number = 0
-        while not stop.is_set():
-            try:
-                self.confirmed[number] = await producer.send(b"%d" % number)
-            except Exception as error:  # noqa: BLE001 - told at the end
-                self.errors.append(repr(error))
-                return
-            self.times.append(time.monotonic())
-            number += 1
-            await asyncio.sleep(PERIOD_SECONDS)
-
-    async def consume(self, client: Client, stop: asyncio.Event) -> None:
-        consumer = await client.subscribe(self.name, "s", ack_receipt_enabled=True)
-        while not stop.is_set():
-            with suppress(TimeoutError):
-                message = await asyncio.wait_for(consumer.receive(), 1)
-                number = int(message.data())
-                if number in self.acknowledged:
-                    self.came_back.append(number)
-                with suppress(Exception):
-                    await consumer.acknowledge(message)
-                    self.acknowledged.add(number)
-
-    def outage_after(self, moment: float) -> float:
-        """The longest wait for a receipt that ended after a moment, less the period."""
-        before = [each for each in self.times if each <= moment][-1:] or [moment]
-        after = [each for each in self.times if each > moment]
-        times = before + after
-        return max((b - a for a, b in pairwise(times)), default=0.0) - (PERIOD_SECONDS)
-
-
-class Load:
-    """All topics, from one client."""
-
-    def __init__(self, brokers: list[OurBroker]) -> None:
-        hosts = ",".join(each.service_url.removeprefix("pulsar://") for each in brokers)
-        self._url = f"pulsar://{hosts}"
-        self.topics = [
-            TopicLoad(f"persistent://public/default/t{number}") for number in range(TOPICS_COUNT)
-        ]
-        self._stop = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._client: Any = None
-
-    async def start(self) -> None:
-        self._client = Client(self._url)
-        for topic in self.topics:
-            for work in (topic.consume, topic.publish):
-                self._tasks.append(asyncio.create_task(work(self._client, self._stop)))
-        await self.until_all_after(time.monotonic())
-
-    async def until_all_after(self, moment: float, *, seconds: float = 180.0) -> None:
-        """Wait until every topic has had two receipts since a moment."""
-        async with asyncio.timeout(seconds):
-            while not all(
-                sum(each > moment for each in topic.times[-3:]) > 1 for topic in self.topics
-            ):
-                broken = [error for topic in self.topics for error in topic.errors]
-                assert not broken, broken[:3]
-                await asyncio.sleep(0.1)
-
-    async def outages_of(self, what: str, act: Callable[[], Awaitable[object]]) -> list[float]:
-        """Do something, wait until all topics go on, and tell how long each was out."""
-        moment = time.monotonic()
-        await act()
-        await asyncio.sleep(PERIOD_SECONDS)
-        await self.until_all_after(time.monotonic())
-        outages = sorted(max(topic.outage_after(moment), 0.0) for topic in self.topics)
-        hit = [each for each in outages if each > PERIOD_SECONDS]
-        print(
-            f"{what}: {len(hit)} of {len(outages)} topics out for more than a second, "
-            f"p50 {statistics.median(hit) if hit else 0:.2f} s, max {outages[-1]:.2f} s"
-        )
-        return hit
-
-    async def finish(self) -> None:
-        """Stop, and check that what was promised holds."""
-        self._stop.set()
-        await asyncio.gather(*self._tasks)
-        for topic in self.topics:
-            assert not topic.errors, topic.errors
-            assert not topic.came_back, (topic.name, topic.came_back)
-            reader = await self._client.create_reader(topic.name, MessageId.earliest)
-            places, numbers = {}, []
-            while await reader.has_message_available():
-                message = await reader.read_next()
-                number = int(message.data())
-                numbers.append(number)
-                places[number] = message.message_id()
-            assert numbers == sorted(set(numbers)), (topic.name, numbers)
-            for number, place in topic.confirmed.items():
-                assert places.get(number) == place or place.ledger_id < 0, (topic.name, number)
-            await reader.close()
-        await self._client.close()
 
 
 async def test_failures_one_after_the_other(
     cluster: BookKeeperCluster, brokers: list[OurBroker]
 ) -> None:
-    load = Load(brokers)
+    load = Load(brokers, topics_count=TOPICS_COUNT)
     await load.start()
     one, two, three = brokers
 
@@ -226,7 +102,7 @@ async def test_failures_one_after_the_other(
 
 async def test_random_disruptions(cluster: BookKeeperCluster, brokers: list[OurBroker]) -> None:
     """One thing is down at a time, so never more than acknowledgements allow."""
-    load = Load(brokers)
+    load = Load(brokers, topics_count=TOPICS_COUNT)
     await load.start()
     chance, deadline = random.Random(1), time.monotonic() + ROUNDS_SECONDS
     while time.monotonic() < deadline:

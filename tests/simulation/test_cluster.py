@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_py.admin.http_messages import HttpError, RedirectError, Request
 from pulsar_py.admin.resources.brokers import Brokers
+from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
 from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import TopicName
@@ -42,6 +43,36 @@ async def test_administration_knows_all_brokers_and_sends_to_the_owner(
     assert bundle in world.owned("two")
     await Namespaces(two).unload_bundle(unload)
     assert bundle not in world.owned("two")
+
+
+@in_cluster("one", "two", "three")
+async def test_a_dynamic_setting_reaches_all_brokers(world: ClusterWorld) -> None:
+    path = {"name": "maxTopicsPerNamespace", "value": "7"}
+    request = Request(method="POST", raw_path="", path=path)
+    await DynamicSettings(service(world, "two")).set(request)
+    await until(
+        lambda: all(service(world, name).config.maxTopicsPerNamespace == 7 for name in world.nodes),
+        seconds=2,
+    )
+    await world.start(world.node("four"))
+    assert service(world, "four").config.maxTopicsPerNamespace == 7
+
+
+@in_cluster("one", "two", "three")
+async def test_what_must_run_once_runs_on_the_leader(world: ClusterWorld) -> None:
+    def collecting() -> list[str]:
+        return [
+            name
+            for name, node in world.nodes.items()
+            if node not in world._killed and service(world, name).ledger_collector._may_run()
+        ]
+
+    (leader,) = collecting()
+    world.kill(leader)
+    await asyncio.sleep(SESSION_SECONDS + 1)
+    (following,) = collecting()
+    assert following != leader
+    assert not service(world, leader).ledger_collector._may_run()  # it knows by its own clock
 
 
 @in_cluster("one", "two")
