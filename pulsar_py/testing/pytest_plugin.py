@@ -167,11 +167,14 @@ def _checked(options: Any, taker: str) -> BrokerOptions:  # Any: whatever somebo
 
     if not isinstance(options, dict):
         pytest.fail(f"{taker}: expected a dict of options, got {options!r:.100}", pytrace=False)
+    refused = None
     try:
         check_option_names(options, taker)
         check_settings(options.get("config"), taker)
     except (TypeError, ValueError) as error:
-        pytest.fail(str(error), pytrace=False)
+        refused = str(error)
+    if refused is not None:  # out here, so that the report has it once
+        pytest.fail(refused, pytrace=False)
     checked: BrokerOptions = {**options}  # type: ignore[typeddict-item] # names were just checked
     return checked
 

@@ -242,7 +242,7 @@ def id_of(text: str | None) -> MessageId | None:
         BadIdError: There is none, or it is not one.
     """
     if text is None:
-        raise BadIdError("the command has no messageId")
+        raise BadIdError("the command has no messageId: expected that of a message")
     if not text:
         return None
     try:

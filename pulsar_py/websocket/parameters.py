@@ -1,4 +1,4 @@
-"""Query parameters of a handshake, as options of our client (pure).
+"""Reads query parameters of a handshake into options of our client (pure).
 
 Unknown parameters are ignored. So are wrong values of `maxPendingMessages`, `batchingEnabled`,
 `pullMode` and `cryptoFailureAction`, and of `batching…` where nothing is batched; all other wrong

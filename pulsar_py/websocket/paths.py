@@ -1,4 +1,4 @@
-"""What the path of a handshake asks for (pure).
+"""Reads what the path of a handshake asks for (pure).
 
     /ws/v2/producer/{domain}/{tenant}/{namespace}/{topic}
     /ws/v2/consumer/{domain}/{tenant}/{namespace}/{topic}/{subscription}

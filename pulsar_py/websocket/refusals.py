@@ -1,4 +1,4 @@
-"""Errors as statuses of a handshake (pure).
+"""Chooses the HTTP status of a refused handshake by its error (pure).
 
 Source: AbstractWebSocketHandler.getErrorCode in Pulsar.
 """

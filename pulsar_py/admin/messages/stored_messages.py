@@ -232,7 +232,7 @@ class StoredMessages:
 
     async def backlog_size(self, request: Request) -> Response:
         """Return the estimated bytes stored after a position, for its latest form all of them."""
-        given = MESSAGE_ID.required(request, "a message id is required")
+        given = MESSAGE_ID.required(request, "the body is missing: expected a message id")
         position = Position(given.ledger_id, given.entry_id)
         topic = await self._topic(topic_of(request), "Get backlog size on")
         start = NOWHERE if position == LATEST else position

@@ -1,4 +1,4 @@
-"""The names that Apache Pulsar's `/metrics` has and ours has not, with the reason (values).
+"""Lists the names that Apache Pulsar's `/metrics` has and ours has not, with reasons (values).
 
 A name stands here or is on the page, never both: a constant in the place of a number that nobody
 measures would be read as one.

@@ -1,4 +1,4 @@
-"""What Linux knows of this process: time of the processor, memory, descriptors (edge).
+"""Reads what Linux knows of this process: processor time, memory, descriptors (edge).
 
 Where there is no `/proc`, what is only there is None and left out.
 """

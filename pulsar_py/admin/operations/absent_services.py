@@ -1,4 +1,4 @@
-"""REST resource of services that run beside a broker, or in it, and are not here.
+"""Answers REST calls for services that are not here, such as functions and packages.
 
 Functions, sinks, sources and workers answer as a broker without them does; so do packages, and
 transactions, which are off.

@@ -1,4 +1,4 @@
-"""REST resource of what clusters have to do with each other: peers, and moving to another one.
+"""REST resource of a cluster's peers, and of moving a cluster to another one.
 
 Both are stored and shown; no other cluster is connected to yet.
 
@@ -114,7 +114,9 @@ class ClusterRelations:
 
     async def set_migration(self, request: Request) -> Response:
         """Set where the clients of a cluster shall go, and whether they shall."""
-        urls = _ADDRESSES.required(request, "the addresses of the other cluster are required")
+        urls = _ADDRESSES.required(
+            request, "the body is missing: expected the other cluster's addresses"
+        )
         named = {name: url for name, url in json_of(urls).items() if url is not None}
         document = {
             "migrated": _MIGRATED.of(request),

@@ -121,7 +121,7 @@ class NamespaceClusters:
 
     async def set_allowed(self, request: Request) -> Response:
         """Set the clusters in which the namespace may be."""
-        names = CLUSTER_NAMES.required(request, "a list of clusters is required")
+        names = CLUSTER_NAMES.required(request, "the body is missing: expected a list of clusters")
         namespace = namespace_of(request)
         known = await self._policies(namespace)
         await self._check_allowed(

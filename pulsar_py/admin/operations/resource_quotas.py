@@ -121,7 +121,7 @@ class ResourceQuotas:
 
 
 def _quota_of(request: Request) -> dict[str, Any]:  # Any: JSON
-    quota = json_of(_QUOTA.required(request, "a resource quota is required"))
+    quota = json_of(_QUOTA.required(request, "the body is missing: expected a resource quota"))
     if min(quota.values()) < 0:
         raise HttpError(HTTPStatus.PRECONDITION_FAILED, "no number of a quota may be negative")
     return quota

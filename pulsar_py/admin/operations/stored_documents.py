@@ -60,7 +60,7 @@ async def change_document(
             await store.sync(path)
             continue
         return
-    raise MetadataError(f"{path}: others change it all the time")
+    raise MetadataError(f"{path}: others changed it at each attempt: try again")
 
 
 async def delete_document(store: MetadataStore, path: str) -> bool:

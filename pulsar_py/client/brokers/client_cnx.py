@@ -522,19 +522,20 @@ class ClientCnx(asyncio.BufferedProtocol):
         if self._closed_reason is not None:
             return
         self._closed_reason = reason
-        self.is_connected = False
+        was_connected, self.is_connected = self.is_connected, False
         self._state.on_closed()
         self._transport = None
         self._out.clear()
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()
         self._wake_writers()
-        logger.info(
-            "connection to %s closed: %s",
-            self.remote_address,
-            reason,
-            extra={"broker": self.remote_address, "reason": reason},
-        )
+        if was_connected:  # otherwise the pool tells why there is none
+            logger.info(
+                "connection to %s closed: %s",
+                self.remote_address,
+                reason,
+                extra={"broker": self.remote_address, "reason": reason},
+            )
         self.handshake.on_failed(ConnectError(self._closed_text()))
         self._requests.fail_all(self._closed_text())
         self._handlers.on_connection_closed(self)

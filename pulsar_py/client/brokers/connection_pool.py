@@ -178,13 +178,13 @@ class ConnectionPool:
             initial_seconds=config.initial_backoff_seconds,
             maximum_seconds=config.outage_backoff_seconds,
         )
-        if is_first:
-            logger.warning(
-                "no connection to %s: %s",
-                address.logical,
-                error,
-                extra={"broker": address.logical, "error": str(error)},
-            )
+        logger.log(
+            logging.WARNING if is_first else logging.INFO,
+            "no connection to %s: %s",
+            address.logical,
+            error,
+            extra={"broker": address.logical, "error": str(error)},
+        )
 
     async def _open(self, cnx: ClientCnx, address: BrokerAddress) -> None:
         host, port = host_and_port(address.physical)

@@ -1,4 +1,4 @@
-"""Which buckets are merged, and their indexes in order (pure but for the reads it is given).
+"""Chooses the buckets that are merged, and puts their indexes in order (pure but for its reads).
 
 At most four neighbours become one, those with the fewest messages together; no index is dropped
 but those of acknowledged messages. Segments are read one at a time from each bucket, so a merge

@@ -1,4 +1,4 @@
-"""Brokers of one cluster: who is there, who leads, and which of them shall take a bundle.
+"""The brokers of one cluster: who is there, who leads, and which of them takes a bundle.
 
 In: the metadata store, this broker's addresses and load. Out: the other brokers' reports, the
 leader, and a choice of a broker for a bundle without owner. It knows no ownership records.

@@ -1,4 +1,4 @@
-"""Whether another process serves by this broker's id at this moment (edge).
+"""Finds out whether another process serves by this broker's id at this moment (edge).
 
 A record at the broker's key may be left from a process that was killed, or be that of one which
 works: two of them would take each other's bundles for ever. To tell them apart, the record is

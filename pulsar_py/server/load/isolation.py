@@ -1,4 +1,4 @@
-"""Which brokers may take bundles of a namespace, and which of them keep a group apart (pure).
+"""Says which brokers may take bundles of a namespace, and which keep a group apart (pure).
 
 An isolation policy names namespaces by regular expressions, and brokers by regular expressions of
 their hosts: the primary ones serve these namespaces and no others; the secondary ones come in

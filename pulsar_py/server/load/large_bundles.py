@@ -1,4 +1,4 @@
-"""Which bundles are too large and shall be split (pure).
+"""Chooses the bundles that are too large and have to be split (pure).
 
 A bundle is too large by its topics, its producers and consumers, or its mean rates of messages or
 bytes over many reports. One with a single topic can't be split. A namespace gets at most so many

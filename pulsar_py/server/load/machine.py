@@ -1,4 +1,4 @@
-"""What a broker's process uses of its machine, and how much there is (edge).
+"""Reads what a broker's process uses of its machine, and how much there is (edge).
 
 The processor's figure is that of the thread that calls, which is the event loop's: one loop is one
 core, however many the machine has. Memory's limit is that of the control group, where there is one

@@ -110,7 +110,7 @@ class OtherBrokers:
             return answer
         if answer.status == HTTPStatus.TEMPORARY_REDIRECT:
             where = answer.headers.get("location", "another broker")
-            raise OtherBrokerError(f"{url}{path}: sent on to {where}", answer.status)
+            raise OtherBrokerError(f"{url}{path}: got a redirect to {where}", answer.status)
         reason = answer.reason()
         raise OtherBrokerError(f"{url}{path}: {answer.status} {reason}", answer.status, reason)
 

@@ -1,4 +1,4 @@
-"""Which broker shall take a bundle that nobody owns (pure).
+"""Chooses the broker that takes a bundle which nobody owns (pure).
 
 Of the brokers that may take it (`isolation`), those come into question that have the fewest bundles
 of its namespace; of those, brokers with too many topics, or with a resource at 85 % or more, are

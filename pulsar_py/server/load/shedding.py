@@ -1,4 +1,4 @@
-"""Which bundles leave which brokers, so that load evens out (pure).
+"""Chooses the bundles that leave a busy broker, so that load evens out (pure).
 
     threshold   a broker whose usage is 10 % above the mean of all gives up what brings it 5 %
                 below that line, its busiest bundles first

@@ -194,7 +194,8 @@ def check_projection(columns: ValueColumns, schema: pa.Schema) -> tuple[str, ...
         found = types.get(field.name)
         if found is None:
             close = difflib.get_close_matches(field.name, list(types), n=1)
-            hint = f", did you mean {close[0]!r}?" if close else ""
+            there = ", ".join(each.name for each in columns.fields)
+            hint = f", did you mean {close[0]!r}?" if close else f"; the topic's value has {there}"
             raise ConfigurationError(f"schema: there is no column {field.name!r}{hint}")
         if found != field.type:
             raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""`WriteCache` has the confirmed entries that are in no entry log yet; `AppendGate` bounds appends.
+"""`WriteCache`: the confirmed entries that no entry log has yet; `AppendGate`: bounds appends.
 
 There are two generations: the current one grows by whole groups; at a size or an age it is sealed
 and flushed while the next one grows. Reads look into both. Pure: `ledger_storage` flushes.

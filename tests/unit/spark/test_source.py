@@ -166,6 +166,7 @@ def test_a_user_s_schema_is_a_projection_in_its_order(broker: BrokerThread) -> N
     ("ddl", "message"),
     [
         ("valeu BINARY", "schema: there is no column 'valeu', did you mean 'value'?"),
+        ("amount INT", "schema: there is no column 'amount'; the topic's value has value"),
         ("value INT", "schema: column 'value' is binary in the topic, not int32"),
     ],
 )

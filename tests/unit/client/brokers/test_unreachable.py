@@ -20,6 +20,7 @@ async def _free_port() -> int:
 async def test_a_refused_connection_is_logged_once_and_the_error_says_how_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, "pulsar_py.client")
     url = f"pulsar://127.0.0.1:{await _free_port()}"
     async with Client(url, operation_timeout_seconds=1) as client:
         with pytest.raises(ClientTimeoutError, match=r"no answer in \d\.\d s, gave up \(oper"):
@@ -30,6 +31,9 @@ async def test_a_refused_connection_is_logged_once_and_the_error_says_how_long(
     warnings = [each.getMessage() for each in records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].startswith(f"no connection to {url.removeprefix('pulsar://')}: ")
+    repeated = {each.getMessage() for each in records if each.levelno == logging.INFO}
+    assert repeated == {warnings[0]}
+    assert "closed" not in caplog.text  # there was no connection
 
 
 async def test_tls_to_a_plain_port_has_a_reason(caplog: pytest.LogCaptureFixture) -> None:

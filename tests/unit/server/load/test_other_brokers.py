@@ -69,7 +69,7 @@ def test_refusals_name_the_broker_and_its_reason() -> None:
             others = OtherBrokers(CallSettings())
             with pytest.raises(OtherBrokerError, match="http://one:8080/x: 412 no such bundle"):
                 await others.call(report(), "PUT", "/x")
-            with pytest.raises(OtherBrokerError, match="sent on to http://two:8080/x"):
+            with pytest.raises(OtherBrokerError, match="redirect to http://two:8080/x"):
                 await others.call(report(), "PUT", "/x")
             with pytest.raises(ConnectError):
                 await others.call_url("http://nobody:8080", "PUT", "/x")
