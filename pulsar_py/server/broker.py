@@ -162,22 +162,9 @@ class BrokerService:
             membership=self.membership,
             clock=clock,
         )
-        self.ledger_store = ledger_store
         self.managed_ledgers = self._managed_ledger_opener(config, chance)
-        self.schemas = SchemaRegistry(
-            metadata,
-            ledger_store,
-            clock,
-            cluster=config.clusterName,
-            ledger_options=replace(self._ledger_options, password=b""),
-        )
-        self.ledger_collector = LedgerCollector(
-            ledger_store,
-            [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
-            clock,
-            cluster=config.clusterName,
-            may_run=lambda: self.membership is None or self.membership.is_leader,
-        )
+        self.schemas = self._new_schema_registry(config)
+        self.ledger_collector = self._new_ledger_collector(config)
         self.loop_lag = LoopLag(clock)
         self.publish_buffer = PublishBuffer(config.maxMessagePublishBufferSizeInMB * MEBIBYTE)
         self.limits = BrokerLimits(clock)
@@ -233,6 +220,24 @@ class BrokerService:
             owns=self.namespaces.still_owns,
             check_owner=self.namespaces.check_owner,
             may_change=self.namespaces.may_change,
+        )
+
+    def _new_schema_registry(self, config: BrokerConfig) -> SchemaRegistry:
+        return SchemaRegistry(
+            self.metadata,
+            self.ledger_store,
+            self.clock,
+            cluster=config.clusterName,
+            ledger_options=replace(self._ledger_options, password=b""),
+        )
+
+    def _new_ledger_collector(self, config: BrokerConfig) -> LedgerCollector:
+        return LedgerCollector(
+            self.ledger_store,
+            [self.managed_ledgers.named_ledgers, self.schemas.named_ledgers],
+            self.clock,
+            cluster=config.clusterName,
+            may_run=lambda: self.membership is None or self.membership.is_leader,
         )
 
     def _new_connections(self, config: BrokerConfig) -> Connections:
