@@ -29,6 +29,7 @@ from pulsar_py.admin.resources.access import Access
 from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.namespaces.lookup import LocalAddresses
@@ -159,12 +160,19 @@ class Web:
         from pulsar_py.websocket.broker_client import OwnBroker  # noqa: PLC0415 - at first use
 
         assert self._addresses is not None, "nobody is let in before the ports are bound"
+        config = self._service.config
         known = [self._addresses.default, *self._addresses.by_listener.values()]
         urls = [url for each in known for url in (each.broker_url, each.broker_url_tls) if url]
         return OwnBroker(
             service_url=urls[0],
             addresses=frozenset(url.partition("://")[2] for url in urls),
             reaches_others=not self._service.authenticators.is_enabled,
+            tls=TlsOptions(
+                tls_trust_certs_file_path=config.brokerClientTrustCertsFilePath or None,
+                tls_certificate_file_path=config.brokerClientCertificateFilePath or None,
+                tls_private_key_file_path=config.brokerClientKeyFilePath or None,
+                tls_validate_hostname=config.tlsHostnameVerificationEnabled,
+            ),
         )
 
     async def _caller_of(

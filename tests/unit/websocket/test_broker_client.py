@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pulsar_py.client.brokers.service_url import BrokerAddress
 from pulsar_py.common.errors import ConnectError
 from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.server.security.authorization import Caller
 from pulsar_py.standalone import Broker
 from pulsar_py.websocket.broker_client import OwnBroker, broker_client
+from tests.certificates import Authority
 
 
 def own(broker: Broker, *, reaches_others: bool = False) -> OwnBroker:
@@ -55,4 +59,36 @@ async def test_another_brokers_topic_is_reached_where_no_credentials_are_needed(
                     assert cnx.file_number >= 0
                 else:
                     with pytest.raises(ConnectError, match="connect with that broker"):
+                        await client.context.pool.get(address)
+
+
+async def test_a_broker_with_tls_alone_is_reached_by_the_authorities_of_the_settings(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("broker")
+    config = {
+        "brokerServicePortTls": 0,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": key,
+    }
+    async with Broker() as broker, Broker(config=config, port=None) as other:
+        place = other.service_url.partition("://")[2]
+        for options, is_trusted in (
+            (TlsOptions(tls_trust_certs_file_path=authority.path), True),
+            (TlsOptions(tls_trust_certs_file_path=certificate), False),
+        ):
+            reaching = replace(own(broker, reaches_others=True), tls=options)
+            client = broker_client(
+                reaching,
+                broker.service.connections.new_connection,
+                clock=SystemClock(),
+                peername=None,
+            )
+            async with client:
+                address = BrokerAddress(place, place, is_tls=True)
+                if is_trusted:
+                    assert (await client.context.pool.get(address)).is_connected
+                else:
+                    with pytest.raises(ConnectError, match="certificate"):
                         await client.context.pool.get(address)
