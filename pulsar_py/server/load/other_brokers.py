@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import ssl
 
 FORWARDED: Final = "X-Pulsar-Py-Forwarded"
-"""Header of a call that another broker made: it is answered by who gets it alone."""
+"""Header of a call that another broker made, for who looks at requests."""
 TIMEOUT_SECONDS: Final = 70.0
 """For one call: unloading a bundle may take a minute."""
 
