@@ -106,6 +106,14 @@ async def come_and_go(client: Client, stopping: asyncio.Event) -> None:
         await asyncio.sleep(0.01)
 
 
+async def until_more_is_promised(promises: Promises) -> None:
+    """However slow the machine is, each backup has enough to keep."""
+    sent, acks = min(promises.sent.values()) + 300, len(promises.acks) + 100
+    async with asyncio.timeout(60):
+        while min(promises.sent.values()) < sent or len(promises.acks) < acks:
+            await asyncio.sleep(0.05)
+
+
 async def back_up_under_load(tmp_path: Path) -> list[tuple[Path, Promises]]:
     promises, stopping = Promises(), asyncio.Event()
     made: list[tuple[Path, Promises]] = []
@@ -123,7 +131,7 @@ async def back_up_under_load(tmp_path: Path) -> list[tuple[Path, Promises]]:
             tasks.create_task(consume(client, promises, stopping))
             tasks.create_task(come_and_go(client, stopping))
             for name in ("first", "second.tar"):
-                await asyncio.sleep(0.7)
+                await until_more_is_promised(promises)
                 before = promises.now()
                 backup = tmp_path / name
                 done = await asyncio.to_thread(
@@ -144,7 +152,7 @@ async def numbers_of(client: Client, topic: str, subscription: str) -> list[int]
     ) as consumer:
         while True:
             try:
-                message = await consumer.receive(300)
+                message = await consumer.receive(800)
             except TimeoutError:
                 return found
             found.append(message.value().number)
