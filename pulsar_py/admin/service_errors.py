@@ -36,6 +36,7 @@ _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
     (errors.CursorNotFoundError, HTTPStatus.NOT_FOUND),
     (errors.InvalidCursorPositionError, HTTPStatus.PRECONDITION_FAILED),
     (errors.DiskFullError, HTTPStatus.INSUFFICIENT_STORAGE),
+    (errors.UnknownListenerError, HTTPStatus.NOT_FOUND),
     # What passes: the same call may succeed later, here or at another broker.
     (errors.ServiceNotReadyError, HTTPStatus.SERVICE_UNAVAILABLE),
     (errors.SubscriptionUnavailableError, HTTPStatus.SERVICE_UNAVAILABLE),

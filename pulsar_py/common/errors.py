@@ -289,6 +289,10 @@ class ServiceNotReadyError(ServiceError):
     code = ServerError.ServiceNotReady
 
 
+class UnknownListenerError(ServiceNotReadyError):
+    """A lookup names a listener that the broker does not advertise."""
+
+
 class TopicFencedError(ServiceNotReadyError):
     """The topic is closing, or moving to another broker."""
 

@@ -13,7 +13,7 @@ from enum import Enum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from pulsar_py.common.errors import ConfigurationError, ServiceNotReadyError
+from pulsar_py.common.errors import ConfigurationError, UnknownListenerError
 
 
 class LookupType(Enum):
@@ -57,14 +57,14 @@ def select_listener(addresses: LocalAddresses, listener_name: str | None) -> Bro
     """The addresses under a listener's name; the default ones without a name.
 
     Raises:
-        ServiceNotReadyError: The broker has no such listener.
+        UnknownListenerError: The broker has no such listener.
     """
     if not listener_name:
         return addresses.default
     found = addresses.by_listener.get(listener_name)
     if found is None:
         known = ", ".join(sorted(addresses.by_listener)) or "none"
-        raise ServiceNotReadyError(
+        raise UnknownListenerError(
             f"the broker do not have {listener_name} listener: its advertisedListeners are {known}"
         )
     return found
