@@ -19,12 +19,9 @@ import asyncio
 import json
 import os
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -33,9 +30,11 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.slow_disk import CannotLimitError, reads_limited
 from benchmarks.storage_delays import DELAYS, measure_delays, print_delays
+from benchmarks.storage_many import NAMES, measure_names, measure_topics, print_many
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
@@ -78,55 +77,6 @@ class Size:
             max(int(ENTRIES * scale), BACKLOG_TOPICS * BLOCK_ENTRIES),
             max(int(LEDGERS * scale), 1000),
         )
-
-
-class Pinger(threading.Thread):
-    """Sends PING after PING over a connection of its own."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(daemon=True)
-        self._socket = socket.create_connection(("127.0.0.1", port), 30)
-        connect = BaseCommand(type=BaseCommand.CONNECT)
-        connect.connect.client_version = "pulsar_py-bench"
-        connect.connect.protocol_version = 20
-        self._socket.sendall(frame(connect))
-        self._answer()
-        self._is_stopped = False
-        self.longest_millis = 0.0
-
-    def run(self) -> None:
-        """Measure until stopped."""
-        command = BaseCommand(type=BaseCommand.PING)
-        command.ping.SetInParent()
-        ping = frame(command)
-        while not self._is_stopped:
-            sent = time.perf_counter()
-            self._socket.sendall(ping)
-            while self._answer().type != BaseCommand.PONG:
-                pass
-            self.longest_millis = max(self.longest_millis, (time.perf_counter() - sent) * 1e3)
-            time.sleep(0.005)
-        self._socket.close()
-
-    def stop(self) -> None:
-        """End the thread."""
-        self._is_stopped = True
-        self.join()
-
-    def _answer(self) -> BaseCommand:
-        (size,) = struct.unpack(">I", self._exactly(4))
-        data = self._exactly(size)
-        (length,) = struct.unpack_from(">I", data)
-        return BaseCommand.FromString(data[4 : 4 + length])
-
-    def _exactly(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            piece = self._socket.recv(size - len(data))
-            if not piece:
-                raise ConnectionError("the broker hung up")
-            data += piece
-        return data
 
 
 @contextmanager
@@ -381,6 +331,9 @@ def main() -> None:
     print_table(sizes, measured)
     delays = measure_delays(int(DELAYS * arguments.scale), arguments.directory)
     print_delays(delays)
+    many = measure_names(int(NAMES * arguments.scale), arguments.directory)
+    many |= measure_topics(int(TOPICS * arguments.scale), arguments.directory)
+    print_many(many)
     disks: list[dict[str, float]] = []
     try:
         disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
@@ -395,7 +348,14 @@ def main() -> None:
     ]
     path.write_text(
         json.dumps(
-            {"scale": arguments.scale, "sizes": content, "delays": delays, "disks": disks}, indent=2
+            {
+                "scale": arguments.scale,
+                "sizes": content,
+                "delays": delays,
+                "many": many,
+                "disks": disks,
+            },
+            indent=2,
         )
         + "\n"
     )

@@ -71,6 +71,7 @@ from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
+from pulsar_py.server.limits.topic_list_budget import TopicListLimits
 from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.other_brokers import OtherBrokers
 from pulsar_py.server.namespaces.joining import first_report
@@ -564,6 +565,13 @@ def connection_settings(config: BrokerConfig) -> ConnectionSettings:
         max_connections_per_ip=config.brokerMaxConnectionsPerIp,
         max_pending_publishes_per_connection=config.maxPendingPublishRequestsPerConnection,
         max_pending_lookups=config.maxConcurrentLookupRequest,
+        topic_lists=TopicListLimits(
+            max_bytes=config.maxTopicListInFlightHeapMemSizeMB * MEBIBYTE,
+            max_waiting=config.maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize,
+            max_wait_seconds=(
+                config.maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis / 1000
+            ),
+        ),
         max_pending_non_persistent_publishes=(
             config.maxConcurrentNonPersistentMessagePerConnection
         ),

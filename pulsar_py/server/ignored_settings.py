@@ -602,13 +602,12 @@ packagesReplicas=1
 # There are no payload processors.
 brokerEntryPayloadProcessors=
 
-# Connections bound their buffers in their own way.
+# A topic list is not copied on its way to the socket: it counts once, as memory of the heap.
 maxTopicListInFlightDirectMemSizeMB=100
 maxTopicListInFlightDirectMemSizePermitsAcquireQueueSize=10000
 maxTopicListInFlightDirectMemSizePermitsAcquireTimeoutMillis=25000
-maxTopicListInFlightHeapMemSizeMB=100
-maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize=10000
-maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis=25000
+
+# Connections bound their buffers in their own way.
 pulsarChannelPauseReceivingCooldownMs=5000
 pulsarChannelPauseReceivingCooldownRateLimitPeriodMs=10
 pulsarChannelPauseReceivingCooldownRateLimitPermits=5

@@ -128,6 +128,25 @@ class ServerSettings(Settings):
         category=LIMITS,
         doc="Lookups under way in the whole broker beyond which further ones are refused.",
     )
+    maxTopicListInFlightHeapMemSizeMB: int = setting(
+        default=100,
+        minimum=1,
+        category=LIMITS,
+        doc="Megabytes of topic lists on their way to clients, all connections together; further "
+        "ones wait.",
+    )
+    maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize: int = setting(
+        default=10_000,
+        minimum=0,
+        category=LIMITS,
+        doc="Topic lists that wait for room at most; further ones are refused.",
+    )
+    maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis: int = setting(
+        default=25_000,
+        minimum=1,
+        category=LIMITS,
+        doc="Milliseconds that a topic list waits for room before it is refused.",
+    )
     maxConcurrentTopicLoadRequest: int = setting(
         default=5000,
         minimum=1,

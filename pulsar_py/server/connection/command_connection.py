@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from typing import Protocol
 
 from pulsar_py.common.errors import ServiceError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.closed_producers import ClosedProducers
 from pulsar_py.server.connection.held_closes import HeldCloses
@@ -20,6 +21,7 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.limits.in_flight import InFlightPublishes
+from pulsar_py.server.limits.topic_list_budget import TopicListBudget
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.schema_registry import SchemaRegistry
@@ -40,6 +42,7 @@ from pulsar_py.wire.connection_state import ConnectionState, Handshake
 class BrokerServices(Protocol):
     """What the connections of one broker share."""
 
+    clock: Clock
     topics: TopicRegistry
     namespaces: NamespaceService
     schemas: SchemaRegistry
@@ -49,6 +52,7 @@ class BrokerServices(Protocol):
     revoking: Revoking | None  # None while rights are not checked
     settings: ConnectionSettings
     held_closes: HeldCloses  # what clients are told once a moving bundle has arrived
+    topic_lists: TopicListBudget
     pending_lookups_count: int  # of all connections, against `max_pending_lookups`
     handshakes_count: int  # CONNECTs that were answered with CONNECTED, since the start
     refused_handshakes_count: int  # and with ERROR
@@ -86,6 +90,10 @@ class CommandConnection(ClientConnection, Protocol):
     @property
     def in_flight(self) -> InFlightPublishes:
         """The count of publishes without an answer."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of answers that the client has not taken from its socket yet."""
 
     @property
     def is_handshake_done(self) -> bool:

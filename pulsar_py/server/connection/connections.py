@@ -25,6 +25,7 @@ from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.connection.watched_cnx import CALLS, WatchedCnx
 from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
+from pulsar_py.server.limits.topic_list_budget import TopicListBudget
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
@@ -85,6 +86,7 @@ class Connections:
         )
         self.held_closes = HeldCloses()
         self.pending_lookups_count = 0
+        self.topic_lists = TopicListBudget(clock, settings.topic_lists)
         self.created_count = 0  # since the start
         self.handshakes_count = self.refused_handshakes_count = 0  # likewise
         self._open: dict[ServerCnx, None] = {}  # in order of connecting

@@ -7,8 +7,9 @@ Source: ServerCnx.handleLookup, handlePartitionMetadataRequest, TopicListService
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Collection, Coroutine
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import (
     AuthorizationError,
@@ -37,6 +38,14 @@ from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
+
+LISTED_BYTES: Final = 60
+"""What a name costs in a list, beside its characters."""
+
+SENT_BYTES: Final = 64 * 1024
+"""A list counts as sent when its client has no more than so much left to take."""
+
+SENT_PAUSE_SECONDS: Final = 0.05
 
 _MODES = {
     CommandGetTopicsOfNamespace.PERSISTENT: TopicListMode.PERSISTENT,
@@ -168,29 +177,44 @@ def handle_get_topics_of_namespace(
 
 
 async def _get_topics(cnx: CommandConnection, command: CommandGetTopicsOfNamespace) -> None:
+    budget, held_bytes = cnx.connections.topic_lists, 0
     try:
         namespace = _parse_namespace(command.namespace)
         refusal = "Client is not authorized to GetTopicsOfNamespace"
         await authorize(cnx, Action.GET_TOPICS, AccessTarget.of_namespace(namespace), refusal)
         pattern = _usable_pattern(cnx, command.topics_pattern)
-        mode = _MODES[command.mode]
-        topics = await cnx.connections.topics.list_topics(namespace, mode)
+        held_bytes = await budget.acquire(command.namespace)
+        topics = await cnx.connections.topics.list_topics(namespace, _MODES[command.mode])
+        held_bytes = budget.correct(command.namespace, held_bytes, _list_bytes(topics))
         if pattern is not None:
             topics = await pattern.filter_many(topics)
+        text_hash = topics_hash(topics)
+        is_changed = text_hash != command.topics_hash
+        cnx.send(
+            commands.get_topics_of_namespace_response(
+                command.request_id,
+                topics if is_changed else [],
+                is_filtered=pattern is not None,
+                topics_hash=text_hash,
+                is_changed=is_changed,
+            )
+        )
+        await _sent(cnx)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         cnx.send_error(command.request_id, error)
-        return
-    text_hash = topics_hash(topics)
-    is_changed = text_hash != command.topics_hash
-    cnx.send(
-        commands.get_topics_of_namespace_response(
-            command.request_id,
-            topics if is_changed else [],
-            is_filtered=pattern is not None,
-            topics_hash=text_hash,
-            is_changed=is_changed,
-        )
-    )
+    finally:
+        budget.give_back(held_bytes)
+
+
+def _list_bytes(topics: Collection[str]) -> int:
+    return sum(map(len, topics)) + LISTED_BYTES * len(topics)
+
+
+async def _sent(cnx: CommandConnection) -> None:
+    """Return when the client has taken nearly all that it was sent."""
+    await asyncio.sleep(0)  # what was queued in this turn is on its way
+    while cnx.unsent_bytes > SENT_BYTES:
+        await cnx.connections.clock.sleep(SENT_PAUSE_SECONDS)
 
 
 def _usable_pattern(cnx: CommandConnection, text: str) -> TopicPattern | None:
@@ -252,26 +276,32 @@ async def _start_watcher(
     namespace: NamespaceName,
     watcher: TopicListWatcher,
 ) -> None:
+    budget, held_bytes = cnx.connections.topic_lists, 0
     try:
         refusal = "Client is not authorized to watchTopicList"
         await authorize(cnx, Action.GET_TOPICS, AccessTarget.of_namespace(namespace), refusal)
+        held_bytes = await budget.acquire(command.namespace)
         await watcher.start(cnx.connections.topics)
+        topics = watcher.topics
+        held_bytes = budget.correct(command.namespace, held_bytes, _list_bytes(topics))
+        if cnx.watchers.get(command.watcher_id) is not watcher:
+            watcher.close()  # closed, or replaced by a newer one, meanwhile
+            return
+        text_hash = topics_hash(topics)
+        shown = [] if text_hash == command.topics_hash else topics
+        cnx.send(
+            commands.watch_topic_list_success(
+                command.request_id, command.watcher_id, shown, text_hash
+            )
+        )
+        await _sent(cnx)
     except Exception as error:  # noqa: BLE001 - a task's outermost edge; it becomes the answer
         watcher.close()
         if cnx.watchers.get(command.watcher_id) is watcher:
             del cnx.watchers[command.watcher_id]
         cnx.send_error(command.request_id, error)
-        return
-    if cnx.watchers.get(command.watcher_id) is not watcher:
-        watcher.close()  # closed, or replaced by a newer one, meanwhile
-        return
-    topics = watcher.topics
-    text_hash = topics_hash(topics)
-    if text_hash == command.topics_hash:
-        topics = []
-    cnx.send(
-        commands.watch_topic_list_success(command.request_id, command.watcher_id, topics, text_hash)
-    )
+    finally:
+        budget.give_back(held_bytes)
 
 
 def handle_watch_topic_list_close(

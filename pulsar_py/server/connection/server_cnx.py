@@ -490,6 +490,14 @@ class ServerCnx(asyncio.Protocol):
         )
 
     @property
+    def unsent_bytes(self) -> int:
+        """Bytes that were not handed to the socket yet."""
+        transport = self._transport
+        if self._is_closed or transport is None:
+            return 0
+        return self._queued_bytes + transport.get_write_buffer_size()
+
+    @property
     def in_flight(self) -> InFlightPublishes:
         """The count of publishes without an answer."""
         if self._in_flight is None:

@@ -9,6 +9,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from pulsar_py.server.limits.topic_list_budget import TopicListLimits
+
 MEBIBYTE = 1024 * 1024
 
 
@@ -27,6 +29,7 @@ class ConnectionSettings(Struct, frozen=True):
     max_connections_per_ip: int = 0  # brokerMaxConnectionsPerIp; 0 = no limit
     max_pending_publishes_per_connection: int = 1000  # maxPendingPublishRequestsPerConnection
     max_pending_lookups: int = 50_000  # maxConcurrentLookupRequest
+    topic_lists: TopicListLimits = TopicListLimits()
     output_high_water_bytes: int = 4 * MEBIBYTE  # per connection
     output_low_water_bytes: int = 1 * MEBIBYTE  # per connection
     max_pending_non_persistent_publishes: int = 1000  # maxConcurrentNonPersistentMessage…

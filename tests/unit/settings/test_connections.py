@@ -14,6 +14,7 @@ from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import (
     CommandConnect,
     CommandFlow,
+    CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandNewTxn,
     CommandProducer,
@@ -25,6 +26,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.broker import connection_settings
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.connection import handle_lookup
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import (
     Authenticated,
@@ -122,6 +124,10 @@ async def test_non_persistent_messages_in_work(virtual_clock: VirtualClock) -> N
         assert stored == {0: 0, 1: 2**64 - 1}
 
 
+def topic_list(request_id: int) -> CommandGetTopicsOfNamespace:
+    return CommandGetTopicsOfNamespace(namespace="public/default", request_id=request_id)
+
+
 def lookup(request_id: int) -> CommandLookupTopic:
     return CommandLookupTopic(topic=TOPIC, request_id=request_id)
 
@@ -134,6 +140,42 @@ async def test_lookups_in_work(virtual_clock: VirtualClock) -> None:
         await rig.clock.sleep(0.1)
         errors = {each.request_id: each.error for each in await client.receives()}
         assert errors == {1: 0, 2: ServerError.TooManyRequests}
+
+
+@pytest.mark.setting(
+    "maxTopicListInFlightHeapMemSizeMB",
+    "maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize",
+    "maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis",
+)
+async def test_bytes_of_topic_lists(
+    virtual_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {
+        "maxTopicListInFlightHeapMemSizeMB": 1,
+        "maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize": 1,
+        "maxTopicListInFlightHeapMemSizePermitsAcquireTimeoutMillis": 2000,
+    }
+    async with broker(virtual_clock, **settings) as rig:
+        await rig.topic("t")
+        slow, other = await connect(rig), await connect(rig)
+        budget = rig.broker.connections.topic_lists
+        monkeypatch.setattr(handle_lookup, "LISTED_BYTES", 1024 * 1024)
+        monkeypatch.setattr(handle_lookup, "SENT_BYTES", -1)  # nobody takes anything
+        slow.sends(topic_list(1))
+        await rig.clock.sleep(0.1)
+        assert names(await slow.receives()) == ["CommandGetTopicsOfNamespaceResponse"]
+        assert budget.in_flight_bytes > 1024 * 1024
+        other.sends(topic_list(1), topic_list(2))
+        await rig.clock.sleep(0.1)
+        (full,) = await other.receives()
+        assert (full.request_id, full.error) == (2, ServerError.TooManyRequests)
+        await rig.clock.sleep(2)
+        (late,) = await other.receives()
+        assert (late.request_id, late.error) == (1, ServerError.TooManyRequests)
+        monkeypatch.setattr(handle_lookup, "SENT_BYTES", 1 << 30)
+        await rig.clock.sleep(0.1)
+        assert budget.in_flight_bytes == 0
+        assert (await other.asks(topic_list(3))).topics == [TOPIC]
 
 
 @pytest.mark.setting("transactionCoordinatorEnabled")

@@ -25,6 +25,7 @@ from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
+from pulsar_py.server.limits.topic_list_budget import TopicListLimits
 from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
@@ -44,6 +45,7 @@ HANDED_ON = (
     ManagedLedgerConfig,
     RegistrySettings,
     SchemaPolicies,
+    TopicListLimits,
     TopicSettings,
 )
 """What components are given, made of settings by `server.broker` and `standalone`."""
