@@ -224,28 +224,46 @@ def test_all_is_delivered_and_nothing_to_two_at_once(
     run_virtual(play(kind, meta, script))
 
 
+def quarter(number: int) -> KeySharedMeta:
+    """What a sticky consumer asks for: one quarter of the slots, which nobody else has."""
+    return KeySharedMeta(is_sticky=True, hash_ranges=((number << 14, (number + 1 << 14) - 1),))
+
+
+@pytest.mark.parametrize("mode", ["consistent hashing", "split ranges", "sticky"])
 @given(
     keys=st.lists(st.integers(0, 5), min_size=1, max_size=40),
-    joins=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 3)), max_size=6),
+    moves=st.lists(st.tuples(st.integers(0, 40), st.booleans(), st.integers(0, 3)), max_size=10),
 )
-def test_entries_of_a_key_come_in_order(keys: list[int], joins: list[tuple[int, int]]) -> None:
+def test_entries_of_a_key_come_in_order(
+    mode: str, keys: list[int], moves: list[tuple[int, bool, int]]
+) -> None:
+    """Whoever joins and leaves, with entries that he did not acknowledge."""
+
     async def run() -> None:
         topic = await Topic(VirtualClock()).open()
+        topic.set(uses_consistent_hashing=mode == "consistent hashing")
         world = World(topic, KEY_SHARED, None)
-        await world.join(0)
+
+        async def join(number: int) -> None:
+            world.meta = quarter(number) if mode == "sticky" else None
+            await world.join(number)
+            world.consumers[number].flow(100)
+
+        await join(0)
         seen: defaultdict[int, list[int]] = defaultdict(list)
         for index, key in enumerate(keys):
-            for at, number in joins:
-                if at == index:
-                    await world.do("join" if number not in world.consumers else "flow", number)
+            for at, joins, number in moves:
+                if at == index and joins and number not in world.consumers:
+                    await join(number)
+                elif at == index and not joins and number in world.consumers:
+                    world.consumers.pop(number).close()
             await world.do("publish", key)
-            for consumer in world.consumers.values():
-                consumer.flow(1)
             await settle(3)
             acknowledge_one_each(world, seen)
+        for number in range(4):
+            if number not in world.consumers:
+                await join(number)
         for _ in range(len(keys) * 2):
-            for consumer in world.consumers.values():
-                consumer.flow(5)
             await asyncio.sleep(0.1)
             while acknowledge_one_each(world, seen):
                 pass

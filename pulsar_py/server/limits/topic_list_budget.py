@@ -60,10 +60,8 @@ class TopicListBudget:
             timer = self._clock.call_later(self._limits.max_wait_seconds, partial(_expire, room))
             try:
                 await room
-            except BaseException:
-                if not room.done() or room.cancelled():
-                    room.cancel()
-                elif room.exception() is None:
+            except asyncio.CancelledError:
+                if not room.cancelled() and room.exception() is None:
                     self.give_back(size_bytes)  # it had been admitted already
                 raise
             finally:
