@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -229,6 +230,12 @@ def quarter(number: int) -> KeySharedMeta:
     return KeySharedMeta(is_sticky=True, hash_ranges=((number << 14, (number + 1 << 14) - 1),))
 
 
+async def join_by_mode(world: World, mode: str, number: int) -> None:
+    world.meta = quarter(number) if mode == "sticky" else None
+    await world.join(number)
+    world.consumers[number].flow(100)
+
+
 @pytest.mark.parametrize("mode", ["consistent hashing", "split ranges", "sticky"])
 @given(
     keys=st.lists(st.integers(0, 5), min_size=1, max_size=40),
@@ -243,12 +250,7 @@ def test_entries_of_a_key_come_in_order(
         topic = await Topic(VirtualClock()).open()
         topic.set(uses_consistent_hashing=mode == "consistent hashing")
         world = World(topic, KEY_SHARED, None)
-
-        async def join(number: int) -> None:
-            world.meta = quarter(number) if mode == "sticky" else None
-            await world.join(number)
-            world.consumers[number].flow(100)
-
+        join = partial(join_by_mode, world, mode)
         await join(0)
         seen: defaultdict[int, list[int]] = defaultdict(list)
         for index, key in enumerate(keys):
@@ -260,9 +262,8 @@ def test_entries_of_a_key_come_in_order(
             await world.do("publish", key)
             await settle(3)
             acknowledge_one_each(world, seen)
-        for number in range(4):
-            if number not in world.consumers:
-                await join(number)
+        for number in set(range(4)) - set(world.consumers):
+            await join(number)
         for _ in range(len(keys) * 2):
             await asyncio.sleep(0.1)
             while acknowledge_one_each(world, seen):
