@@ -210,7 +210,11 @@ class LedgerJudge:
         others = {each for each, name in self._opening if name == incarnation.name} - {process}
         if others and grace_seconds:
             self.crossed.add(incarnation.name)
-        if process not in openings or (process, incarnation.name) in self._opening:
+        if (process, incarnation.name) in self._opening:
+            return
+        if process not in openings:
+            if grace_seconds:  # by an owner of a former life, whose record had the same version
+                self.crossed.add(incarnation.name)
             return
         newest = next(reversed(openings))
         since_seconds = asyncio.get_running_loop().time() - openings[newest]
