@@ -90,6 +90,16 @@ class Request(Struct, frozen=True, kw_only=True):
     raw_query: str = ""
     declared: tuple[object, ...] | None = None
 
+    @property
+    def passed_on_query(self) -> str:
+        """The query with its mark, as another broker is asked; empty without one."""
+        return f"?{self.raw_query}" if self.raw_query else ""
+
+    @property
+    def passed_on_body(self) -> bytes:
+        """The body as another broker gets it."""
+        return self.body
+
     def all_values(self, name: str) -> list[str]:
         """The values of a query parameter that may be repeated; `query` has the first of each."""
         pairs = parse_qsl(self.raw_query, keep_blank_values=True)

@@ -159,7 +159,7 @@ async def unacknowledged_consumer(patient: Patient) -> Callable[[], Awaitable[ob
     consumer = await patient.subscribe()
     await patient.send(400)
     await taken(consumer, 20, acknowledge=False)
-    return lambda: taken(consumer, 100, acknowledge=False)
+    return lambda: taken(consumer, 20, acknowledge=False)  # as many as stopped it
 
 
 async def slow_socket(patient: Patient) -> Callable[[], Awaitable[object]]:

@@ -143,7 +143,7 @@ async def for_each_partition(
                 await act(part)
             continue
         answer = await broker.elsewhere.call(
-            url, request.method, _path_for(request, part), request.body
+            url, request.method, _path_for(request, part), request.passed_on_body
         )
         if on_answer is not None:
             on_answer(part, answer)
@@ -157,8 +157,7 @@ def _path_for(request: Request, part: TopicName) -> str:
     """The path of the request about one partition of its topic."""
     segments = request.raw_path.split("/")
     segments[_TOPIC_SEGMENT] = quote(part.local_name, safe="")
-    path = "/".join(segments)
-    return f"{path}?{request.raw_query}" if request.raw_query else path
+    return "/".join(segments) + request.passed_on_query
 
 
 async def ask_owner(

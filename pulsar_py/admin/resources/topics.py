@@ -492,8 +492,8 @@ class Topics:
             per_partition=_PER_PARTITION.of(request),
         )
         async for part in partitions_in_turns(name, partitions_count):
-            query = f"?{request.raw_query}" if request.raw_query else ""
-            stats = await ask_owner(self._broker, part, "GET", f"/stats{query}")
+            what = f"/stats{request.passed_on_query}"
+            stats = await ask_owner(self._broker, part, "GET", what)
             if stats is None and (topic := await self._partition(part)) is not None:
                 stats = await self._stats_json(topic, turns, request)
             if stats is not None:

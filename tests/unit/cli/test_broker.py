@@ -42,7 +42,7 @@ def _process_as_before() -> Iterator[None]:
             "clusterName=c\nmetadataStoreUrl=h\nbookkeeperMetadataServiceUri=zk+null://h/ledgers\n",
             "the layout 'zk+null' is not served",
         ),
-        ("clusterName=c\nopenIDAllowedAudiences=a\n", "openIDAllowedAudiences"),
+        ("clusterName=c\nsaslJaasServerRoleTokenSignerSecretPath=a\n", "not offered"),
         ("clusterName=c\ntransactionCoordinatorEnabled=true\n", "transactions are not in"),
     ],
 )

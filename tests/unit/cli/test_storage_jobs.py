@@ -14,12 +14,11 @@ from pulsar_py.cli.storage_jobs import (
     USAGE,
     check_instance,
     check_schemas,
-    progress,
     run,
     schema_ends,
+    shown_progress,
 )
 from pulsar_py.common.errors import ConfigurationError, CorruptDataError, DirectoryLockedError
-from pulsar_py.common.findings import no_progress
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 
 
@@ -77,10 +76,11 @@ def test_metadata_and_ledgers_are_of_one_instance(
 
 
 def test_progress_is_shown_on_a_terminal_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress(tmp_path, "reading") as on_progress:
-        assert on_progress is no_progress
+    with shown_progress(tmp_path, "reading") as on_progress:
+        on_progress("journal/1", 50)
+    assert not capsys.readouterr().err
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -92,6 +92,6 @@ def test_progress_is_shown_on_a_terminal_only(
     journal = tmp_path / "ledgers" / "journal"
     journal.mkdir(parents=True)
     (journal / "1").write_bytes(bytes(100))
-    with progress(tmp_path, "reading") as on_progress:
+    with shown_progress(tmp_path, "reading") as on_progress:
         on_progress("journal/1", 50)
     assert "reading" in terminal.getvalue()

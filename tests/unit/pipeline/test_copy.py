@@ -67,7 +67,7 @@ def test_rows_that_have_no_numbers_are_copied_by_as_many_tasks_as_there_can_be(
     monkeypatch.setattr(f"{module}.like", lambda _source, target: target)
     monkeypatch.setattr(f"{module}.read_batch", lambda *_: None)
     monkeypatch.setattr(f"{module}.select", lambda rows, **_: rows)
-    monkeypatch.setattr(f"{module}.run_job", lambda _session, work, _watch: work())
+    monkeypatch.setattr(f"{module}.send", lambda _session, work, _target, _watch: work())
     monkeypatch.setattr(f"{module}.write_batch", lambda *_: done.append("rows"))
     monkeypatch.setattr(f"{module}._copy_partitions", lambda *_: done.append("partitions"))
     cluster = Cluster(service_url="pulsar://a")

@@ -10,6 +10,12 @@ from pulsar_py.server.security_parts import openid_settings
 from pulsar_py.server.settings_openid import OpenIdConnectSettings
 
 
+@pytest.mark.setting(
+    "openIDCacheSize",
+    "openIDCacheRefreshAfterWriteSeconds",
+    "openIDHttpConnectionTimeoutMillis",
+    "openIDHttpReadTimeoutMillis",
+)
 def test_every_setting_reaches_the_provider() -> None:
     others = {"openIDCacheSize": "7", "openIDRequireIssuersUseHttps": "false"}
     for name, declared in OpenIdConnectSettings.declared().items():

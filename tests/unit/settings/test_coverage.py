@@ -50,7 +50,7 @@ HANDED_ON = (
 )
 """What components are given, made of settings by `server.broker` and `standalone`."""
 
-READ_AT_HOME = (HttpLimits,)
+READ_AT_HOME = (HttpLimits, TopicListLimits)
 """Those that stand in one module with the component that reads them."""
 
 

@@ -16,6 +16,7 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings import Setting, Value
+from pulsar_py.server.settings_load import LoadSettings
 from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
@@ -37,8 +38,11 @@ READ_WHEN_NEEDED = {
     "superUserRoles",
     "topicCompactionMaxMemoryMB",
     "topicCompactionRetainNullKey",
+    "defaultNamespaceBundleSplitAlgorithm",
+    *LoadSettings.declared(),
 }
-"""Those that no component holds: each has a test of its own below, those of compaction in theirs."""
+"""Those that no component holds: each has a test of its own, below or in those of compaction and
+of load balancing."""
 
 NOTHING_PASSES = "tests.hook_classes.NothingPasses"
 
