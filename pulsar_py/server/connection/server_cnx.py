@@ -249,9 +249,10 @@ class ServerCnx(asyncio.Protocol):
                 return
 
     def _serve_sends(self, frames: list[Frame], start: int, command: BaseCommand) -> int:
-        """Pass the SENDs from `start` on to their producer; returns where those of another begin.
+        """Pass the SENDs from `start` on to their producers; returns where something else begins.
 
-        They go down as one run; `command` is what they are read with.
+        Those of one producer that lie together go down as a run; `command` is what they are read
+        with.
         """
         # Hot path: publish-1k. SENDs take no call of their own.
         parse = command.ParseFromString
@@ -284,7 +285,8 @@ class ServerCnx(asyncio.Protocol):
                 break
             if its_producer is not producer:
                 if producer is not None:
-                    break
+                    producer.publish_run(run)
+                    run = []
                 producer = its_producer
             run.append(
                 (
