@@ -111,13 +111,15 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
         await (await client.subscribe("slow-topic", "slow")).close()
         async with await client.create_producer("slow-topic") as producer:
             await producer.send(b"x")
-    url = pulsar_broker.web_service_url
+    url, pulsar = pulsar_broker.web_service_url, pulsar_broker.service_url
     log = tmp_path / "lags"
-    code, output = run("lag", "--admin-url", url, "--format", "json", "--to", str(log))
+    code, output = run(
+        "lag", "--admin-url", url, "--service-url", pulsar, "--format", "json", "--to", str(log)
+    )
     assert code == 0
     assert json.loads(output)["backlog_entries"] == 1
     assert log.read_text() == output
-    code, output = run("lag", "--admin-url", url, "--topic", "slow-topic")
+    code, output = run("lag", "--admin-url", url, "--service-url", pulsar, "--topic", "slow-topic")
     assert code == 0
     assert "slow" in output
     long = "a-topic-with-a-name-that-is-too-long-for-eighty-columns-beside-numbers"
@@ -127,7 +129,7 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environ.items():
                 patch.setenv(name, value)
-            code, output = run("lag", "--admin-url", url, "--topic", long)
+            code, output = run("lag", "--admin-url", url, "--service-url", pulsar, "--topic", long)
         assert code == 0
         assert f"public/default/{long}" in output, "nothing is cut off"
         assert "and-so-is-its-subscription" in output
