@@ -4,7 +4,9 @@ Of the brokers that may take it (`isolation`), those come into question that hav
 of its namespace; of those, brokers with too many topics, or with a resource at 85 % or more, are
 left out where there are others, and the one with the fewest messages a second over a long time is
 chosen, by chance among equals. A choice is remembered until the chosen broker's report shows the
-bundle, so that many choices in a row do not all fall on the same broker.
+bundle, so that many choices in a row do not all fall on the same broker. Until then it stands: the
+clients of all topics of a bundle ask at the same time, and if each were sent somewhere else, the
+chooser itself, who needs no further request to take it, would end up with nearly everything.
 
 The leader may be told beforehand where a bundle shall go (`intend`): whoever moves it has chosen.
 
@@ -95,7 +97,7 @@ class BundlePlacement:
         }
         if not candidates:
             return None
-        choice = self._intended.pop(bundle, None)
+        choice = self._intended.pop(bundle, None) or self._chosen.get(bundle)
         if choice not in candidates:
             choice = self._least_loaded(
                 bundle, candidates, rules or PlacementRules(), apart, loads or KnownLoads()

@@ -43,3 +43,31 @@ def test_choices_count_until_the_report_shows_them() -> None:
     brokers = {name: report(name) for name in "abc"}
     chosen = [placement.choose(f"t/n/{number}", brokers) for number in range(9)]
     assert sorted(map(str, chosen)) == sorted("abc" * 3)
+
+
+def test_who_asks_for_one_bundle_at_the_same_time_is_sent_to_the_same_broker() -> None:
+    placement = BundlePlacement(random.Random(1))
+    brokers = {name: report(name) for name in "abc"}
+    first = placement.choose("t/n/1", brokers)
+    assert {placement.choose("t/n/1", brokers) for _ in range(20)} == {first}
+    others = [name for name in brokers if name != first]
+    second = placement.choose("t/n/1", brokers, allowed=others)
+    assert second in others, "who can't be reached is left out"
+    assert {placement.choose("t/n/1", brokers) for _ in range(20)} == {second}
+
+
+def test_a_broker_that_is_gone_is_chosen_no_more() -> None:
+    placement = BundlePlacement(random.Random(1))
+    brokers = {name: report(name) for name in "abc"}
+    first = str(placement.choose("t/n/1", brokers))
+    del brokers[first]
+    assert placement.choose("t/n/1", brokers) in brokers
+
+
+def test_a_bundle_that_was_reported_is_placed_anew() -> None:
+    placement = BundlePlacement(random.Random(1))
+    first = str(placement.choose("t/n/a-0", {name: report(name) for name in "ab"}))
+    now = {"a": report("a", bundles=1), "b": report("b")}
+    assert placement.choose("t/n/a-0", {**now, first: now[first]}) is not None
+    busy = {"a": report("a", bundles=1, cpu=BUSY), "b": report("b", bundles=3)}
+    assert placement.choose("t/n/a-0", busy) == "b"
