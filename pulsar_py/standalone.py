@@ -48,6 +48,7 @@ from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
     LocalAddresses,
     parse_advertised_listeners,
+    with_http_of,
 )
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.tls import TlsSettings
@@ -367,6 +368,8 @@ def local_addresses(
 ) -> LocalAddresses:
     """The addresses that lookups answer: the advertised listeners, else the bound address.
 
+    That of HTTP names a broker of a cluster, so it is the bound one where no listener has one.
+
     Raises:
         ConfigurationError: The advertised listeners can't be read, or lack the internal one.
     """
@@ -376,7 +379,7 @@ def local_addresses(
     internal = config.internalListenerName or next(iter(listeners))
     if internal not in listeners:
         raise ConfigurationError(f"internalListenerName={internal} is no advertised listener")
-    return LocalAddresses(default=listeners[internal], by_listener=listeners)
+    return LocalAddresses(default=with_http_of(bound, listeners[internal]), by_listener=listeners)
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:

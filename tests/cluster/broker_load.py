@@ -39,8 +39,10 @@ class TopicLoad:
         self.name = name
         self.confirmed: dict[int, MessageId] = {}
         self.times: list[float] = []
-        self.acknowledged: set[int] = set()
-        self.came_back: list[int] = []  # received again after an acknowledgement with a receipt
+        # By number: how often the queue of the consumer had been empty at the receipt.
+        self.acknowledged: dict[int, int] = {}
+        self.empty_count = 0
+        self.came_back: list[int] = []  # sent again after an acknowledgement with a receipt
         self.errors: list[str] = []
 
     async def publish(self, client: Client, stop: asyncio.Event) -> None:
@@ -61,14 +63,28 @@ class TopicLoad:
     async def consume(self, client: Client, stop: asyncio.Event) -> None:
         consumer = await client.subscribe(self.name, "s", ack_receipt_enabled=True)
         while not stop.is_set():
-            with suppress(TimeoutError):
-                message = await asyncio.wait_for(consumer.receive(), 1)
-                number = int(message.data())
-                if number in self.acknowledged:
-                    self.came_back.append(number)
-                with suppress(Exception):
-                    await consumer.acknowledge(message)
-                    self.acknowledged.add(number)
+            message = await self._next(consumer)
+            if message is None:
+                continue
+            number = int(message.data())
+            # A copy that a new owner sent before it got the acknowledgement is in the queue at the
+            # receipt already: sent after it was what comes once the queue has been empty.
+            if self.acknowledged.get(number, self.empty_count) < self.empty_count:
+                self.came_back.append(number)
+            with suppress(Exception):
+                await consumer.acknowledge(message)
+                self.acknowledged.setdefault(number, self.empty_count)
+
+    async def _next(self, consumer: Any) -> Any | None:
+        """The next message of the queue, or the next that comes within a second."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0):
+                return await consumer.receive()
+        self.empty_count += 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                return await consumer.receive()
+        return None
 
     def outage_after(self, moment: float) -> float:
         """The longest wait for a receipt that ended after a moment, less the period."""

@@ -33,6 +33,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TOPICS_COUNT: Final = int(os.environ.get("TOPICS_COUNT", "60"))
 ROUNDS_SECONDS: Final = float(os.environ.get("ROUNDS_SECONDS", "60"))
+STOPPED_SECONDS: Final = float(os.environ.get("STOPPED_SECONDS", "1"))
+"""At most without receipts after SIGTERM. It is processor time for the most part: on a machine that
+others use, allow more."""
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +99,7 @@ async def test_failures_one_after_the_other(
     await load.outages_of("a broker stands still beyond its session", freeze)
 
     hit = await load.outages_of("SIGTERM of a broker", lambda: asyncio.to_thread(two.stop))
-    assert max(hit, default=0.0) < 3, "a loaded machine's; on a free one 1 s is asked"
+    assert max(hit, default=0.0) < STOPPED_SECONDS
     await load.finish()
 
 

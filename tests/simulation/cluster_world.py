@@ -36,6 +36,7 @@ class ClusterWorld:
     """Brokers by name over one pair of services; any number of clients."""
 
     def __init__(self, *names: str, seed: int = 1, **settings: object) -> None:
+        """`{name}` in the text of a setting is each broker's name."""
         self._seed = seed
         self.clock = VirtualClock()
         self.metadata = HostileMetadata(self.chance("metadata"), self.clock, CALM)
@@ -48,7 +49,11 @@ class ClusterWorld:
 
     def node(self, name: str) -> Node:
         """A broker that is not started."""
-        return Node(self, name, self._config, is_of_cluster=True)
+        config = {
+            key: value.replace("{name}", name) if isinstance(value, str) else value
+            for key, value in self._config.items()
+        }
+        return Node(self, name, config, is_of_cluster=True)
 
     def chance(self, name: str) -> random.Random:
         """A generator for one part: what others draw doesn't change it."""

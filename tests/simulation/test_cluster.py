@@ -12,9 +12,13 @@ import pytest
 from pulsar_py.admin.http_messages import HttpError, RedirectError, Request
 from pulsar_py.admin.resources.brokers import Brokers
 from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
+from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.namespaces import Namespaces
 from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import TopicName
+from pulsar_py.metadata import paths
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.namespaces.lookup import LookupType
 from tests.simulation.brokers_world import SESSION_SECONDS
 from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, service, until
 
@@ -43,6 +47,53 @@ async def test_administration_knows_all_brokers_and_sends_to_the_owner(
     assert bundle in world.owned("two")
     await Namespaces(two).unload_bundle(unload)
     assert bundle not in world.owned("two")
+
+
+@in_cluster(
+    "one",
+    "two",
+    advertisedListeners="inside:pulsar://{name}:6650,outside:pulsar://{name}.example:7",
+)
+async def test_clients_of_each_listener_are_sent_to_addresses_of_their_own(
+    world: ClusterWorld,
+) -> None:
+    one, two = service(world, "one"), service(world, "two")
+    await until(lambda: len(one.membership.directory.brokers) == 2, seconds=2)
+    name = TopicName.parse(TOPICS[0])
+    await two.namespaces.lookup(name, authoritative=True)
+    for broker in (one, two):  # the owner, as it and as the other one says
+        for listener, url in ((None, "two:6650"), ("inside", "two:6650"), ("outside", OUTSIDE)):
+            found = await broker.namespaces.lookup(name, listener_name=listener)
+            assert found.type is LookupType.CONNECT
+            assert found.addresses.broker_url == f"pulsar://{url}"
+            assert found.addresses.http_url == "http://two:8080"
+        with pytest.raises(ServiceNotReadyError, match="elsewhere"):
+            await broker.namespaces.lookup(name, listener_name="elsewhere")
+
+    follower = one if two.membership.is_leader else two
+    leader = "two" if follower is one else "one"
+    (unowned, *_) = [TopicName.parse(each) for each in TOPICS if await is_free(follower, each)]
+    sent_on = await follower.namespaces.lookup(unowned, listener_name="outside")
+    assert sent_on.type is LookupType.REDIRECT
+    assert sent_on.addresses.broker_url == f"pulsar://{leader}.example:7"
+    local = unowned.local_name
+    path = {"domain": "persistent", "tenant": "public", "namespace": "default", "topic": local}
+    headers = {"x-pulsar-listenername": "outside"}
+    with pytest.raises(RedirectError) as by_http:
+        await Lookup(follower).topic(
+            Request(method="GET", raw_path="", path=path, headers=headers, query={})
+        )
+    assert by_http.value.url == f"http://{leader}:8080"
+
+
+OUTSIDE = "two.example:7"
+
+
+async def is_free(broker: BrokerService, topic: str) -> bool:
+    """Whether nobody owns the topic's bundle."""
+    name = TopicName.parse(topic)
+    bundle = await broker.namespaces.bundle_of(name)
+    return await broker.resources.local.get(paths.bundle_owner(name.namespace_name, bundle)) is None
 
 
 @in_cluster("one", "two", "three")

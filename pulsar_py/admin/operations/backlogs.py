@@ -31,6 +31,7 @@ from pulsar_py.admin.resources.topic_access import (
 )
 from pulsar_py.admin.router import Route, get, post
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
@@ -119,20 +120,25 @@ class Backlogs:
 
     async def replicated(self, request: Request) -> Response:
         """Return for each topic whether other clusters shall know what is acknowledged."""
-        found = await self._subscriptions(request)
-        return json_response({str(part): each.is_replicated for part, each in found})
+        found, answers = await self._subscriptions(request)
+        told = {str(part): each.is_replicated for part, each in found}
+        for answer in answers:
+            told.update(answer.json())
+        return json_response(told)
 
     async def set_replicated(self, request: Request) -> Response:
         """Set whether other clusters shall know what is acknowledged."""
         is_replicated = BOOLEAN.required(request)
-        for _, subscription in await self._subscriptions(request):
+        found, _ = await self._subscriptions(request)
+        for _, subscription in found:
             subscription.set_replicated(is_replicated=is_replicated)
             await subscription.cursor.flush()
         return NO_CONTENT
 
     async def _subscriptions(
         self, request: Request
-    ) -> list[tuple[TopicName, PersistentSubscription]]:
+    ) -> tuple[list[tuple[TopicName, PersistentSubscription]], list[HttpResponse]]:
+        """The subscription on the topic or its partitions, and what other brokers answered."""
         name, wanted = topic_of(request), request.path["subscription"]
         is_partitioned = bool(await self._broker.topics.partitioned.count(name))
         if not name.is_persistent:
@@ -141,13 +147,20 @@ class Backlogs:
                 "Cannot enable/disable replicated subscriptions on non-persistent topics",
             )
         found: list[tuple[TopicName, PersistentSubscription]] = []
+        answers: list[HttpResponse] = []
 
         async def collect(part: TopicName) -> None:
             subscription = (await require_topic(self._broker, part)).subscriptions.get(wanted)
             if isinstance(subscription, PersistentSubscription):
                 found.append((part, subscription))
 
-        await for_each_partition(self._broker, name, collect)
-        if not found:
+        await for_each_partition(
+            self._broker,
+            name,
+            collect,
+            on_answer=lambda _, answer: answers.append(answer),
+            tolerated=(HTTPStatus.NOT_FOUND,),
+        )
+        if not found and not answers:
             raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
-        return found
+        return found, answers

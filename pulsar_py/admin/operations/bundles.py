@@ -25,7 +25,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
-from pulsar_py.admin.resources.topic_access import require_namespace
+from pulsar_py.admin.resources.topic_access import is_sent_here, require_namespace
 from pulsar_py.admin.router import Route, get, put
 from pulsar_py.common.loops.work import in_turns
 from pulsar_py.common.names import NamespaceName
@@ -149,17 +149,19 @@ class BundleOperations:
         return max(owned, key=lambda each: sum(flow for _, flow in content.get(each, ())))
 
     async def _require_owned(self, namespace: NamespaceName, bundle: str) -> None:
-        """Own a bundle if nobody does.
+        """Own a bundle if nobody does and a lookup would not lead elsewhere.
 
         Raises:
-            RedirectError: Another broker does.
+            RedirectError: Another broker does, or is to be asked.
         """
         namespaces = self._broker.namespaces
-        located = await namespaces.locate_bundle(namespace, bundle, authoritative=True)
+        if namespaces.owns_bundle(namespace, bundle):
+            return
+        located = await namespaces.locate_bundle(namespace, bundle, authoritative=is_sent_here())
         owner = located.addresses.default
         url = owner.http_url or owner.http_url_tls
         if not namespaces.owns_bundle(namespace, bundle) and url is not None:
-            raise RedirectError(url)
+            raise RedirectError(url, is_authoritative=located.is_authoritative)
 
 
 def _positions_of(request: Request) -> list[int]:

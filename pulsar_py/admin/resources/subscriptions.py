@@ -187,13 +187,20 @@ class Subscriptions:
             )
         await require_namespace(self._broker, name.namespace_name)
         topics: list[Topic] = []
+        created_elsewhere: list[TopicName] = []
 
         async def collect(part: TopicName) -> None:
             topics.append(await self._load_or_create(part))
 
-        await for_each_partition(self._broker, name, collect)
+        await for_each_partition(
+            self._broker,
+            name,
+            collect,
+            on_answer=lambda part, _: created_elsewhere.append(part),
+            tolerated=(HTTPStatus.CONFLICT,),
+        )
         missing = [topic for topic in topics if subscription not in topic.subscriptions]
-        if not missing:
+        if not missing and not created_elsewhere:
             raise HttpError(HTTPStatus.CONFLICT, "Subscription already exists for topic")
         for topic in missing:
             created = await self._create_on(topic, subscription, start)
@@ -243,7 +250,9 @@ class Subscriptions:
             nonlocal found
             found += 1
 
-        await for_each_partition(self._broker, name, act, on_answer=count)
+        await for_each_partition(
+            self._broker, name, act, on_answer=count, tolerated=(HTTPStatus.NOT_FOUND,)
+        )
         if not found:
             raise subscription_not_found(name, subscription, is_partitioned=is_partitioned)
         return NO_CONTENT

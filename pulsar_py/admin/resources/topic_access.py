@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,6 +16,7 @@ from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.elsewhere import topic_path
+from pulsar_py.server.load.other_brokers import OtherBrokerError
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
 
@@ -72,19 +73,19 @@ async def require_topic(broker: BrokerService, name: TopicName) -> Topic:
 
 
 async def require_owned(broker: BrokerService, name: TopicName) -> None:
-    """Serve a topic here if nobody does, whatever the leader would choose.
+    """Serve a topic here if nobody does and a lookup does not lead elsewhere.
 
     A caller is sent to the port without TLS if the owner has one, as his own may be either.
 
     Raises:
-        RedirectError: Another broker does.
+        RedirectError: Another broker serves it, or is to be asked.
     """
     if broker.namespaces.is_owned(name):
         return
-    addresses = (await broker.namespaces.lookup(name, authoritative=True)).addresses
-    owner = addresses.http_url or addresses.http_url_tls
-    if owner is not None and not broker.namespaces.is_owned(name):
-        raise RedirectError(owner)
+    result = await broker.namespaces.lookup(name, authoritative=is_sent_here())
+    url = result.addresses.http_url or result.addresses.http_url_tls
+    if url is not None and not broker.namespaces.is_owned(name):
+        raise RedirectError(url, is_authoritative=result.is_authoritative)
 
 
 @contextmanager
@@ -98,6 +99,12 @@ def as_partition(name: TopicName) -> Iterator[None]:
         yield
     except RedirectError as error:
         raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{name} is {error}") from None
+
+
+def is_sent_here() -> bool:
+    """Whether another broker chose this one, and sent the request that is answered now."""
+    request = CURRENT_REQUEST.get()
+    return request is not None and request.query.get("authoritative") == "true"
 
 
 async def refuse_partitioned(
@@ -119,17 +126,16 @@ async def for_each_partition(
     name: TopicName,
     act: Callable[[TopicName], Awaitable[object]],
     *,
-    on_answer: Callable[[TopicName, HttpResponse], object] | None = None,
+    on_answer: Callable[[TopicName, HttpResponse], object] = lambda _, __: None,
+    tolerated: Collection[int] = (),
 ) -> None:
     """Call `act` for a topic, or for each partition of a partitioned one, in order.
 
     A partition of another broker gets there what the current request asks of all, and `on_answer`
-    gets its answer; without it, a request that only reads is not passed on.
+    gets its answer. Refusals with a status that is `tolerated` are passed over.
 
     Raises:
-        HttpError: 503 for a partition of another broker that is not passed on.
-        OtherBrokerError: The other broker refused.
-        ClientError: It could not be reached.
+        OtherBrokerError: The other broker refused, or could not be reached.
     """
     partitions_count = await broker.topics.partitioned.count(name)
     if not partitions_count:
@@ -137,15 +143,19 @@ async def for_each_partition(
         return
     request = CURRENT_REQUEST.get()
     async for part in partitions_in_turns(name, partitions_count):
-        url = await broker.elsewhere.url_of(part)
-        if url is None or request is None or (request.method == "GET" and on_answer is None):
-            with as_partition(part):
-                await act(part)
+        try:
+            answer = None
+            if request is not None:
+                answer = await broker.elsewhere.ask_owner(
+                    part, request.method, _path_for(request, part), request.passed_on_body
+                )
+        except OtherBrokerError as error:
+            if error.status not in tolerated:
+                raise
             continue
-        answer = await broker.elsewhere.call(
-            url, request.method, _path_for(request, part), request.passed_on_body
-        )
-        if on_answer is not None:
+        if answer is None:
+            await act(part)
+        else:
             on_answer(part, answer)
 
 
@@ -168,13 +178,11 @@ async def ask_owner(
     `what` is the end of the path, with its query.
 
     Raises:
-        OtherBrokerError: It refused.
-        ClientError: It could not be reached.
+        OtherBrokerError: It refused, or could not be reached.
     """
-    url = await broker.elsewhere.url_of(name)
-    if url is None:
+    answer = await broker.elsewhere.ask_owner(name, method, f"{topic_path(name)}{what}")
+    if answer is None:
         return None
-    answer = await broker.elsewhere.call(url, method, f"{topic_path(name)}{what}")
     return answer.json() if answer.body else {}
 
 

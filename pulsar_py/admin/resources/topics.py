@@ -27,7 +27,6 @@ from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import (
     NOT_THERE,
-    as_partition,
     ask_owner,
     broker_id_of,
     partitions_in_turns,
@@ -444,8 +443,7 @@ class Topics:
         async for part in partitions_in_turns(name, partitions_count):
             ended = await ask_owner(self._broker, part, "POST", "/terminate")
             if ended is None:
-                with as_partition(part):
-                    topic = await require_topic(self._broker, part)
+                topic = await require_topic(self._broker, part)
                 ended = message_id_json(await topic.terminate(), -1)
             answer[str(part.partition_index)] = {**ended, "partitionIndex": -1}
         return json_response(answer)
@@ -545,8 +543,7 @@ class Topics:
 
     async def _partition(self, name: TopicName) -> Topic | None:
         """A partition; None if it was deleted alone."""
-        with as_partition(name):
-            await require_owned(self._broker, name)
+        await require_owned(self._broker, name)
         try:
             return await self._topics.get_or_load(name, create_if_missing=not name.is_persistent)
         except TopicNotFoundError:

@@ -52,11 +52,17 @@ class CallSettings(Struct, frozen=True, kw_only=True):
 class OtherBrokerError(ServiceError):
     """Another broker refused a call of this one."""
 
-    def __init__(self, text: str, status: int = 0, reason: str = "") -> None:
-        """`status` and `reason` are those of its answer; 0 where there was none."""
+    def __init__(
+        self, text: str, status: int = 0, reason: str = "", location: str | None = None
+    ) -> None:
+        """`status` and `reason` are those of its answer; 0 where there was none.
+
+        `location` is where a redirect leads, which is not followed.
+        """
         super().__init__(text)
         self.status = status
         self.reason = reason or text
+        self.location = location
 
 
 class OtherBrokers:
@@ -109,8 +115,12 @@ class OtherBrokers:
         if answer.is_success:
             return answer
         if answer.status == HTTPStatus.TEMPORARY_REDIRECT:
-            where = answer.headers.get("location", "another broker")
-            raise OtherBrokerError(f"{url}{path}: got a redirect to {where}", answer.status)
+            where = answer.headers.get("location", "")
+            raise OtherBrokerError(
+                f"{url}{path}: got a redirect to {where or 'another broker'}",
+                HTTPStatus.SERVICE_UNAVAILABLE,  # for the caller, who is sent nowhere
+                location=where,
+            )
         reason = answer.reason()
         raise OtherBrokerError(f"{url}{path}: {answer.status} {reason}", answer.status, reason)
 

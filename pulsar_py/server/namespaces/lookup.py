@@ -56,6 +56,9 @@ class LocalAddresses(Struct, frozen=True, kw_only=True):
 def select_listener(addresses: LocalAddresses, listener_name: str | None) -> BrokerAddresses:
     """The addresses under a listener's name; the default ones without a name.
 
+    A listener that has no address of the HTTP service has the broker's own: whoever looks up by
+    HTTP is sent on by it.
+
     Raises:
         UnknownListenerError: The broker has no such listener.
     """
@@ -67,7 +70,14 @@ def select_listener(addresses: LocalAddresses, listener_name: str | None) -> Bro
         raise UnknownListenerError(
             f"the broker do not have {listener_name} listener: its advertisedListeners are {known}"
         )
-    return found
+    return with_http_of(addresses.default, found)
+
+
+def with_http_of(own: BrokerAddresses, listener: BrokerAddresses) -> BrokerAddresses:
+    """A listener's addresses, with the broker's own of HTTP where the listener has none."""
+    if listener.http_url is not None or listener.http_url_tls is not None:
+        return listener
+    return replace(listener, http_url=own.http_url, http_url_tls=own.http_url_tls)
 
 
 _SCHEMES = {

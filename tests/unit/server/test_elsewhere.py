@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
+from urllib.parse import urlsplit
 
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.network.http_client import HttpClient, HttpRequest
@@ -115,3 +117,77 @@ async def test_a_partition_with_clients_elsewhere_keeps_the_topic(world: Cluster
 def test_a_topic_s_path_is_encoded() -> None:
     name = TopicName.parse("persistent://t/n/a b%")
     assert topic_path(name) == "/admin/v2/persistent/t/n/a%20b%25"
+
+
+async def redirects_of(method: str, path: str, *, host: str) -> list[str]:
+    """The brokers that a request is answered by, one after the other, until there is no 307."""
+    url, hosts = f"http://{host}:8080{path}", []
+    async with HttpClient(timeout_seconds=60) as client:
+        for _ in range(5):
+            hosts.append(urlsplit(url).hostname or "")
+            answer = await client.send(HttpRequest(method=method, url=url))
+            if answer.status != 307:
+                assert answer.is_success, answer.body
+                return hosts
+            url = answer.headers["location"]
+    raise AssertionError(f"sent in a circle: {hosts}")
+
+
+@in_cluster("one", "two", "three")
+async def test_a_topic_that_nobody_serves_goes_where_a_lookup_leads(world: ClusterWorld) -> None:
+    await until(lambda: len(service(world, "two").membership.directory.brokers) == 3, seconds=3)
+    leader = str(service(world, "one").membership.leader_id).partition(":")[0]
+    asked = next(name for name in world.nodes if name != leader)
+    served = set()
+    for number in range(12):
+        hosts = await redirects_of("PUT", f"{TOPIC}{number}", host=asked)
+        name = TopicName.parse(f"persistent://public/default/parts{number}")
+        owners = [each for each in world.nodes if service(world, each).namespaces.is_owned(name)]
+        assert owners == [hosts[-1]]
+        assert hosts[:2] in ([asked], [asked, leader], [asked, owners[0]])
+        served.add(owners[0])
+    assert served == set(world.nodes), "the leader spreads what nobody serves"
+
+
+@in_cluster("one", "two", "three")
+async def test_partitions_that_nobody_serves_are_spread(world: ClusterWorld) -> None:
+    await until(lambda: len(service(world, "two").membership.directory.brokers) == 3, seconds=3)
+    assert (await ask("PUT", f"{TOPIC}/partitions", len(PARTITIONS), host="two"))[0] == 204
+    assert (await ask("PUT", f"{TOPIC}/subscription/s", host="two"))[0] == 204
+    assert (await ask("PUT", f"{TOPIC}/subscription/s", host="three"))[0] == 409
+    serving = {
+        name: [
+            p for p in PARTITIONS if service(world, name).namespaces.is_owned(TopicName.parse(p))
+        ]
+        for name in world.nodes
+    }
+    assert sorted(chain.from_iterable(serving.values())) == PARTITIONS
+    assert all(serving.values()), serving
+    assert await ask("GET", f"{TOPIC}/subscriptions") == (200, ["s"])
+
+
+@in_cluster("one", "two")
+async def test_what_subscriptions_of_all_partitions_have_is_told_and_set(
+    world: ClusterWorld,
+) -> None:
+    client = await spread(world)
+    path = f"{TOPIC}/subscription/s"
+    assert (await ask("PUT", f"{path}/properties", {"colour": "red"}))[0] == 204
+    for host in world.nodes:
+        assert await ask("GET", f"{path}/properties", host=host) == (200, {"colour": "red"})
+    assert (await ask("POST", f"{path}/replicatedSubscriptionStatus", True))[0] == 204
+    for host in world.nodes:
+        status, told = await ask("GET", f"{path}/replicatedSubscriptionStatus", host=host)
+        assert (status, told) == (200, dict.fromkeys(PARTITIONS, True))
+    assert (await ask("GET", f"{TOPIC}/subscription/none/properties"))[0] == 404
+    await client.close()
+
+
+@in_cluster("one", "two")
+async def test_a_dead_owner_is_told_as_such(world: ClusterWorld) -> None:
+    client = await spread(world)
+    await client.close()
+    world.kill("two")
+    status, answer = await ask("GET", f"{TOPIC}/partitioned-stats")
+    assert status == 503, answer
+    assert "two:8080" in str(answer)

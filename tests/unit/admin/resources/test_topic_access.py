@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from pulsar_py.admin.http_messages import HttpError
@@ -17,6 +19,7 @@ from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MUST_NOT_EXIST
+from pulsar_py.server.load.other_brokers import OtherBrokerError
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
 from tests.unit.admin.resources.conftest import Admin
@@ -80,15 +83,21 @@ async def test_partitioned_names_can_be_refused(admin: Admin) -> None:
 OTHER = "http://other:8080"
 
 
-async def owned_by_another(admin: Admin, name: str) -> None:
+async def owned_by_another(admin: Admin, name: str, url: str = OTHER) -> None:
     """Have another broker serve the bundle of a topic."""
     service, topic = admin.service, TopicName.parse(name)
     bundle = await service.namespaces.bundle_of(topic)
     await service.namespaces.unload_bundle(topic.namespace_name, bundle)
-    addresses = BrokerAddresses(broker_url="pulsar://other:6650", http_url=OTHER)
+    addresses = BrokerAddresses(broker_url="pulsar://other:6650", http_url=url)
     record = OwnerRecord(LocalAddresses(default=addresses))
     path = paths.bundle_owner(topic.namespace_name, bundle)
     await service.resources.local.put(path, record.encode(), expected_version=MUST_NOT_EXIST)
+
+
+def nobodys_url() -> str:
+    """An address where nobody listens any more."""
+    with socket.create_server(("127.0.0.1", 0)) as closed_at_once:
+        return f"http://127.0.0.1:{closed_at_once.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(
@@ -120,8 +129,8 @@ async def test_a_call_about_a_topic_of_another_broker_is_sent_there(
 
 async def test_a_topic_of_another_broker_is_neither_deleted_nor_made_here(admin: Admin) -> None:
     await admin.call("PUT", P + "/a")
-    await owned_by_another(admin, "a")
-    with pytest.raises(ServiceNotReadyError, match="not served by this instance"):
+    await owned_by_another(admin, "a", nobodys_url())
+    with pytest.raises(OtherBrokerError, match="persistent/public/default/a"):
         await admin.service.topics.delete(TopicName.parse("a"))
     await admin.service.resources.local.delete_recursive(
         paths.managed_ledger(TopicName.parse("a").managed_ledger_name)
@@ -144,7 +153,7 @@ async def test_nobody_is_sent_after_a_single_partition(
     admin: Admin, method: str, path: str
 ) -> None:
     await admin.call("PUT", P + "/p/partitions", 2)
-    await owned_by_another(admin, "p-partition-1")
+    await owned_by_another(admin, "p-partition-1", nobodys_url())
     status, reason = await admin.reason(method, P + "/p" + path)
     assert status == 503
     assert "p-partition-1" in reason

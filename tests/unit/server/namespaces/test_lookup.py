@@ -18,9 +18,18 @@ def test_a_listener_is_selected_by_name() -> None:
     addresses = LocalAddresses(default=DEFAULT, by_listener={"outside": OUTSIDE})
     assert select_listener(addresses, None) is DEFAULT
     assert select_listener(addresses, "") is DEFAULT
-    assert select_listener(addresses, "outside") is OUTSIDE
+    assert select_listener(addresses, "outside") == OUTSIDE
     with pytest.raises(ServiceNotReadyError, match="no-such-listener"):
         select_listener(addresses, "no-such-listener")
+
+
+def test_a_listener_without_an_address_of_http_has_the_brokers() -> None:
+    default = BrokerAddresses(broker_url="pulsar://a:1", http_url="http://a:3")
+    own = BrokerAddresses(broker_url="pulsar://c:4", http_url="http://c:5")
+    addresses = LocalAddresses(default=default, by_listener={"outside": OUTSIDE, "own": own})
+    found = select_listener(addresses, "outside")
+    assert found == BrokerAddresses(broker_url="pulsar://b:2", http_url="http://a:3")
+    assert select_listener(addresses, "own") == own
 
 
 def test_advertised_listeners_are_read() -> None:
