@@ -96,6 +96,11 @@ class Request(Struct, frozen=True, kw_only=True):
         return f"?{self.raw_query}" if self.raw_query else ""
 
     @property
+    def is_authoritative(self) -> bool:
+        """Whether another broker chose this one, and sent the request here: see `RedirectError`."""
+        return self.query.get("authoritative") == "true"
+
+    @property
     def passed_on_body(self) -> bytes:
         """The body as another broker gets it."""
         return self.body

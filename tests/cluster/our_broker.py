@@ -86,6 +86,10 @@ class OurBroker(BrokerProcess):
             "--existing-bk-metadata-service-uri", self._bookkeeper_uri, *options,
         )  # fmt: skip
 
+    def configure_with(self, settings: Mapping[str, object]) -> None:
+        """Add settings for the next start."""
+        self._settings.update(settings)
+
     def configure(self) -> Path:
         """Write its file of settings."""
         lines = (f"{name}={value}\n" for name, value in self._settings.items())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,6 +46,7 @@ VIEWS = (
     f"#/subscription/{ORDERS}/billing",
     f"#/subscription/{ORDERS}/billing/holes",
     f"#/subscription/{ORDERS}/billing/messages",
+    "#/cluster",
     "#/storage",
     "#/settings",
 )
@@ -383,6 +385,60 @@ def test_a_topic_of_another_broker_has_a_link_there(page: Page) -> None:
     page.unroute_all()
 
 
+HOUR_MILLIS = 3_600_000
+
+
+def of_cluster(now: int) -> dict[str, Any]:
+    """What `brokers/load` says in a cluster; names and reasons are text that wants to be more."""
+    here, there, bundle = "here:8080", "there:8080", "public/default/0x00000000_0x80000000"
+    broker = {
+        "url": "pulsar://x:6650", "started": now - HOUR_MILLIS, "updated": now, "usage": 0.5,
+        "cpu": 0.5, "memory": 0.25, "bandwidthIn": 0.0, "bandwidthOut": 0.0, "topics": 3,
+        "producers": 2, "consumers": 1, "msgRate": 10.0, "throughput": 1000.0,
+    }  # fmt: skip
+    return {
+        "brokerId": here, "leaderId": here, "isLeading": True, "isLeaving": False,
+        "session": {"isGood": False, "doubts": 2}, "heldLookups": 1,
+        "brokers": [
+            {**broker, "brokerId": here, "webUrl": "http://here:8080", "bundles": [bundle]},
+            {**broker, "brokerId": there, "webUrl": "http://there:8080", "smoothedUsage": 0.9,
+             "bundles": ["public/default/0x80000000_0xffffffff"]},
+        ],
+        "bundles": [{"bundle": bundle, "since": now - 2 * HOUR_MILLIS}],
+        "changes": [
+            {"at": now - 5000, "bundle": bundle, "change": "lost", "reason": SCRIPT},
+            {"at": now - 1000, "bundle": bundle, "change": "gained", "reason": "nobody owned it"},
+        ],
+        "balancing": [
+            {"at": now, "kind": "move", "bundle": bundle, "broker": there, "destination": here,
+             "reason": "90 % against 50 %", "error": "refused: not a super user"},
+        ],
+    }  # fmt: skip
+
+
+def test_the_brokers_of_a_cluster_are_shown(page: Page) -> None:
+    answer = of_cluster(int(time.time() * 1000))
+    page.route("**/admin/v2/brokers/load", lambda route: route.fulfill(json=answer))
+    show(page, "#/cluster")
+    page.wait_for_selector("text=in doubt")
+    there = "main a.name >> text=there:8080"
+    assert page.get_attribute(there, "href") == "http://there:8080/console/#/cluster"
+    brokers, owners, changes, moved = page.locator("main section.card").all_inner_texts()
+    assert "leader" in brokers
+    assert "90 %" in brokers
+    assert "2 h ago" in owners
+    assert "0x80000000_0xffffffff" in owners
+    assert changes.index("nobody owned it") < changes.index(SCRIPT), "the newest first, as text"
+    assert "there:8080 → here:8080" in moved
+    assert "refused: not a super user" in moved
+    page.fill("input[data-search]", "nobody owned")
+    page.wait_for_selector("text=No bundle is like that.")
+    assert SCRIPT not in page.inner_text("main")
+    page.unroute_all()
+    show(page, "#/cluster")
+    page.wait_for_selector("text=This broker is alone")
+
+
 def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: BrokerThread) -> None:
     with SignedIn(browser, broker, "friend") as made:
         page = made.page
@@ -415,6 +471,9 @@ def test_keys_go_everywhere(page: Page) -> None:
     page.wait_for_selector("dialog[open]")
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
+    page.keyboard.press("g")
+    page.keyboard.press("b")
+    page.wait_for_selector("h1 >> text=Cluster")
     page.keyboard.press("g")
     page.keyboard.press("c")
     page.wait_for_selector("h1 >> text=Settings")

@@ -104,7 +104,7 @@ def as_partition(name: TopicName) -> Iterator[None]:
 def is_sent_here() -> bool:
     """Whether another broker chose this one, and sent the request that is answered now."""
     request = CURRENT_REQUEST.get()
-    return request is not None and request.query.get("authoritative") == "true"
+    return request is not None and request.is_authoritative
 
 
 async def refuse_partitioned(

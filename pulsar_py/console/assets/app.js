@@ -8,6 +8,7 @@ import { namespacePage, tenantPage, tenantsPage } from "./places.js";
 import { topicPage } from "./topic.js";
 import { subscriptionPage } from "./subscription.js";
 import { settingsPage, storagePage } from "./broker.js";
+import { clusterPage } from "./cluster.js";
 
 const ROUTES = {
   "": overview,
@@ -16,6 +17,7 @@ const ROUTES = {
   namespace: namespacePage,
   topic: topicPage,
   subscription: subscriptionPage,
+  cluster: clusterPage,
   storage: storagePage,
   settings: settingsPage,
 };
@@ -40,7 +42,7 @@ function may(action) {
 
 function frame() {
   const links = [["Overview", "#/", "", may("READ_BROKERS")], ["Tenants", "#/tenants", "tenants", true],
-    ["Storage", "#/storage", "storage", may("READ_BROKERS")], ["Settings", "#/settings", "settings", may("READ_BROKERS")]];
+    ["Cluster", "#/cluster", "cluster", may("READ_BROKERS")], ["Storage", "#/storage", "storage", may("READ_BROKERS")], ["Settings", "#/settings", "settings", may("READ_BROKERS")]];
   const menu = h("nav", { class: "menu", "aria-label": "Console" },
     links.filter((each) => each[3]).map(([text, href, name]) => h("a", { href, "data-page": name }, text)));
   replace(root,
@@ -57,7 +59,7 @@ function frame() {
 }
 
 function help() {
-  const keys = [["/", "search"], ["g o", "overview"], ["g t", "tenants"], ["g s", "storage"], ["g c", "settings"], ["u", "one level up"], ["← →", "along tabs, or along the picture of holes"], ["Esc", "close a dialog"], ["?", "these keys"]];
+  const keys = [["/", "search"], ["g o", "overview"], ["g t", "tenants"], ["g b", "the brokers of the cluster"], ["g s", "storage"], ["g c", "settings"], ["u", "one level up"], ["← →", "along tabs, or along the picture of holes"], ["Esc", "close a dialog"], ["?", "these keys"]];
   return dialog({ title: "Keys", confirm: "Close", body: h("dl", { class: "keys" }, keys.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])) }).catch(() => {});
 }
 
@@ -155,7 +157,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  const places = { o: "#/", t: "#/tenants", s: "#/storage", c: "#/settings" };
+  const places = { o: "#/", t: "#/tenants", b: "#/cluster", s: "#/storage", c: "#/settings" };
   if (pressed === "g" && places[event.key]) location.hash = places[event.key];
   else if (event.key === "/") {
     event.preventDefault();

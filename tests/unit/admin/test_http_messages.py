@@ -81,3 +81,9 @@ def test_an_empty_body_and_null_are_none(body: bytes, value: object) -> None:
 def test_what_is_no_json_is_unreadable() -> None:
     with pytest.raises(UnreadableBodyError):
         request(b"{").json()
+
+
+def test_a_request_that_another_broker_sent_here_says_so() -> None:
+    for query, is_chosen in (({}, False), ({"authoritative": "false"}, False)):
+        assert Request(method="GET", raw_path="/", query=query).is_authoritative is is_chosen
+    assert Request(method="GET", raw_path="/", query={"authoritative": "true"}).is_authoritative
