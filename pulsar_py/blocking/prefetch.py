@@ -3,9 +3,11 @@
     asyncio consumer --(loop: a run of messages)--> messages --(threads: popleft)--> application
 
 A thread that finds no message asks the loop for more, which hands over what is queued, or waits for
-some: one wake-up a run. A run has at most half as many messages as the receiver queue, and one
-where the consumer has to see each when it is handed out (interceptors, time-outs of
-acknowledgements, dead letters).
+some: one wake-up a run. From then on the loop feeds: it hands over what comes without being asked,
+for as long as threads take it before more comes, so that messages that come one at a time cost one
+wake-up each, that of the thread. A run has at most half as many messages as the receiver queue. It
+has one, and nothing is fed, where the consumer has to see each message when it is handed out
+(interceptors, time-outs of acknowledgements, dead letters).
 
 What always holds: each message is taken once. Where the asyncio consumer clears its queue (a new
 registration, a seek, a redelivery), messages of a run that nobody took go back to it and are
@@ -16,6 +18,7 @@ come twice; `dropping` clears it for a seek and a redelivery.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,6 +40,8 @@ __all__ = ["LARGEST_RUN", "Prefetch"]
 
 LARGEST_RUN: Final = 1000
 _RUN_BYTES: Final = 4 << 20
+_AHEAD_COUNT: Final = 8
+"""Messages that nobody took, from which on no more are fed."""
 
 _clock = SystemClock()
 
@@ -69,10 +74,14 @@ class Prefetch(Generic[T_co]):
         self._on_fetch = on_fetch
         # Threads take from the left.
         self.messages: deque[Message[T_co]] = deque()
-        # In the loop: the last run, and what was handed out before it.
+        # In the loop: the last runs that were not taken whole, and what was handed out before them.
         self._run: list[Message[T_co]] = []
         self._last: Message[T_co] | None = None
+        # Guards the two that follow; held for a moment, by threads and by the loop.
+        self._lock = threading.Lock()
         self._requests: deque[_Request] = deque()
+        # Whether `_waiting` will hand over the next message to whoever has asked by then.
+        self._is_feeding = False
         # What the consumer raised after it had given some messages; raised with the next fetch.
         self._error: PulsarError | None = None
         self._waiting: asyncio.Task[None] | None = None
@@ -109,8 +118,15 @@ class Prefetch(Generic[T_co]):
     def _fetch(self, seconds: float | None) -> None:
         self._thread.check_may_wait()
         request = _Request()
-        self._thread.post(lambda: self._want(request))
         try:
+            with self._lock:
+                if self.messages:  # came meanwhile
+                    return
+                is_fed = self._is_feeding
+                if is_fed:
+                    self._requests.append(request)
+            if not is_fed:
+                self._thread.post(lambda: self._want(request))
             request.signal.wait(seconds)
         except BaseException:  # a time limit, Ctrl-C; raised again
             self._thread.post(lambda: self._withdraw(request))
@@ -160,33 +176,51 @@ class Prefetch(Generic[T_co]):
             request.error = error
             request.signal.set()
             return
-        if self.messages:
-            request.signal.set()
-            return
-        self._requests.append(request)
-        if self._waiting is None:
-            self._waiting = self._tasks.spawn(self._wait(), "wait")
+        with self._lock:
+            if self.messages:
+                request.signal.set()
+            else:
+                self._requests.append(request)
+        if self._goes_on() and self._waiting is None:
+            self._waiting = self._tasks.spawn(self._feed(), "feed")
 
     def _withdraw(self, request: _Request) -> None:
-        if request in self._requests:
-            self._requests.remove(request)
-        if not self._requests and self._waiting is not None:
-            self._waiting.cancel()
-            self._waiting = None
+        with self._lock:
+            if request in self._requests:
+                self._requests.remove(request)
+            self._tell_requests()  # of a message that it was told of and did not take
+        self._stop_feeding()
 
-    async def _wait(self) -> None:
-        """Wait for messages until no thread does."""
+    def _stop_feeding(self) -> None:
+        """Fetch nothing ahead; goes on where a thread waits."""
+        with self._lock:
+            if self._requests or self._waiting is None:
+                return
+            self._is_feeding = False
+        self._waiting.cancel()
+        self._waiting = None
+
+    async def _feed(self) -> None:
+        """Hand over messages as they come, until threads neither wait nor take them."""
         task = asyncio.current_task()
         try:
-            while self._requests:
+            while self._goes_on():
                 await self._may_fetch.wait()
                 message = await self._consumer.receive()
+                self._on_fetch()
                 self._arrived([message, *self._take_more()])
         except PulsarError as error:
             self._fail(error)
         finally:
             if self._waiting is task:
                 self._waiting = None
+
+    def _goes_on(self) -> bool:
+        """Whether to wait for the next message; if not, the next thread asks for it."""
+        with self._lock:
+            has_room = len(self.messages) < min(_AHEAD_COUNT, self._run_limit - 1)
+            self._is_feeding = bool(self._requests) or has_room
+            return self._is_feeding
 
     def _take_run(self, limit: int) -> list[Message[T_co]]:
         """Queued messages, up to `limit`; raises what `receive` raises."""
@@ -209,7 +243,7 @@ class Prefetch(Generic[T_co]):
     def _take_more(self) -> list[Message[T_co]]:
         """Queued messages that follow one that is in hand already; raises nothing."""
         try:
-            return self._take_run(self._run_limit - 1)
+            return self._take_run(self._run_limit - 1 - len(self.messages))
         except PulsarError as error:
             self._error = error
             return []
@@ -217,15 +251,25 @@ class Prefetch(Generic[T_co]):
     def _arrived(self, run: list[Message[T_co]]) -> None:
         if not run:
             return
-        if self._run:
-            self._last = self._run[-1]
-        self._run = run
-        self.messages.extend(run)
-        for _ in range(min(len(run), len(self._requests))):
+        taken = self.last_taken
+        if taken:
+            self._last = taken[-1]
+        self._run = [*self._run[len(taken) :], *run]
+        with self._lock:
+            self.messages.extend(run)
+            self._tell_requests()
+
+    def _tell_requests(self) -> None:
+        """Wake threads for which there are messages; the lock is held."""
+        for _ in range(min(len(self.messages), len(self._requests))):
             self._requests.popleft().signal.set()
 
     def _fail(self, error: PulsarError) -> None:
-        requests, self._requests = self._requests, deque()
+        with self._lock:
+            requests, self._requests = self._requests, deque()
+            self._is_feeding = False
+        if not requests:
+            self._error = error
         for request in requests:
             request.error = error
             request.signal.set()
@@ -262,13 +306,13 @@ class Prefetch(Generic[T_co]):
         """Within it nothing is fetched; what was fetched before and not taken is dropped."""
         if not isinstance(self._consumer, Consumer):  # that one recalls
             self._drop()
+            self._run = []
         self._may_fetch.clear()
+        self._stop_feeding()
         try:
             yield
         finally:
             self._may_fetch.set()
-            if self._requests and self._waiting is None:
-                self._waiting = self._tasks.spawn(self._wait(), "wait")
 
     def close(self) -> None:
         """The consumer is closed: drop what nobody took; threads that wait get its error."""

@@ -37,6 +37,44 @@ def test_a_run_is_one_wake_up(
     assert fetches["f"] < 200
 
 
+def test_messages_that_come_one_at_a_time_are_asked_for_once(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Counter()
+    want = Prefetch._want
+    monkeypatch.setattr(
+        Prefetch, "_want", lambda self, request: (asked.update(["w"]), want(self, request))
+    )
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    for number in range(50):
+        producer.send(b"%d" % number)
+        assert numbers(consumer, 1) == [number]
+    assert asked["w"] == 1
+
+
+def test_what_nobody_takes_is_fed_no_further(client: blocking.Client, topic: str) -> None:
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    for number in range(30):
+        producer.send(b"%d" % number)
+        if not number:
+            assert numbers(consumer, 1) == [0]
+    reader = client.create_reader(topic, blocking.MessageId.latest)  # all that came before is here
+    assert len(consumer._prefetch.messages) <= 10
+    assert numbers(consumer, 29) == list(range(1, 30))
+    reader.close()
+
+
+def test_a_thread_that_is_fed_gives_up_and_is_fed_again(
+    client: blocking.Client, topic: str
+) -> None:
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    for number in range(5):
+        producer.send(b"%d" % number)
+        assert numbers(consumer, 1) == [number]
+        with pytest.raises(blocking.ClientTimeoutError):
+            consumer.receive(5)
+
+
 def test_threads_share_a_consumer(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", consumer_type=blocking.ConsumerType.Shared)
     fill(client, topic, 1000)
