@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
 from pulsar_py.client.brokers.outages import Outages
+from pulsar_py.client.brokers.plain_probe import speaks_plain_pulsar
 from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.shared_calls import SharedCalls
@@ -178,11 +179,12 @@ class ConnectionPool:
             initial_seconds=config.initial_backoff_seconds,
             maximum_seconds=config.outage_backoff_seconds,
         )
+        text = str(error).removeprefix("connection to ").removeprefix(f"{address.logical}: ")
         logger.log(
             logging.WARNING if is_first else logging.INFO,
             "no connection to %s: %s",
             address.logical,
-            error,
+            text,
             extra={"broker": address.logical, "error": str(error)},
         )
 
@@ -200,6 +202,11 @@ class ConnectionPool:
             else:
                 await loop.create_connection(lambda: cnx, host, port)
         except OSError as error:
+            if address.is_tls and _is_reset(error) and await speaks_plain_pulsar(host, port):
+                raise NotABrokerError(
+                    f"{address.physical}: no TLS on that port, it speaks plainly:"
+                    f" use pulsar://{address.physical}"
+                ) from error
             text = f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
             kind = NotABrokerError if self._is_for_good(address, error) else ConnectError
             raise kind(text) from error
@@ -274,6 +281,8 @@ class ConnectionPool:
 def _reason(error: OSError, *, is_tls: bool) -> str:
     """The text of a failed attempt, never empty; with a guess where the peer did not speak TLS."""
     text = str(error) or type(error).__name__
+    if isinstance(error, ConnectionRefusedError):  # asyncio's text has the address once more
+        return "connection refused"
     if isinstance(error, socket.gaierror):
         return f"{text}: is the host's name right, and known here?"
     is_no_tls = _is_reset(error) or getattr(error, "reason", "") in _NO_TLS_REASONS

@@ -24,8 +24,14 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from pulsar_py.client.brokers.lookup import LookupContext, NamespaceTopics, SchemaAnswer
+from pulsar_py.client.brokers.plain_probe import speaks_plain_pulsar
 from pulsar_py.client.brokers.rest_schemas import schema_from_rest, schema_to_rest, version_bytes
-from pulsar_py.client.brokers.service_url import BrokerAddress, ServiceUrl, ServiceUrlHosts
+from pulsar_py.client.brokers.service_url import (
+    BrokerAddress,
+    ServiceUrl,
+    ServiceUrlHosts,
+    host_and_port,
+)
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
 from pulsar_py.client.shared.retries import repeat
 from pulsar_py.client.shared.shared_calls import SharedCalls
@@ -38,6 +44,7 @@ from pulsar_py.common.errors import (
     IncompatibleSchemaError,
     InvalidServiceUrlError,
     LookupFailedError,
+    NotABrokerError,
     PulsarError,
     RemoteProtocolError,
     ServiceNotReadyError,
@@ -241,6 +248,8 @@ class HttpLookup:
             except (ConnectError, ConnectionClosedError, ClientTimeoutError) as error:
                 self._hosts.on_failure(host)
                 self._on_unreachable(host, error)
+                if isinstance(error, ConnectionClosedError):
+                    await self._check_speaks_http(host, error)
                 raise
             except ServiceNotReadyError:
                 self._hosts.on_failure(host)
@@ -259,6 +268,15 @@ class HttpLookup:
                 error,
                 extra={"service_url": str(self._hosts.url), "host": host, "error": str(error)},
             )
+
+    async def _check_speaks_http(self, host: str, error: ConnectionClosedError) -> None:
+        """Raise where the only host speaks the binary protocol in place of HTTP."""
+        is_only_one = len(self._hosts.url.hosts) == 1
+        if is_only_one and not self._is_tls and await speaks_plain_pulsar(*host_and_port(host)):
+            raise NotABrokerError(
+                f"{host}: no web service on that port, it speaks the binary protocol:"
+                f" use pulsar://{host}"
+            ) from error
 
     def _url(self, host: str, path: str, query: Mapping[str, str]) -> str:
         url = f"{self._hosts.url.scheme}://{host}{path}"

@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_py.client.client import Client
 from pulsar_py.common.errors import ClientTimeoutError, NotABrokerError
+from pulsar_py.testing import BrokerThread
 
 
 async def _free_port() -> int:
@@ -35,6 +36,7 @@ async def test_a_refused_connection_is_logged_once_and_the_error_says_how_long(
     warnings = [each.getMessage() for each in records if each.levelno == logging.WARNING]
     assert len(warnings) == 1
     assert warnings[0].startswith(f"no connection to {broker}: ")
+    assert warnings[0].count(broker) == 1
     repeated = {each.getMessage() for each in records if each.levelno == logging.INFO}
     assert repeated == {warnings[0]}
     assert "closed" not in caplog.text  # there was no connection
@@ -51,3 +53,16 @@ async def test_tls_to_a_plain_port_has_a_reason(caplog: pytest.LogCaptureFixture
         with pytest.raises(NotABrokerError, match="no TLS on that port"):
             await client.create_producer("t")
     assert "no TLS on that port?" in caplog.text
+
+
+@pytest.mark.parametrize("scheme", ["pulsar+ssl", "http"])
+async def test_a_port_of_the_plain_protocol_is_known_at_once(
+    session_pulsar_broker: BrokerThread, scheme: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    address = session_pulsar_broker.service_url.removeprefix("pulsar://")
+    async with Client(f"{scheme}://{address}", operation_timeout_seconds=30) as client:
+        with pytest.raises(NotABrokerError, match=f"use pulsar://{address}"):
+            await client.create_producer("t")
+    lines = [line for line in caplog.messages if line.startswith(f"no connection to {address}: ")]
+    assert len(lines) == (scheme == "pulsar+ssl")  # one attempt
+    assert all(line.count(address) == 2 for line in lines)  # where it was, and what to use
