@@ -218,6 +218,7 @@ SECURITY_MAY_IMPORT = {"common", "metadata"}
 
 SETTINGS_READERS = {
     "pulsar_py.server.broker",
+    "pulsar_py.server.broker_settings",
     "pulsar_py.server.cluster_load",
     "pulsar_py.server.security_parts",
     "pulsar_py.standalone",
@@ -237,7 +238,6 @@ SETTINGS_MODULES = {
     "pulsar_py.server.settings_storage",
     "pulsar_py.server.settings_hooks",
     "pulsar_py.server.settings_load",
-    "pulsar_py.server.settings_metrics",
     "pulsar_py.server.settings_openid",
     "pulsar_py.server.settings_proxies",
     "pulsar_py.server.settings_rates",

@@ -9,7 +9,6 @@ from tests.package_source import PACKAGE, ROOT, modules
 UNIT = ROOT / "tests" / "unit"
 
 COVERED_ELSEWHERE = {
-    "server/settings_metrics.py": "tests/unit/admin/metrics/test_topic_lines.py",
     "__main__.py": "tests/unit/cli/test_main.py runs it",
     "cli/__main__.py": "tests/unit/cli/test_main.py runs it",
     "common/buffer.py": "the name of a type",

@@ -30,12 +30,11 @@ from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSetting
 from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
 from pulsar_py.server.settings_hooks import HookSettings
 from pulsar_py.server.settings_load import LOAD, LoadSettings
-from pulsar_py.server.settings_metrics import MetricsSettings
 from pulsar_py.server.settings_openid import OpenIdConnectSettings
 from pulsar_py.server.settings_proxies import ProxySettings
 from pulsar_py.server.settings_rates import RateSettings
 from pulsar_py.server.settings_security import SecuritySettings
-from pulsar_py.server.settings_server import ServerSettings
+from pulsar_py.server.settings_server import MetricsSettings, ServerSettings
 from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
 from pulsar_py.server.settings_topics import BrokerTopicSettings
 

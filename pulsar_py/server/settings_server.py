@@ -1,4 +1,4 @@
-"""Settings of listeners, connections, lookups and HTTP."""
+"""Settings of listeners, connections, lookups, HTTP and metrics."""
 
 # ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pulsar_py.server.settings import Settings, setting
 SERVER: Final = "Server"
 CONNECTIONS: Final = "Connections"
 LIMITS: Final = "Limits"
+METRICS: Final = "Metrics"
 
 MAX_PORT: Final = 65_535
 
@@ -266,4 +267,37 @@ class ServerSettings(Settings):
         default=False,
         category="Transactions",
         doc="Whether transactions are served. This version has none: true is refused.",
+    )
+
+
+class MetricsSettings(Settings):
+    """Which lines `/metrics` has, and the time that rates are measured over."""
+
+    exposeTopicLevelMetricsInPrometheus: bool = setting(
+        default=True,
+        category=METRICS,
+        doc="Whether `/metrics` has lines of each topic and subscription; else it has their sums "
+        "by namespace.",
+    )
+    exposeConsumerLevelMetricsInPrometheus: bool = setting(
+        default=False,
+        category=METRICS,
+        doc="Whether `/metrics` has lines of each consumer, too, where it has those of topics.",
+    )
+    exposeProducerLevelMetricsInPrometheus: bool = setting(
+        default=False,
+        category=METRICS,
+        doc="Whether `/metrics` has lines of each producer, too, where it has those of topics.",
+    )
+    splitTopicAndPartitionLabelInPrometheus: bool = setting(
+        default=False,
+        category=METRICS,
+        doc="Whether partitions have the name of their topic as label `topic`, and a label "
+        "`partition` with their index, which is -1 for topics without partitions.",
+    )
+    statsUpdateFrequencyInSecs: int = setting(
+        default=60,
+        minimum=1,
+        category=METRICS,
+        doc="Seconds over which the rates in statistics and metrics are measured.",
     )

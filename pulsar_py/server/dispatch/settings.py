@@ -1,7 +1,7 @@
 """`DispatchSettings`: the effective settings of one topic's subscriptions and their dispatchers.
 
-`broker.dispatch_settings` makes one from broker.conf alone, `policies.effective_settings` replaces
-the fields for which the topic or its namespace has a policy. It is the field `dispatch` of
+`broker_settings.dispatch_settings` makes one from broker.conf alone, `policies.effective_settings`
+replaces the fields for which the topic or its namespace has a policy. It is the field `dispatch` of
 `TopicSettings`; subscriptions read it anew whenever it matters, so a change of a policy needs no
 restart. Limits of 0 mean "no limit".
 """

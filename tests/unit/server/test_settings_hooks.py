@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_py.server.broker import dispatch_settings
+from pulsar_py.server.broker_settings import dispatch_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings_hooks import HOOKS, HookSettings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.policies import DispatchRate, PublishRate, SubscribeRate
-from pulsar_py.server.broker import topic_settings
+from pulsar_py.server.broker_settings import topic_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.settings_rates import RATES, RateSettings
 

@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.admin.metrics.store_lines import ZOOKEEPER_METRICS
 from pulsar_py.common.names import TopicName
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
-from pulsar_py.server.broker import managed_ledger_config
+from pulsar_py.server.broker_settings import managed_ledger_config
 from pulsar_py.standalone import Broker
 from pulsar_py.zookeeper.statistics import ZooKeeperCounters
 from tests.unit.admin.resources.conftest import Admin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_py.admin.metrics.store_lines import JOURNAL_METRICS, store_lines
 from pulsar_py.common.names import TopicName
-from pulsar_py.server.broker import managed_ledger_config
+from pulsar_py.server.broker_settings import managed_ledger_config
 from pulsar_py.standalone import Broker
 from tests.unit.admin.metrics.metric_pages import parsed
 
