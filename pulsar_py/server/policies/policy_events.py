@@ -5,7 +5,10 @@ not a batch. Its key is the topic's full name, for policies of all clusters with
 its payload is an Avro `PulsarEvent` of the schema in `pulsar_event.avsc`, empty for a removal.
 
 `encode_event` makes the payload out of the document that the metadata store has, `decode_event` is
-the way back.
+the way back. Both know the schema's fields alone: what else a document has is lost on the way, and
+with it for the topic, which is served by what comes back. So each key of `TopicPolicies`, and each
+of the objects below, has to be a field of the schema, which a test checks; as the schema is Apache
+Pulsar's, a policy of our own can be one of namespaces, but not of topics.
 
 Source: SystemTopicBasedTopicPoliciesService, PulsarEvent and TopicPoliciesEvent in Pulsar.
 """

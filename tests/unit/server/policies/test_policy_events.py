@@ -7,9 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import fields as fields_of
 
 from pulsar_py.common.errors import SchemaSerializationError
 from pulsar_py.common.names import TopicName
+from pulsar_py.common.policies import (
+    DispatchRate,
+    InactiveTopicPolicy,
+    PersistencePolicies,
+    PublishRate,
+    RetentionPolicy,
+    SubscribeRate,
+)
+from pulsar_py.metadata.documents import TopicPolicies
+from pulsar_py.metadata.json_document import Key
 from pulsar_py.proto.SchemaRegistryFormat_pb2 import SchemaInfo
 from pulsar_py.server.policies.policy_events import (
     SCHEMA_PROPERTIES,
@@ -97,6 +109,44 @@ def test_what_a_recorded_event_says() -> None:
 def test_policies_of_every_shape_come_back(*, is_global: bool) -> None:
     event = PolicyEvent(TOPIC, is_global, EVERY_SHAPE)
     assert decode_event(event.key, encode_event(event, "c")) == event
+
+
+def test_each_policy_of_topics_has_a_field_in_the_schema() -> None:
+    fields = {field["name"] for field in _record("TopicPolicies", json.loads(schema_text()))}
+    keys = {each.json_name for each in vars(TopicPolicies).values() if isinstance(each, Key)}
+    assert keys == fields - {"isGlobal"}
+
+
+def _record(name: str, definition: Any) -> list[dict[str, Any]]:
+    """The fields of a record, wherever in the definition it is."""
+    if isinstance(definition, dict):
+        if definition.get("name") == name and definition.get("type") == "record":
+            return list(definition["fields"])
+        definition = list(definition.values())
+    inner = definition if isinstance(definition, list) else []
+    return next((found for each in inner if (found := _record(name, each))), [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("retention", RetentionPolicy),
+        ("persistence", PersistencePolicies),
+        ("inactive_topics", InactiveTopicPolicy),
+        ("dispatch_rate", DispatchRate),
+        ("publish_rate", PublishRate),
+        ("subscribe_rate", SubscribeRate),
+    ],
+)
+def test_each_field_of_a_policy_comes_back_from_its_event(name: str, kind: type[Struct]) -> None:
+    policy = kind(*(_other_than_default(field.type) for field in fields_of(kind)))
+    document = dict(TopicPolicies(**{name: policy}).json)
+    event = PolicyEvent(TOPIC, is_global=False, document=document)
+    assert decode_event(event.key, encode_event(event, "c")) == event
+
+
+def _other_than_default(kind: Any) -> Any:
+    return {int: 7, float: 0.5, bool: True}.get(kind) or list(kind)[-1]
 
 
 def test_partitions_have_the_event_of_their_topic() -> None:
