@@ -109,40 +109,31 @@ def largest_commands(
 ) -> list[LargestCommand]:
     """All of them, for a topic with that many entries in one ledger."""
     room = max_message_bytes + FRAME_PADDING - _SIZES.size - _SPARE_BYTES
-    command = BaseCommand
     fresh = f"{topic}-fresh"
+    return [
+        *_acknowledgements(ledger_id, entries_count, room),
+        *_subscriptions(fresh, room),
+        *_producers_and_schemas(topic, fresh, room),
+        *_lookups(topic, room),
+        *_transactions(room),
+    ]
+
+
+def _with_field(start: bytes, number: int, data: bytes) -> bytes:
+    return start + _field(number, data)
+
+
+def _acknowledgements(ledger_id: int, entries_count: int, room: int) -> list[LargestCommand]:
+    """ACK, REDELIVER and SEEK: many ids, and ids with many words of acknowledged indexes."""
+    command = BaseCommand
     ack = CommandAck(consumer_id=1, ack_type=CommandAck.Individual, request_id=REQUEST_ID)
     seek = CommandSeek(consumer_id=1, request_id=REQUEST_ID)
     cumulative = CommandAck(consumer_id=1, ack_type=CommandAck.Cumulative, request_id=REQUEST_ID)
     cumulative.message_id.add(ledgerId=ledger_id, entryId=0)
     redeliver = CommandRedeliverUnacknowledgedMessages(consumer_id=1)
-    subscribe = CommandSubscribe(
-        topic=fresh, subscription="s", subType=CommandSubscribe.Key_Shared, consumer_id=2,
-        request_id=REQUEST_ID, consumer_name="\N{LATIN SMALL LETTER E WITH ACUTE}",
-    )  # fmt: skip
-    producer = CommandProducer(topic=fresh, producer_id=2, request_id=REQUEST_ID)
-    schema = Schema(name="s", type=Schema.String, schema_data=b"")
-    ranges = KeySharedMeta(keySharedMode=1).SerializePartialToString()
-    count = room // len(_field(3, _range(1 << 20)))
-    all_ranges = ranges + b"".join(_field(3, _range(index)) for index in range(count))
-    properties = schema.SerializeToString()
-    count = room // len(_field(5, _pair(1 << 20)))
-    all_properties = properties + b"".join(_field(5, _pair(index)) for index in range(count))
-    long_union = Schema(
-        name="s", type=Schema.Avro, schema_data=b'["null"' + b',"int"' * (room // 6 - 20) + b"]"
-    ).SerializeToString()
     many_words = (room - 40) * b"\x01"
     wide_words = ((room - 40) // len(_MINUS_ONE)) * _MINUS_ONE
     one_set = _message_id(ledger_id, 3, many_words)
-    partitions = CommandAddPartitionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
-    subscriptions = CommandAddSubscriptionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
-    lookup = CommandLookupTopic(topic=topic, request_id=REQUEST_ID)
-    long_name = "x" * (room - 100)
-    subscribe_bytes, producer_bytes = subscribe.SerializeToString(), producer.SerializeToString()
-
-    def with_field(start: bytes, number: int, data: bytes) -> bytes:
-        return start + _field(number, data)
-
     return [
         LargestCommand(
             "ACK, one id over and over",
@@ -169,7 +160,7 @@ def largest_commands(
             "ACK, one ack set",
             _frame(
                 command.ACK,
-                with_field(ack.SerializePartialToString(), 3, one_set),
+                _with_field(ack.SerializePartialToString(), 3, one_set),
             ),
             command.ACK_RESPONSE,
         ),
@@ -196,10 +187,33 @@ def largest_commands(
             "SEEK, one ack set",
             _frame(
                 command.SEEK,
-                with_field(seek.SerializeToString(), 3, _message_id(ledger_id, 3, wide_words)),
+                _with_field(seek.SerializeToString(), 3, _message_id(ledger_id, 3, wide_words)),
             ),
             command.SUCCESS,
         ),
+    ]  # fmt: skip
+
+
+def _schema_with_properties(room: int) -> bytes:
+    schema = Schema(name="s", type=Schema.String, schema_data=b"")
+    count = room // len(_field(5, _pair(1 << 20)))
+    pairs = b"".join(_field(5, _pair(index)) for index in range(count))
+    return schema.SerializeToString() + pairs
+
+
+def _subscriptions(fresh: str, room: int) -> list[LargestCommand]:
+    """SUBSCRIBE to a topic that is not there yet."""
+    command = BaseCommand
+    subscribe = CommandSubscribe(
+        topic=fresh, subscription="s", subType=CommandSubscribe.Key_Shared, consumer_id=2,
+        request_id=REQUEST_ID, consumer_name="\N{LATIN SMALL LETTER E WITH ACUTE}",
+    )  # fmt: skip
+    subscribe_bytes = subscribe.SerializeToString()
+    ranges = KeySharedMeta(keySharedMode=1).SerializePartialToString()
+    count = room // len(_field(3, _range(1 << 20)))
+    all_ranges = ranges + b"".join(_field(3, _range(index)) for index in range(count))
+    all_properties = _schema_with_properties(room)
+    return [
         LargestCommand(
             "SUBSCRIBE, metadata without texts",
             _filled(command.SUBSCRIBE, subscribe, 10, b"\x0a\x00\x12\x00", room),
@@ -212,14 +226,27 @@ def largest_commands(
         ),
         LargestCommand(
             "SUBSCRIBE, hash ranges",
-            _frame(command.SUBSCRIBE, with_field(subscribe_bytes, 17, all_ranges)),
+            _frame(command.SUBSCRIBE, _with_field(subscribe_bytes, 17, all_ranges)),
             command.SUCCESS,
         ),
         LargestCommand(
             "SUBSCRIBE, schema properties",
-            _frame(command.SUBSCRIBE, with_field(subscribe_bytes, 12, all_properties)),
+            _frame(command.SUBSCRIBE, _with_field(subscribe_bytes, 12, all_properties)),
             command.SUCCESS,
         ),
+    ]  # fmt: skip
+
+
+def _producers_and_schemas(topic: str, fresh: str, room: int) -> list[LargestCommand]:
+    """PRODUCER of a topic that is not there yet, and GET_OR_CREATE_SCHEMA."""
+    command = BaseCommand
+    producer = CommandProducer(topic=fresh, producer_id=2, request_id=REQUEST_ID)
+    producer_bytes = producer.SerializeToString()
+    all_properties = _schema_with_properties(room)
+    long_union = Schema(
+        name="s", type=Schema.Avro, schema_data=b'["null"' + b',"int"' * (room // 6 - 20) + b"]"
+    ).SerializeToString()
+    return [
         LargestCommand(
             "PRODUCER, metadata",
             _different(command.PRODUCER, producer, 6, _pair, room),
@@ -227,19 +254,19 @@ def largest_commands(
         ),
         LargestCommand(
             "PRODUCER, schema properties",
-            _frame(command.PRODUCER, with_field(producer_bytes, 7, all_properties)),
+            _frame(command.PRODUCER, _with_field(producer_bytes, 7, all_properties)),
             command.PRODUCER_SUCCESS,
         ),
         LargestCommand(
             "PRODUCER, an Avro schema of many types",
-            _frame(command.PRODUCER, with_field(producer_bytes, 7, long_union)),
+            _frame(command.PRODUCER, _with_field(producer_bytes, 7, long_union)),
             command.PRODUCER_SUCCESS,
         ),
         LargestCommand(
             "GET_OR_CREATE_SCHEMA, properties",
             _frame(
                 command.GET_OR_CREATE_SCHEMA,
-                with_field(
+                _with_field(
                     CommandGetOrCreateSchema(request_id=REQUEST_ID, topic=topic)
                     .SerializePartialToString(),
                     3,
@@ -248,6 +275,15 @@ def largest_commands(
             ),
             command.GET_OR_CREATE_SCHEMA_RESPONSE,
         ),
+    ]  # fmt: skip
+
+
+def _lookups(topic: str, room: int) -> list[LargestCommand]:
+    """CONNECT, and what is asked about names of topics: long names, long patterns."""
+    command = BaseCommand
+    lookup = CommandLookupTopic(topic=topic, request_id=REQUEST_ID)
+    long_name = "x" * (room - 100)
+    return [
         LargestCommand(
             "LOOKUP, properties",
             _different(
@@ -306,6 +342,20 @@ def largest_commands(
             command.WATCH_TOPIC_LIST_SUCCESS,
         ),
         LargestCommand(
+            "CONNECT once more, a long version",
+            _frame(command.CONNECT, CommandConnect(client_version=long_name).SerializeToString()),
+            command.CONNECTED,
+        ),
+    ]  # fmt: skip
+
+
+def _transactions(room: int) -> list[LargestCommand]:
+    """Commands of transactions with many partitions or subscriptions."""
+    command = BaseCommand
+    partitions = CommandAddPartitionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
+    subscriptions = CommandAddSubscriptionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
+    return [
+        LargestCommand(
             "ADD_PARTITION_TO_TXN, partitions",
             _filled(
                 command.ADD_PARTITION_TO_TXN,
@@ -320,10 +370,5 @@ def largest_commands(
                 subscriptions, 4, _field(1, b"") + _field(2, b""), room,
             ),
             command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
-        ),
-        LargestCommand(
-            "CONNECT once more, a long version",
-            _frame(command.CONNECT, CommandConnect(client_version=long_name).SerializeToString()),
-            command.CONNECTED,
         ),
     ]  # fmt: skip
