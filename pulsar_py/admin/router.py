@@ -122,50 +122,29 @@ def get(
     )
 
 
-def put(
-    template: str,
-    handler: Handler,
-    needs: Need,
-    *takes: Taken,
-    answer: Any = None,  # Any: a type, or its name
-    status: int | None = None,
-    errors: tuple[int, ...] = (),
-) -> Route:
-    """A route for PUT that reads `takes`; without an answer its status is 204."""
-    status = status or _status(answer)
-    return Route("PUT", template, handler, needs, takes, answer, status, errors=errors)
+class _Changing(Struct, frozen=True):
+    """Makes routes of one method, which change something."""
+
+    method: str
+
+    def __call__(
+        self,
+        template: str,
+        handler: Handler,
+        needs: Need,
+        *takes: Taken,
+        answer: Any = None,  # Any: a type, or its name
+        status: int | None = None,
+        errors: tuple[int, ...] = (),
+    ) -> Route:
+        """A route that reads `takes`; without an answer its status is 204."""
+        status = status or (HTTPStatus.NO_CONTENT if answer is None else HTTPStatus.OK)
+        return Route(self.method, template, handler, needs, takes, answer, status, errors=errors)
 
 
-def post(
-    template: str,
-    handler: Handler,
-    needs: Need,
-    *takes: Taken,
-    answer: Any = None,  # Any: a type, or its name
-    status: int | None = None,
-    errors: tuple[int, ...] = (),
-) -> Route:
-    """A route for POST that reads `takes`; without an answer its status is 204."""
-    status = status or _status(answer)
-    return Route("POST", template, handler, needs, takes, answer, status, errors=errors)
-
-
-def delete(
-    template: str,
-    handler: Handler,
-    needs: Need,
-    *takes: Taken,
-    answer: Any = None,  # Any: a type, or its name
-    status: int | None = None,
-    errors: tuple[int, ...] = (),
-) -> Route:
-    """A route for DELETE that reads `takes`; without an answer its status is 204."""
-    status = status or _status(answer)
-    return Route("DELETE", template, handler, needs, takes, answer, status, errors=errors)
-
-
-def _status(answer: Any) -> int:  # Any: a type, or its name
-    return HTTPStatus.NO_CONTENT if answer is None else HTTPStatus.OK
+put: Final = _Changing("PUT")
+post: Final = _Changing("POST")
+delete: Final = _Changing("DELETE")
 
 
 class _Leaf(Struct):

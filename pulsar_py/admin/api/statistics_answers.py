@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, defstruct
+from msgspec.structs import fields
 
 
 class ExactAnswer(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -24,16 +25,8 @@ class CompactionAnswer(ExactAnswer, frozen=True):
     last_compaction_duration_time_in_mills: int
 
 
-class DrainingHashAnswer(ExactAnswer, frozen=True):
-    """Keys that wait for another consumer's acknowledgements."""
-
-    hash: int
-    unack_msgs: int
-    blocked_attempts: int
-
-
-class ConsumerStatsAnswer(ExactAnswer, frozen=True):
-    """One of `consumers`."""
+class SentMessages(ExactAnswer, frozen=True):
+    """What a consumer was sent, or all consumers of a subscription were."""
 
     msg_rate_out: float
     msg_throughput_out: float
@@ -42,6 +35,19 @@ class ConsumerStatsAnswer(ExactAnswer, frozen=True):
     msg_rate_redeliver: float
     message_ack_rate: float
     chunked_message_rate: float
+
+
+class DrainingHashAnswer(ExactAnswer, frozen=True):
+    """Keys that wait for another consumer's acknowledgements."""
+
+    hash: int
+    unack_msgs: int
+    blocked_attempts: int
+
+
+class ConsumerStatsAnswer(SentMessages, frozen=True):
+    """One of `consumers`."""
+
     available_permits: int
     unacked_messages: int
     blocked_consumer_on_unacked_msgs: bool
@@ -84,16 +90,9 @@ class PublisherStats(ExactAnswer, frozen=True):
     msg_drop_rate: float | None = None
 
 
-class SubscriptionStatsAnswer(ExactAnswer, frozen=True):
+class SubscriptionStatsAnswer(SentMessages, frozen=True):
     """One of `subscriptions`."""
 
-    msg_rate_out: float
-    msg_throughput_out: float
-    bytes_out_counter: int
-    msg_out_counter: int
-    msg_rate_redeliver: float
-    message_ack_rate: float
-    chunked_message_rate: float
     msg_backlog: int
     backlog_size: int
     earliest_msg_publish_time_in_backlog: int
@@ -256,51 +255,15 @@ class PartitionedInternalStats(ExactAnswer, frozen=True):
     partitions: dict[str, TopicInternalStats]
 
 
-class PartitionedTopicStats(ExactAnswer, frozen=True):
-    """The sum of a partitioned topic: without loaded partitions there is none."""
-
-    metadata: PartitionCount
-    partitions: dict[str, TopicStats]
-    msg_rate_in: float | None = None
-    msg_throughput_in: float | None = None
-    msg_rate_out: float | None = None
-    msg_throughput_out: float | None = None
-    bytes_in_counter: int | None = None
-    msg_in_counter: int | None = None
-    system_topic_bytes_in_counter: int | None = None
-    bytes_out_counter: int | None = None
-    msg_out_counter: int | None = None
-    bytes_out_internal_counter: int | None = None
-    average_msg_size: float | None = None
-    msg_chunk_published: bool | None = None
-    storage_size: int | None = None
-    backlog_size: int | None = None
-    backlog_quota_limit_size: int | None = None
-    backlog_quota_limit_time: int | None = None
-    oldest_backlog_message_age_seconds: int | None = None
-    oldest_backlog_message_subscription_name: str | None = None
-    publish_rate_limited_times: int | None = None
-    earliest_msg_publish_time_in_backlogs: int | None = None
-    offloaded_storage_size: int | None = None
-    last_offload_ledger_id: int | None = None
-    last_offload_success_time_stamp: int | None = None
-    last_offload_failure_time_stamp: int | None = None
-    ongoing_txn_count: int | None = None
-    aborted_txn_count: int | None = None
-    committed_txn_count: int | None = None
-    publishers: list[PublisherStats] | None = None
-    waiting_publishers: int | None = None
-    subscriptions: dict[str, SubscriptionStatsAnswer] | None = None
-    replication: dict[str, Any] | None = None
-    deduplication_status: str | None = None
-    topic_epoch: int | None = None
-    non_contiguous_deleted_messages_ranges: int | None = None
-    non_contiguous_deleted_messages_ranges_serialized_size: int | None = None
-    delayed_message_index_size_in_bytes: int | None = None
-    compaction: CompactionAnswer | None = None
-    owner_broker: str | None = None
-    topic_creation_time_stamp: int | None = None
-    last_publish_time_stamp: int | None = None
-    last_publish_timestamp: int | None = None
-    msg_drop_rate: float | None = None
-    last_message_index: int | None = None
+PartitionedTopicStats = defstruct(
+    "PartitionedTopicStats",
+    [
+        ("metadata", PartitionCount),
+        ("partitions", dict[str, TopicStats]),
+        *((each.name, each.type | None, None) for each in fields(TopicStats)),
+    ],
+    bases=(ExactAnswer,),
+    namespace={"__doc__": "The sum of a partitioned topic: without loaded partitions none."},
+    module=__name__,
+    frozen=True,
+)
