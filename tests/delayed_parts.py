@@ -9,7 +9,7 @@ from typing import Any
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.managed_ledger.cursors.format import DELAYED_DOOMED, INTERNAL_PREFIX
-from pulsar_py.server.broker import bucket_settings
+from pulsar_py.server.broker_settings import bucket_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.delayed.bucket_names import stored_buckets
 from pulsar_py.server.delayed.bucket_tracker import BucketDelayedDeliveryTracker

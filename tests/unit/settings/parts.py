@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.store import LedgerStore
-from pulsar_py.server.broker import dispatch_settings
+from pulsar_py.server.broker_settings import dispatch_settings
 from pulsar_py.server.config import BrokerConfig
 from tests.dispatch_parts import Topic
 from tests.unit.server.connection.standins import Client, RecordingTransport

@@ -24,7 +24,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     Schema,
     ServerError,
 )
-from pulsar_py.server.broker import connection_settings
+from pulsar_py.server.broker_settings import connection_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection import handle_lookup
 from pulsar_py.server.schema_registry import SchemaRegistry

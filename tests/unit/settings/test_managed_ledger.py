@@ -16,7 +16,7 @@ from pulsar_py.managed_ledger.cursors.segments import StoredSegment, decode_entr
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path, ledger_path
 from pulsar_py.managed_ledger.log.record_values import RecordCodec
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
-from pulsar_py.server.broker import managed_ledger_config
+from pulsar_py.server.broker_settings import managed_ledger_config
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.testing.clock import VirtualClock
 from tests.managed_ledger_parts import NAME, Recorder, World, append_all, settle, texts

@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.admin.resources.topic_access import require_topic
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import LATEST, Position
-from pulsar_py.server.broker import registry_settings
+from pulsar_py.server.broker_settings import registry_settings
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
 from tests.unit.admin.resources.conftest import Admin
