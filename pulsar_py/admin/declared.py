@@ -1,4 +1,4 @@
-"""What a call takes, declared as values with which its handler reads the request.
+"""Declares the parameters and bodies of REST calls; handlers read requests with them.
 
 A route lists its parameters and its body; the handler asks the same objects for their values:
 

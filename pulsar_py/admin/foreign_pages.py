@@ -1,16 +1,17 @@
-"""What browsers may send: requests of the broker's own pages and of listed ones (pure).
+"""Decides which pages in a browser may send requests: the broker's own and listed ones (pure).
 
 A page that somebody has open in a browser can send requests to every address that the browser
 reaches, a broker on loopback among them, and many calls change something without a body. Browsers
 say where a request comes from: `Sec-Fetch-Site` in all of them to trustworthy addresses, `Origin`
 in those that may change something. Other clients send neither.
 
-A page whose own name comes to resolve to the broker's address (DNS rebinding) counts for its
-browser as the broker's, and shows by its `Host` alone. So a broker that everybody may use takes
-names that are not its own from nobody if it listens on loopback alone, else from no browser. An
-address is no name: nobody makes it resolve to anything else.
+An attacker's page whose host name is made to resolve to the broker's address (DNS rebinding)
+looks to its browser like one of the broker's own pages; only the header `Host` shows the foreign
+name. So a broker without authentication refuses requests whose `Host` is a name that is not its
+own: all of them if it listens on loopback alone, else those that come from a browser. Addresses in
+`Host` are allowed, because they can't be made to resolve to another machine.
 
-Pages of listed origins get the headers of CORS; nobody else does.
+Only pages of listed origins get the headers of CORS.
 
 Source: Fetch Metadata Request Headers of the W3C; `Origin` in RFC 6454; the Fetch Standard.
 """

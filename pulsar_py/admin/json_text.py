@@ -1,4 +1,4 @@
-"""Values as compact JSON text, in pieces that are little work each (pure).
+"""Encodes values as compact JSON, in pieces that are little work each (pure).
 
 Answers grow with what users made: names, partitions, subscriptions. So a value is encoded in
 pieces of at most `MAX_PIECE_UNITS` units, and whoever sends it lets others have a turn between

@@ -1,4 +1,4 @@
-"""What a request below `UPGRADES` may end in: another protocol on its connection (interfaces).
+"""Interfaces for upgrading an HTTP connection to another protocol, such as WebSocket.
 
 `HttpServer` hands such requests to an `UpgradeHandler`; a connection that goes on in another
 protocol is its `Successor`'s from then on.

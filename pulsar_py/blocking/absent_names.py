@@ -1,4 +1,4 @@
-"""What to use instead of names that the official client has and the blocking one has not (pure).
+"""Names replacements for names of the official client that the blocking client lacks (pure).
 
 See `client.shared.absent_names`.
 """

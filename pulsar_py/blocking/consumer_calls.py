@@ -1,4 +1,4 @@
-"""`ConsumerCalls`: what blocking consumers of one topic and of several have in common (edge).
+"""`ConsumerCalls`: the calls that blocking consumers of one and of several topics share (edge).
 
 Receiving goes through a `Prefetch`, acknowledging without receipts through `Acknowledgements`;
 everything else is a call of the asyncio consumer in the loop, before which acknowledgements that

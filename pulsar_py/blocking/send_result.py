@@ -1,4 +1,4 @@
-"""`SendResult`: the message id that `send_nowait` of a blocking producer returns, to ask for later.
+"""`SendResult`: what `send_nowait` of a blocking producer returns; gives the message's id later.
 
 It exists before the loop has taken the message: then it is neither submitted nor refused. Threads
 that wait are woken by the loop.
@@ -18,10 +18,10 @@ __all__ = ["SendResult"]
 
 
 class Way(Protocol):
-    """How a result reaches the loop: the producer's `HandOver`."""
+    """The interface by which a result reaches the loop; the producer's `HandOver` implements it."""
 
     def observe(self, observe: Callable[[], None]) -> None:
-        """Have the loop take what there is, at once, and then call `observe`."""
+        """Have the loop take all waiting messages at once, and then call `observe`."""
 
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
@@ -51,7 +51,7 @@ class SendResult:
                 self._observe(each)
 
     def refused(self, error: Exception) -> bool:
-        """The asyncio client did not accept it; returns whether somebody hears of it."""
+        """The asyncio client did not accept it; returns whether any caller gets the error."""
         self._error = error
         for each in self._observers or ():
             each()
@@ -77,7 +77,7 @@ class SendResult:
         """The message's id; waits for it.
 
         Args:
-            timeout_seconds: The longest wait; None for none. The message goes on when it passed.
+            timeout_seconds: The longest wait; None for no limit. The message is still sent.
 
         Raises:
             TimeoutError: Neither receipt nor error came in time.

@@ -1,4 +1,4 @@
-"""Where BookKeeper keeps its metadata: `bookkeeperMetadataServiceUri`. Pure.
+"""Parses `bookkeeperMetadataServiceUri`, the place of BookKeeper's metadata (pure).
 
     zk+hierarchical://HOST:PORT;HOST:PORT/chroot/ledgers        or zk+longhierarchical
     metadata-store:zk:HOST:PORT,HOST:PORT/chroot/ledgers        zk: may be missing

@@ -1,4 +1,4 @@
-"""BookKeeperLedgerStore: the contract of ledger stores on Apache BookKeeper (edge).
+"""`BookKeeperLedgerStore`: a `LedgerStore` on Apache BookKeeper (edge).
 
 A ledger is created by its record in the metadata; bookies learn of it with its first entry. Its id
 comes from the cluster's sequence. Deleting removes the record, and bookies collect the entries some

@@ -1,4 +1,4 @@
-"""BookieWatch: finds out whether failing bookies are back, and which have gone (edge).
+"""`BookieWatch`: notices bookies that are available again, or are not registered any more (edge).
 
 Once for all ledgers of a store: a failing bookie that is registered is asked for an entry that
 nobody has, at first after half a second, then less and less often, at least every 5 s. Any answer

@@ -1,4 +1,4 @@
-"""What commands that look into a cluster share: where it is, clients of it, printing (edge).
+"""Connects commands to ZooKeeper and BookKeeper, and prints their results (edge).
 
 Results go to standard output, as a table with a line of names or as JSON, one object a line.
 """

@@ -1,4 +1,4 @@
-"""Where a broker listens, what it tells clients, and who can reach it there.
+"""Decides a broker's listening and advertised addresses, and describes who can reach them.
 
 A broker that lets everybody in listens on loopback unless it is told an address: whoever tries it
 out opens nothing to the network. One of a cluster has to be reached by other machines, so it

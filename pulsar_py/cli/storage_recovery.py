@@ -223,7 +223,7 @@ async def _write_metadata(data_dir: Path, found: Inspection, keeper: _Keeper) ->
 
 
 def _raise_ledger_ids(sequences: dict[str, int], ledger_ids: Iterable[int]) -> None:
-    """Raise the counter of ledger ids above all ids that were seen, so that none is used twice."""
+    """Raise the counter of ledger ids above all ids that were found, so that none is used twice."""
     highest = max(ledger_ids, default=0)
     present = sequences.get(paths.LEDGER_ID_COUNTER, 0)
     sequences[paths.LEDGER_ID_COUNTER] = max(present, highest + 1)

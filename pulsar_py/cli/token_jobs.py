@@ -157,7 +157,7 @@ def parse_expiry(text: str) -> int:
     """The seconds of `1h`, `3d`, `2y` (of 365 days); a number alone is seconds.
 
     Raises:
-        ConfigurationError: It is no such time.
+        ConfigurationError: The text is not a number with an optional unit.
     """
     found = _EXPIRY.fullmatch(text.strip())
     if found is None:
@@ -169,7 +169,7 @@ def parse_headers(assignments: Iterable[str]) -> dict[str, str]:
     """Headers of `name=value`.
 
     Raises:
-        ConfigurationError: One is no assignment, or is not the user's to set.
+        ConfigurationError: One is not `name=value`, or names `alg` or `typ`.
     """
     headers = {}
     for assignment in assignments:
@@ -177,7 +177,7 @@ def parse_headers(assignments: Iterable[str]) -> dict[str, str]:
         if not name or not separator:
             raise ConfigurationError(f"--headers {assignment!r}: expected name=value")
         if name in _OWN_HEADERS:
-            raise ConfigurationError(f"--headers {name}: it follows from the key")
+            raise ConfigurationError(f"--headers {name}: leave it out, it follows from the key")
         headers[name] = value
     return headers
 
@@ -188,7 +188,7 @@ def signing_key(
     """The key to sign with, and the one algorithm for it.
 
     Raises:
-        ConfigurationError: There is none, or two, or it can't be read or used so.
+        ConfigurationError: No key or two keys were given, or the key can't be read or used.
     """
     if secret is not None and private is not None:
         raise ConfigurationError("give only one of --secret-key and --private-key")
@@ -208,7 +208,7 @@ def verification_key(
     """The key to check with, and the algorithms that it takes.
 
     Raises:
-        ConfigurationError: There is none, or two, or it can't be read or used so.
+        ConfigurationError: No key or two keys were given, or the key can't be read or used.
     """
     if secret is not None and public is not None:
         raise ConfigurationError("give only one of --secret-key and --public-key")
@@ -266,7 +266,7 @@ def validated(token: str, key: VerificationKey) -> str:
     """The claims of a token that a broker with this key takes, as a line of JSON.
 
     Raises:
-        AuthenticationError: It is signed with another key, over, or not begun.
+        AuthenticationError: It is signed with another key, expired, or not valid yet.
     """
     try:
         claims = jwt.decode(

@@ -29,7 +29,7 @@ KEY_ALGORITHM = click.option(
 
 
 class TokensGroup(click.Group):
-    """Commands whose errors of ours are one line."""
+    """A group of commands that print an error of ours as one line."""
 
     def invoke(self, ctx: click.Context) -> Any:  # Any: click's
         """Run the command that was named."""

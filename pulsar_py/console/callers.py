@@ -1,4 +1,4 @@
-"""Who asks, and what he may do: a page shows only that.
+"""Tells a page its user's role and rights, so that it shows only what is allowed.
 
     GET /admin/console/me        who is signed in, the broker's version and cluster
     GET /admin/console/rights    the actions that the caller has on a `topic` (its full name) and

@@ -1,4 +1,4 @@
-"""A picture of a subscription's acknowledgement holes, made here in a bounded number of cells.
+"""Resource of a subscription's acknowledged entries, summed up in a bounded number of cells.
 
     GET …/{topic}/subscription/{subscription}/holes
 
@@ -10,8 +10,8 @@
                  which a part is acknowledged}
 
 Entries are spread over the cells evenly, so that ten million of them need as many bytes as a
-hundred: a cell that stands for a thousand entries says how many of them are acknowledged. Who
-wants to see single ones asks again for what one cell stands for. Acknowledgements that are not in
+hundred: a cell that stands for a thousand entries says how many of them are acknowledged. To see
+single entries, ask again for the range of one cell. Acknowledgements that are not in
 memory are loaded first. Counting in roaring bitmaps takes a step a cell and a ledger.
 """
 
@@ -91,7 +91,7 @@ def _acknowledged_between(state: CursorState, first: Position, last: Position) -
 
 
 class HolePictures:
-    """Draws what subscriptions have acknowledged."""
+    """Serves the acknowledged entries of subscriptions, summed up in cells."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

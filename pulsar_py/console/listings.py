@@ -1,4 +1,4 @@
-"""Tenants, namespaces and topics, searched and paged here: a browser gets a page, never all.
+"""Resource of tenants, namespaces and topics, searched, sorted and returned page by page.
 
     GET /admin/console/tenants                         those in which the caller has any right
     GET /admin/console/namespaces/{tenant}             the same of a tenant's namespaces

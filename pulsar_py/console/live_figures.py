@@ -1,4 +1,4 @@
-"""Rates and totals of the broker, measured while somebody looks.
+"""Resource of the broker's rates and totals, measured while a page asks for them.
 
     GET /admin/console/live      samples of the last minutes, and the busiest topics
     GET /admin/console/storage   what the disk has, and which namespaces and topics have most of it

@@ -1,4 +1,4 @@
-"""Policies with their value, where that comes from, and what counts where none is set.
+"""Resource of policies: each value, the level that sets it, and the default.
 
     GET /admin/console/policies/{tenant}/{namespace}                          of a namespace
     GET /admin/console/topic/{domain}/{tenant}/{namespace}/{topic}/policies   of a topic

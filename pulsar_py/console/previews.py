@@ -1,4 +1,4 @@
-"""What skip, clear, expire and reset would do to a subscription, before anybody does it.
+"""Resource that previews the effect of skip, clear, expire and reset on a subscription.
 
     GET …/{topic}/subscription/{subscription}/preview
 

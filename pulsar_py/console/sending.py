@@ -1,4 +1,4 @@
-"""A message for a test, and dead letters that go back to their topic.
+"""Resource that publishes test messages, and sends dead letters to their topic again.
 
     POST /admin/console/topic/{domain}/{tenant}/{namespace}/{topic}/message
          body      {"value": JSON, encoded by the topic's schema; or "text", or "base64": bytes as

@@ -1,4 +1,4 @@
-"""The broker's settings: each with its value, its default, what it does, and whether it can change.
+"""Resource of the broker's settings: value, default, description, dynamic or not.
 
     GET /admin/console/settings    all of them; secrets and keys are hidden
 

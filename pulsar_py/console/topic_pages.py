@@ -1,4 +1,4 @@
-"""One topic, and one of its subscriptions, as their pages show them.
+"""Resource of the data for the pages of a topic and of a subscription.
 
     GET /admin/console/topic/{domain}/{tenant}/{namespace}/{topic}                  the topic
     GET …/{topic}/subscription/{subscription}                                       a subscription

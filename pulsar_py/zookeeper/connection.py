@@ -1,8 +1,9 @@
-"""One TCP connection to a ZooKeeper server (edge): requests out, answers in their order, news.
+"""One TCP connection to a ZooKeeper server: requests, their answers, watch events (edge).
 
-Answers come in the order of the requests, so who waits is a queue. All answers of one read are
-handed out in one turn of the loop, and all requests of one turn are written at once. When the
-connection ends, everybody who waits is told so; what was sent may have been done.
+Answers come in the order of the requests, so the waiting callers are a queue. All answers of one
+read are handed out in one turn of the loop, and all requests of one turn are written at once. When
+the connection ends, every unanswered request fails with `ConnectionLostError`: the server may have
+carried it out or not.
 """
 
 from __future__ import annotations
@@ -29,23 +30,23 @@ class ConnectionLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said to one request."""
+    """A server's answer to one request."""
 
     error: int
     record: jute.RecordReader
 
 
 class ConnectionEvents(Protocol):
-    """Whom a connection tells what happens; called on the loop."""
+    """The interface by which a connection reports events; called on the loop."""
 
     def on_news(self, sent_seconds: float, zxid: int) -> None:
-        """The server answered what was sent at that time, by the client's clock."""
+        """The server answered a request that was sent at that time, by the client's clock."""
 
     def on_watch_event(self, event: WatchEvent) -> None:
-        """A watch tells a change."""
+        """The server sent a watch event."""
 
     def on_lost(self, reason: str) -> None:
-        """The connection has ended; it is told once."""
+        """The connection has ended; called once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -72,19 +73,19 @@ class ZooKeeperConnection(asyncio.Protocol):
         self._is_lost = False
         self._last_sent_seconds = self._last_heard_seconds = clock.monotonic_seconds()
 
-    # Towards the server
+    # To the server
 
     async def greet(self, frame: bytes) -> ConnectAnswer:
         """Ask for a session; nothing else may be sent before this returns.
 
         Raises:
-            ConnectionLostError: The server hung up.
+            ConnectionLostError: The server closed the connection.
         """
         self._write(frame)
         return await self._greeting
 
     def send(self, operation: Operation, record: bytes = b"") -> asyncio.Future[Answer]:
-        """Send a request with the next of this turn; the answer, or ConnectionLostError."""
+        """Send a request with the others of this turn; the result is the answer."""
         answer = self._loop.create_future()
         if self._is_lost:
             answer.set_exception(ConnectionLostError("the connection has ended"))
@@ -95,11 +96,11 @@ class ZooKeeperConnection(asyncio.Protocol):
         return answer
 
     def send_unasked(self, xid: int, operation: Operation, record: bytes) -> None:
-        """Send what has a number of its own and is answered outside of the order."""
+        """Send a frame with a fixed `xid`, whose answer does not come in the order of requests."""
         self._write(messages.request(xid, operation, record))
 
     def ping(self) -> None:
-        """Tell the server that this client lives."""
+        """Send a ping, which keeps the session from expiring."""
         self._write(messages.request(messages.PING_XID, Operation.PING))
         self._pings_sent_seconds.append(self._last_sent_seconds)
 
@@ -116,17 +117,17 @@ class ZooKeeperConnection(asyncio.Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """It has ended."""
+        """Whether the connection has ended."""
         return self._is_lost
 
     @property
     def silent_seconds(self) -> float:
-        """Since this client sent anything."""
+        """The seconds since this client last sent anything."""
         return self._clock.monotonic_seconds() - self._last_sent_seconds
 
     @property
     def unheard_seconds(self) -> float:
-        """Since the server said anything, or since the connection was begun."""
+        """The seconds since the server last sent anything, or since the connection began."""
         return self._clock.monotonic_seconds() - self._last_heard_seconds
 
     @property
@@ -195,7 +196,7 @@ class ZooKeeperConnection(asyncio.Protocol):
         self.lose(str(exc) if exc else "the server closed it")
 
     def lose(self, reason: str) -> None:
-        """End the connection; everybody who waits gets ConnectionLostError. May be called again."""
+        """End the connection; waiting callers get ConnectionLostError. May be called again."""
         if self._is_lost:
             return
         self._is_lost = True

@@ -1,12 +1,13 @@
-"""SASL's DIGEST-MD5, the client's side: proves that a password is known without sending it.
+"""The client's side of SASL's DIGEST-MD5 (pure).
 
-Pure. The server begins with a challenge of `name=value` pairs; the answer is a digest of the
-password, the challenge's nonce and one of the client's; at last the server proves the same. Only
-authentication (`qop=auth`): what follows is protected by TLS, or by nothing.
+The client proves that it knows a password without sending it. The server begins with a challenge
+of `name=value` pairs; the client answers with a digest of the password, the server's nonce and one
+of its own; then the server proves the same. Only authentication is done (`qop=auth`): TLS alone
+protects what follows.
 
-MD5 is broken where collisions matter, and RFC 6331 calls this mechanism historic for that and more:
-whoever hears the exchange can try passwords. It is what ZooKeeper offers beside Kerberos. So it
-belongs into TLS, or into a network that is trusted.
+MD5 is broken where collisions matter, and RFC 6331 calls this mechanism historic for this and other
+reasons: whoever reads the exchange can try passwords. ZooKeeper offers nothing else beside
+Kerberos, so use it over TLS or in a trusted network.
 
 Source: RFC 2831; ZooKeeperSaslClient and SaslServerCallbackHandler in ZooKeeper.
 """
@@ -26,12 +27,12 @@ _MAX_CHALLENGE_BYTES: Final = 4096
 
 
 class SaslError(Exception):
-    """The exchange failed: the other side asks for what is not done, or can't prove itself."""
+    """The exchange failed: the server asks for an unknown option, or does not know the password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DigestMd5Credentials:
-    """Who a client is."""
+    """A user name and its password."""
 
     username: str
     password: str = field(repr=False)
@@ -45,16 +46,16 @@ class DigestMd5Exchange:
     """One exchange; `answer` to the challenge, then `check` of the server's proof."""
 
     def __init__(self, credentials: DigestMd5Credentials, client_nonce: str) -> None:
-        """`client_nonce` must be new and not be foreseeable."""
+        """`client_nonce` must be new and unpredictable."""
         self._credentials = credentials
         self._client_nonce = client_nonce
         self._expected_proof = ""
 
     def answer(self, challenge: bytes) -> bytes:
-        """What to send for a challenge.
+        """The answer to a challenge.
 
         Raises:
-            SaslError: It is none, or asks for what this client does not do.
+            SaslError: It is no challenge, or asks for an option that this client lacks.
         """
         pairs = _pairs(challenge)
         if pairs.get("algorithm") != "md5-sess" or "nonce" not in pairs:
@@ -85,7 +86,7 @@ class DigestMd5Exchange:
         """Return if the server knows the password, too.
 
         Raises:
-            SaslError: It does not, or says something else.
+            SaslError: The server does not know it, or sent no proof.
         """
         said = _pairs(proof).get("rspauth", "")
         if not self._expected_proof or not hmac.compare_digest(
@@ -111,7 +112,7 @@ def _pairs(message: bytes) -> dict[str, str]:
     """The pairs of a challenge; of a name that comes twice (realms) the first.
 
     Raises:
-        SaslError: There are none.
+        SaslError: The text is no list of pairs.
     """
     if len(message) > _MAX_CHALLENGE_BYTES:
         raise SaslError(f"a message of {len(message)} bytes, expected {_MAX_CHALLENGE_BYTES}")

@@ -1,9 +1,8 @@
-"""The session of a ZooKeeper client: whether it is known to live, and who hears what becomes of it.
+"""The session of a ZooKeeper client: decides when it is in doubt, and tells its listeners.
 
-A server ends a session that was silent for its time-out, counted from when it last heard from it.
-So what proves that the session lives is an answer, and it proves that for the time at which its
-request was *sent*. From 5/6 of the time-out after that on, the session is in doubt, by this
-process's own clock.
+A server expires a session from which it received nothing for the time-out. So the proof that the
+session was alive is an answer, and it proves that for the time at which its request was *sent*.
+Once 5/6 of the time-out have passed since then, by this process's clock, the session is in doubt.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ logger = logging.getLogger(__name__)
 
 
 class ZooKeeperSession(Session):
-    """What `open_session` gives; after the session expired it goes on with another number."""
+    """What `open_session` returns; after the session expired it stands for the next one."""
 
     def __init__(self, clock: Clock, end: Callable[[ZooKeeperSession], Awaitable[None]]) -> None:
-        """`end` closes it at the server."""
+        """`end` closes the session at the server."""
         self._clock = clock
         self._end = end
         self._listeners: list[SessionListener] = []
@@ -33,13 +32,13 @@ class ZooKeeperSession(Session):
         self._has_overslept = False  # the doubt was told when the time-out was over
         self._last_news_seconds = float("-inf")
         self.number = 0
-        """What the server calls it; 0 before it gave one."""
+        """The server's id of the session; 0 before there is one."""
         self.password = bytes(16)
         self.timeout_seconds = 0.0
-        """As the server granted it."""
+        """The time-out that the server granted."""
         self.is_open = True
         self.doubts_count = 0
-        """Times that IN_DOUBT was told."""
+        """How often listeners were told IN_DOUBT."""
 
     @property
     def session_id(self) -> str:  # type: ignore[override]  # read-only for who uses it
@@ -48,23 +47,23 @@ class ZooKeeperSession(Session):
 
     @property
     def _good_seconds(self) -> float:
-        """For how long from now on it is beyond doubt; negative: it is in doubt."""
+        """The seconds until the session is in doubt; negative if it is."""
         doubt_at = self._last_news_seconds + IN_DOUBT_SHARE * self.timeout_seconds
         return doubt_at - self._clock.monotonic_seconds()
 
     @property
     def is_good(self) -> bool:
-        """Whether 5/6 of the time-out have not passed since what the server last answered."""
+        """Whether less than 5/6 of the time-out passed since the last answered request was sent."""
         return self.is_open and self.number != 0 and self._good_seconds > 0
 
     @property
     def _silent_seconds(self) -> float:
-        """Since what the server last answered was sent."""
+        """The seconds since the last answered request was sent."""
         return self._clock.monotonic_seconds() - self._last_news_seconds
 
     @property
     def has_overslept(self) -> bool:
-        """Whether the time-out passed before the doubt could be told."""
+        """Whether this process stood still: the time-out passed before listeners were told."""
         return self._has_overslept or (
             self.number != 0
             and not self._is_doubt_told
@@ -82,7 +81,7 @@ class ZooKeeperSession(Session):
         return stop
 
     def tell(self, event: SessionEvent) -> None:
-        """Tell all; what a listener raises is logged."""
+        """Tell all listeners; what one raises is logged."""
         for listener in tuple(self._listeners):
             with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)
@@ -90,7 +89,7 @@ class ZooKeeperSession(Session):
     def begin(
         self, number: int, password: bytes, timeout_seconds: float, sent_seconds: float
     ) -> SessionEvent | None:
-        """Take what a server granted to the request that was sent then; returns what to tell."""
+        """Take over the session that a server granted; returns the event for listeners."""
         if number == self.number:
             event: SessionEvent | None = SessionEvent.RECONNECTED
         else:
@@ -103,11 +102,11 @@ class ZooKeeperSession(Session):
         return event
 
     def forget(self) -> None:
-        """The server has ended it: the next one has another number."""
+        """Forget the id, because the server has expired the session."""
         self.number, self.password = 0, bytes(16)
 
     def on_news(self, sent_seconds: float) -> None:
-        """The server answered what was sent then."""
+        """Note that the server answered a request that was sent then."""
         if sent_seconds > self._last_news_seconds:
             self._last_news_seconds = sent_seconds
             if self._is_doubt_told and self._good_seconds > 0:
@@ -121,7 +120,7 @@ class ZooKeeperSession(Session):
         self._doubt_timer = self._clock.call_later(max(0.0, self._good_seconds), self._look)
 
     def _look(self) -> None:
-        """Tell that it is in doubt if it is, else look again when it would be."""
+        """Tell listeners if the session is in doubt, else check again when it would be."""
         self._doubt_timer = None
         if not self.is_open:
             return
@@ -142,12 +141,12 @@ class ZooKeeperSession(Session):
             self.tell(SessionEvent.IN_DOUBT)
 
     async def close(self) -> None:
-        """Delete its ephemeral keys; the client goes on with another one."""
+        """Close the session, which deletes its ephemeral keys; the client opens another one."""
         if self.is_open:
             await self._end(self)
 
     def retire(self) -> None:
-        """Count as closed from now on."""
+        """Mark the session as closed."""
         self.is_open = False
         if self._doubt_timer is not None:
             self._doubt_timer.cancel()

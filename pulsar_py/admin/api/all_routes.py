@@ -1,4 +1,4 @@
-"""The list of all REST resources; a new one gets a line here."""
+"""Lists all REST resources; a new one gets a line here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of what REST answers, for the OpenAPI document; imported when that is made.
+"""Declares the types of REST's answers, for the OpenAPI document; imported when that is made.
 
 Routes name them by text, so that no start of a broker makes their classes. `type_of` finds the type
 of a name.

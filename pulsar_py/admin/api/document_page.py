@@ -1,4 +1,4 @@
-"""REST resource that answers what REST there is: the OpenAPI document of all routes.
+"""REST resource that returns the OpenAPI document of all routes.
 
 It is made, with the types of all answers, when the first caller asks, and kept.
 """

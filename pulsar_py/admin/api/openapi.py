@@ -1,4 +1,4 @@
-"""The OpenAPI document of all routes, made of what they declare (pure).
+"""Makes the OpenAPI document of all routes from their declarations (pure).
 
 Nothing here is imported before somebody asks for the document: GET `/admin/openapi.json`, and
 `make docs`, which writes it beside the documentation.

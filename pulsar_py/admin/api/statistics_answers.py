@@ -1,4 +1,4 @@
-"""Types of statistics that REST answers, for the OpenAPI document: no handler is slowed by them.
+"""Declares the types of REST's statistics, for the OpenAPI document; handlers do not use them.
 
 They are exact: a field that is not here may not be in an answer, and one without a default has to.
 `answers` is where routes name them.

@@ -1,4 +1,4 @@
-"""The headers of an entry that is read over HTTP, and the body behind them (pure).
+"""Makes the HTTP headers and the body of an entry that is read over HTTP (pure).
 
 The body is the payload, decompressed but neither decrypted nor split: of a batch, clients get all
 messages, each behind its size and its own metadata, and split them because of the header

@@ -1,4 +1,4 @@
-"""REST resource that shows messages so that people can read them; of our own.
+"""REST resource that shows messages decoded by their schema; Apache Pulsar has none such.
 
     GET …/{topic}/messages                            from the beginning, an id or a time on
     GET …/{topic}/subscription/{subscription}/messages    of a backlog

@@ -1,4 +1,4 @@
-"""The lines of the broker as a whole: sums over topics, connections, cache, process, loop.
+"""Makes the broker's own lines of `/metrics`: totals, connections, cache, process, loop.
 
 `broker_lines` reads plain counts. What a number means where Pulsar's name does not tell stands
 beside it; rates of the cache are means between two looks (`CounterRates`).

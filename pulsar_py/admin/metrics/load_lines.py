@@ -1,4 +1,4 @@
-"""The lines of a broker among others: its load, what the leader moved, what came and went.
+"""Makes the lines of `/metrics` on load balancing: reports, unloads, splits, bundles.
 
 Source: LoadManager.getLoadBalancingMetrics, ModularLoadManagerImpl.updateLoadBalancingMetrics,
 updateBundleUnloadingMetrics, updateBundleSplitMetrics in Pulsar's broker.

@@ -1,4 +1,4 @@
-"""Reads what Linux knows of this process: processor time, memory, descriptors (edge).
+"""Reads this process's processor time, memory and descriptors from Linux (edge).
 
 Where there is no `/proc`, what is only there is None and left out.
 """

@@ -1,4 +1,4 @@
-"""The lines of the stores, of cursors beyond their limits, of refused topics and of users' classes.
+"""Makes the lines of `/metrics` on stores, large cursors, refused topics and users' classes.
 
 These are our own names, `pulsar_py_…`: Apache Pulsar's broker has none for them, or its bookies do.
 """

@@ -1,4 +1,4 @@
-"""Prometheus' text format: labels, and lines of one metric for many things (pure).
+"""Writes Prometheus' text format: labels, and all lines of one metric (pure).
 
     # TYPE pulsar_rate_in gauge
     pulsar_rate_in{cluster="c",namespace="t/n",topic="persistent://t/n/a"} 1.5

@@ -1,4 +1,4 @@
-"""The metrics of topics, subscriptions, consumers and producers: Pulsar's names and their values.
+"""Names the metrics of topics, subscriptions, consumers and producers, and reads their values.
 
 Each table has names in the order of the values that the function below it returns (pure). Sums are
 those that may be added up over the topics of a namespace.

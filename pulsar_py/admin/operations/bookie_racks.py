@@ -1,4 +1,4 @@
-"""REST resource of bookies: which there are, and the racks they stand in.
+"""REST resource of bookies: it lists them, and reads and sets their racks.
 
 The racks are kept where Apache Pulsar keeps them, and count when ledgers are placed by a broker of
 a cluster. A standalone broker has no bookies.

@@ -1,4 +1,4 @@
-"""REST resource that splits bundles of namespaces, and says which topics are where in them.
+"""REST resource that splits bundles, and lists a bundle's topics with their hash positions.
 
 A split is carried out by the bundle's owner; others send the caller there. `LARGEST` and `HOT` in
 place of a range mean the bundle with the most topics, and that with the most traffic, of those that

@@ -1,4 +1,4 @@
-"""REST resource of what a broker knows of its cluster: who serves what, since when, and why.
+"""REST resource of load balancing: the brokers of a cluster, their bundles and their load.
 
 A call of our own: consoles and operators read it.
 

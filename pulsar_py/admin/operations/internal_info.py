@@ -1,4 +1,4 @@
-"""REST resource that shows what the metadata store has about a topic's ledgers and cursors.
+"""REST resource that shows the stored records of a topic's ledgers and cursors.
 
 Unlike internal statistics it tells what is stored, not what is in memory, and loads no topic.
 

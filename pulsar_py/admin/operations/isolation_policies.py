@@ -1,4 +1,4 @@
-"""REST resource of which brokers shall serve which namespaces, and of failure domains.
+"""REST resource of isolation policies (which brokers serve a namespace) and failure domains.
 
 Both are kept for each cluster, and say which of its brokers take which bundles (`load.isolation`).
 

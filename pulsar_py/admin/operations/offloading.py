@@ -1,6 +1,7 @@
-"""REST resource of moving a topic's ledgers elsewhere, for which no driver is here.
+"""REST resource of offloading; it refuses, because there are no offload drivers.
 
-A request to offload what needs no offloading is fine. Anything else is refused: nothing was moved.
+A request to offload succeeds if no ledger before the given position would have to be moved, and is
+refused otherwise.
 
 Source: PersistentTopicsBase.internalTriggerOffloadAsync, OffloadProcessStatus in Pulsar.
 """

@@ -1,4 +1,4 @@
-"""`symptoms`: what an operator of this broker should look at, as sentences and codes (edge).
+"""`symptoms`: finds what an operator of this broker should look at (edge).
 
 Each symptom has a code that stays, how bad it is, the thing, one sentence with the values, and what
 helps. A broker without symptoms may still be slow for one topic: `standstill` tells about those.

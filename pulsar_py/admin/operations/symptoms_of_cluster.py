@@ -1,4 +1,4 @@
-"""What an operator should look at of a broker among others, and of those as it sees them (edge).
+"""Finds symptoms of a broker in a cluster: its session, ownership, the other brokers (edge).
 
 The codes stand in `symptoms`.
 """

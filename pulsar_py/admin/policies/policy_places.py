@@ -1,4 +1,4 @@
-"""Where a policy stands in the document of a topic or namespace (pure).
+"""Reads and writes a policy at its keys in the document of a topic or namespace (pure).
 
 Most have a key of their own; one has three, and the rates of subscriptions share one.
 

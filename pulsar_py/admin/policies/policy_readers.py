@@ -1,4 +1,4 @@
-"""`Reader`: what reads a policy's value out of a request, with what it declares to take.
+"""`Reader`: reads a policy's value out of a request, and declares the body or parameters.
 
     @reading(RETENTION)
     def retention(request: Request) -> Any:

@@ -1,4 +1,4 @@
-"""The routes of one policy, of a namespace or of a topic: read, set, remove (pure)."""
+"""Makes the routes that read, set and remove one policy of namespaces or topics (pure)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ QUOTA_TYPE: Final = Text(
 
 
 class RetentionBody(Struct, frozen=True, rename="camel"):
-    """How long, and how much of it, is kept that is acknowledged; -1 is without limit."""
+    """How long and how much acknowledged data is kept; -1 means without limit."""
 
     retention_time_in_minutes: Int = 0
     retention_size_in_mb: Long = field(default=0, name="retentionSizeInMB")
@@ -97,7 +97,7 @@ def check_retention(retention: Any, quota: Any, *, changes: str, of: str) -> Non
     `changes` is the policy that is being set, `retention` or `quota`; `of` is whose it is.
 
     Raises:
-        HttpError: 412 if it does not.
+        HttpError: 412 if the retention is below the quota.
     """
     if retention_is_above_quota(retention, quota):
         return

@@ -1,4 +1,4 @@
-"""Who may call what over HTTP: authentication of requests, and the rights of routes (edge).
+"""Authenticates HTTP requests, and checks the right that their route needs (edge).
 
 What lies below `/admin`, `/lookup` and `/topics` needs authentication before anything else, so that
 an unknown route tells nobody anything. Then the route's action is asked for. While both are off,

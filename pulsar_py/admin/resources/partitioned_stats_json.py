@@ -1,8 +1,8 @@
-"""PartitionedStats: the sum of the statistics of partitions, taken one by one.
+"""`PartitionedStats`: adds up the statistics of a topic's partitions.
 
-Numbers are added or the largest counts, maps are merged by key, lists of publishers and consumers
-joined by name; of anything else the first counts. A partition costs what it has itself, however
-many came before, and while it has much, others have turns.
+Of numbers the sum or the largest is taken, maps are merged by key, and lists of publishers and
+consumers by name; of other values that of the first partition is taken. The time to add a partition
+depends on its own size alone, and large ones are added in several turns of the loop.
 
 Source: PartitionedTopicStatsImpl, TopicStatsImpl.add in Pulsar's client API.
 """

@@ -1,4 +1,4 @@
-"""Permissions: which role may do what in a namespace, on a topic, with a subscription (REST).
+"""REST resource of permissions: roles' actions on namespaces, topics and subscriptions.
 
 They are kept in the namespace's policies, whether or not anybody checks them. A topic's are kept
 for each of its partitions, too, as Apache Pulsar does.

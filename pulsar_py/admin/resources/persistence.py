@@ -1,4 +1,4 @@
-"""REST resource of how a namespace's ledgers are kept: their quorums, and the bookies they are on.
+"""REST resource of namespaces' persistence policies: quorums, and bookie affinity groups.
 
 `persistence` is a policy like others, which all clusters share. `persistence/bookieAffinity` is one
 cluster's, so it is kept with its bundles in `LocalPolicies`. Both count for the next ledgers; those

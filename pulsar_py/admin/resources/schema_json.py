@@ -1,4 +1,4 @@
-"""Schemas as the REST API writes them: type names, and KEY_VALUE definitions as JSON (pure).
+"""Converts schemas to the REST API's JSON: type names, KEY_VALUE definitions (pure).
 
 A definition is a text. That of a KEY_VALUE schema is a JSON object of key and value; where those
 are JSON themselves, as Avro definitions are, they stand in it as values, not as texts.

@@ -1,4 +1,4 @@
-"""REST resource that deletes what topics store: what nobody needs, or everything.
+"""REST resource that trims consumed ledgers of topics, and truncates topics.
 
 Source: PersistentTopicsBase.internalTrimTopic, internalTruncateTopic in Pulsar's broker.
 """

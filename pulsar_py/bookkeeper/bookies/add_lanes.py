@@ -1,4 +1,4 @@
-"""AddLanes: which adds of one connection to a bookie are without an answer. Pure.
+"""`AddLanes`: the unanswered add requests of one connection to a bookie (pure).
 
 A bookie answers the adds of a ledger in the order in which it stored them, which is nearly always
 that of their sending. So the adds of a ledger are a lane of runs: the answers that come in order

@@ -1,4 +1,4 @@
-"""What is counted of each bookie: latencies, errors, what waits. Pure.
+"""Statistics of each bookie: latencies, errors, waiting requests (pure).
 
 `BookieCounters` is plain integers and histograms that a link counts in, a call for the answers of
 one read; `RemoteBookieStatistics` is a snapshot of them for who reports.

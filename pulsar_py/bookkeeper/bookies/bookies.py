@@ -1,11 +1,12 @@
-"""Bookies: one connection to each bookie that is used, made when it is needed (edge).
+"""`Bookies`: keeps one connection to each bookie in use, opened when it is needed (edge).
 
-A `BookieLink` stands for one bookie as long as the store lives. What is sent while there is no
-connection waits until it is made, or is answered with `LOST` when that fails. After a failure the
-next attempt waits for a moment. What a link hears is counted (`BookieCounters`), and told to the
-store's `BookieHealth`: once for all requests that one event ends.
+A `BookieLink` stands for one bookie as long as the store is open. Requests that are sent while
+there is no connection wait until it is made, or are answered with `LOST` if that fails. After a
+failure the next attempt waits for `RETRY_SECONDS`. Answers and failures are counted
+(`BookieCounters`), and reported to the store's `BookieHealth`, once for all requests that one event
+ends.
 
-What waits for one bookie is bounded, whether it is connected or not.
+The requests that wait for one bookie are bounded in bytes, whether it is connected or not.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Bookies:
         return link
 
     def heard(self, bookie_id: str, code: int) -> None:
-        """Take the last code of what a bookie said, or of what stands for no answer."""
+        """Report the code of a bookie's last answer, or a code that stands for no answer."""
         now = self._clock.monotonic_seconds()
         if code == frames.TOO_MUCH_WAITS:
             self.health.on_slow(bookie_id, now)
@@ -79,32 +80,32 @@ class Bookies:
             self.on_failing(bookie_id)
 
     def is_failing(self, bookie_id: str) -> bool:
-        """Whether the last that was heard of a bookie was a failure."""
+        """Whether the last request to a bookie failed."""
         return self.health.is_failing(bookie_id)
 
     def statistics(self) -> list[RemoteBookieStatistics]:
-        """The figures of all bookies that were used, by id."""
+        """The statistics of all bookies that were used, sorted by id."""
         return [link.statistics() for _, link in sorted(self._links.items())]
 
     @property
     def connected_count(self) -> int:
-        """Bookies with a connection."""
+        """The number of bookies with a connection."""
         return sum(link.is_connected for link in self._links.values())
 
     @property
     def waiting_bytes(self) -> int:
-        """Of requests without an answer, all bookies together."""
+        """The bytes of requests without an answer, of all bookies together."""
         return sum(link.waiting_bytes for link in self._links.values())
 
     async def close(self) -> None:
-        """End all connections; who waits is answered with `LOST`. May be called again."""
+        """End all connections; unanswered requests get `LOST`. May be called again."""
         for link in self._links.values():
             link.close()
         await self._tasks.close()
 
 
 class BookieLink:
-    """The way to one bookie."""
+    """Sends requests to one bookie, over one connection after the other."""
 
     def __init__(self, bookie_id: str, bookies: Bookies, clock: Clock, tasks: TaskOwner) -> None:
         """Made by `Bookies.link`."""
@@ -127,12 +128,12 @@ class BookieLink:
 
     @property
     def waiting_bytes(self) -> int:
-        """Of requests without an answer."""
+        """The bytes of requests without an answer."""
         connection = self._connection
         return self._waiting_bytes if connection is None else connection.waiting_bytes
 
     def statistics(self) -> RemoteBookieStatistics:
-        """Its figures."""
+        """The statistics of this bookie."""
         health, latencies = self._bookies.health, self._counters.latencies
         return RemoteBookieStatistics(
             bookie_id=self.bookie_id,
@@ -146,7 +147,7 @@ class BookieLink:
         )
 
     def send(self, request: BookieRequest) -> None:
-        """Send a request, over a new connection if there is none; its sink hears of it."""
+        """Send a request, over a new connection if there is none; its sink gets the answer."""
         if self._connection is not None:
             self._connection.send(request)
             return
@@ -233,7 +234,7 @@ class BookieLink:
         self._answer([(each, each.failed(frames.LOST)) for each in self._take_waiting()])
 
     def _answer(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-        """Tell those who asked that nobody answered."""
+        """Answer requests with a code that stands for no answer."""
         if answers:
             self._on_answers(answers)
         for pair in answers:
@@ -242,7 +243,7 @@ class BookieLink:
                 sink.on_answers([pair])
 
     def close(self) -> None:
-        """End the connection, and make no more."""
+        """End the connection, and open no other."""
         self._is_closed = True
         if self._connection is not None:
             self._connection.lose("the store is closed")

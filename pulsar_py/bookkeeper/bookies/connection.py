@@ -1,4 +1,4 @@
-"""One TCP connection to a bookie (edge): requests out, answers to whoever asked.
+"""One TCP connection to a bookie: sends requests, and passes answers to their callers (edge).
 
 Answers come in any order and name ledger, entry and operation, nothing more. So no two requests
 that would be answered alike are ever under way together: a second one waits here until the first is

@@ -1,11 +1,11 @@
-"""BookieHealth: which bookies to do without, by how they have answered. Pure.
+"""`BookieHealth`: decides which bookies to avoid, by their last answers and failures (pure).
 
-    failing       the last that was heard is a failure; until an answer comes, to anything
-    quarantined   so many failures came within an interval that new ensembles avoid it for a time
-    steady        it has been there for a while: registered, and not failing
+    failing       the last request failed; any answer ends this state
+    quarantined   many requests failed within an interval: new ensembles avoid the bookie for a time
+    steady        the bookie has been registered, and not failing, for a while
 
-Requests that one event ends (a connection is lost) are one failure. Who is failing is asked from
-time to time whether it is back; each time it was not, or fails again soon, that pause doubles.
+All requests that one event ends (a lost connection) count as one failure. A failing bookie is
+probed from time to time; the pause doubles with each probe that fails, and if it fails again soon.
 
 Source: bookieHealthCheck of BookKeeperClient in Apache BookKeeper, which looks once an interval.
 """
@@ -127,7 +127,7 @@ class BookieHealth:
             self.quarantines_count += 1
 
     def is_failing(self, bookie_id: str) -> bool:
-        """The last that was heard of it is a failure."""
+        """Whether its last request failed."""
         bookie = self._bookies.get(bookie_id)
         return bookie is not None and bookie.is_failing
 

@@ -1,4 +1,4 @@
-"""BookieRegistry: which bookies take entries, where they listen, and in which racks (edge).
+"""`BookieRegistry`: the bookies that are registered, their addresses and racks (edge).
 
 Bookies register below the cluster's root: ephemeral keys `available/ID`, or `available/readonly/ID`
 while they only serve reads. Their values name the address, which need not be what the id looks

@@ -1,4 +1,4 @@
-"""Requests to a bookie, and who is told of their answers.
+"""Requests to a bookie, and the interface by which their answers are delivered.
 
 A `BookieRequest` is answered once, with the bookie's answer or one that stands for none. An
 `AddRequest` adds a run of one or more entries: what was stored of it is told as entry ids, as they
@@ -15,7 +15,7 @@ from pulsar_py.common.buffer import EntryBytes
 
 
 class AnswerSink(Protocol):
-    """Who asked."""
+    """The caller that gets the answers to its requests."""
 
     def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
         """Take the answers that came together, in their order; of adds only the errors."""

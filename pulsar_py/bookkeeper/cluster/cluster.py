@@ -1,4 +1,4 @@
-"""LedgerCluster: what all ledgers of one store share, and what is known of one ledger in use.
+"""`LedgerCluster`: the parts that all ledgers of a store share; `LedgerInUse`: one open ledger.
 
 `PinnedBytes` is the store's one bound on memory: what appends hold until their whole write set has
 answered.

@@ -1,4 +1,4 @@
-"""Ensembles: finds the bookies of new ledgers, and those that take a failed one's place (edge).
+"""`Ensembles`: chooses the bookies of new ledgers, and replacements for failed ones (edge).
 
 A bookie may be taken that is registered to take entries, is not failing, and is in the ledger's
 isolation groups. Where fewer are there than a ledger asks for it is made smaller

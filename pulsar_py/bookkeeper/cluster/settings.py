@@ -1,4 +1,4 @@
-"""BookKeeperSettings: the bounds and choices of one client of a cluster of bookies.
+"""`BookKeeperSettings`: the settings of one BookKeeper client.
 
 A field whose docstring begins with a name in camel case is that setting of Apache Pulsar's broker;
 the others are this client's own.

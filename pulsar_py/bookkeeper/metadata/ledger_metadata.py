@@ -1,4 +1,4 @@
-r"""LedgerMetadata: who has a ledger's entries, and where it ends. Pure.
+r"""`LedgerMetadata`: a ledger's ensembles, quorums and last entry, and their format (pure).
 
     BookieMetadataFormatVersion \t version \n     then
     3    size as a varint, `LedgerMetadataFormat` (proto/DataFormats.proto) in binary
@@ -41,7 +41,7 @@ _VARINT_BYTES: Final = 5
 
 
 class LedgerStatus(Enum):
-    """What becomes of a ledger; values as in BookKeeper's metadata."""
+    """The state of a ledger; values as in BookKeeper's metadata."""
 
     OPEN = 1
     IN_RECOVERY = 2
@@ -50,7 +50,7 @@ class LedgerStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerSegment:
-    """From this entry on, these bookies."""
+    """The ensemble of the entries from `first_entry_id` on."""
 
     first_entry_id: int
     bookie_ids: tuple[str, ...]
@@ -80,7 +80,7 @@ class LedgerMetadata:
 
     @classmethod
     def new(cls, options: LedgerOptions, bookie_ids: Sequence[str]) -> LedgerMetadata:
-        """That of a new ledger on these bookies."""
+        """The metadata of a new ledger on these bookies."""
         return cls(
             ensemble_size=options.ensemble_size,
             write_quorum_size=options.write_quorum_size,
@@ -94,7 +94,7 @@ class LedgerMetadata:
 
     @property
     def is_closed(self) -> bool:
-        """Nothing will be added any more, and the end is known."""
+        """Whether the ledger is closed: its last entry is recorded."""
         return self.status is LedgerStatus.CLOSED
 
     @property
@@ -103,7 +103,7 @@ class LedgerMetadata:
         return self.segments[-1]
 
     def ensemble_at(self, entry_id: int) -> tuple[str, ...]:
-        """The bookies among which an entry's are."""
+        """The ensemble of an entry."""
         return next(
             segment.bookie_ids
             for segment in reversed(self.segments)
@@ -111,28 +111,28 @@ class LedgerMetadata:
         )
 
     def write_set(self, entry_id: int) -> tuple[int, ...]:
-        """Where in their ensemble the bookies of an entry stand, the first to be asked first."""
+        """The indexes in the ensemble of the bookies of an entry, the first to ask first."""
         return write_set(entry_id, self.ensemble_size, self.write_quorum_size)
 
     def in_recovery(self) -> LedgerMetadata:
-        """The same, for nobody to write any more."""
+        """A copy in recovery: its writer can't record other ensembles any more."""
         return replace(self, status=LedgerStatus.IN_RECOVERY)
 
     def closed(self, last_entry_id: int, length_bytes: int) -> LedgerMetadata:
-        """The same with its end."""
+        """A copy that is closed at this entry."""
         return replace(
             self, status=LedgerStatus.CLOSED, last_entry_id=last_entry_id, length_bytes=length_bytes
         )
 
     def with_ensemble(self, first_entry_id: int, bookie_ids: Sequence[str]) -> LedgerMetadata:
-        """The same with other bookies from an entry on, which no earlier segment begins after."""
+        """A copy with other bookies from an entry on; no segment may begin after that entry."""
         kept = [each for each in self.segments if each.first_entry_id < first_entry_id]
         assert len(self.segments) - len(kept) <= 1
         segments = (*kept, LedgerSegment(first_entry_id, tuple(bookie_ids)))
         return replace(self, segments=segments)
 
     def check(self) -> str | None:
-        """What is wrong with it, None if nothing is."""
+        """What is inconsistent in it, for people; None if nothing is."""
         if not 1 <= self.ack_quorum_size <= self.write_quorum_size <= self.ensemble_size:
             return (
                 f"an ensemble of {self.ensemble_size}, a write quorum of {self.write_quorum_size} "
@@ -148,7 +148,7 @@ class LedgerMetadata:
 
 
 def write_set(entry_id: int, ensemble_size: int, write_quorum_size: int) -> tuple[int, ...]:
-    """Where in their ensemble the bookies of an entry stand, round-robin."""
+    """The indexes in the ensemble of the bookies that have an entry, round-robin."""
     return tuple((entry_id + i) % ensemble_size for i in range(write_quorum_size))
 
 
@@ -193,7 +193,7 @@ def decode(path: str, value: bytes) -> LedgerMetadata:
 
     Raises:
         FormatVersionError: It is of a version unknown here.
-        CorruptDataError: It makes no sense.
+        CorruptDataError: It is no metadata of a ledger, or inconsistent.
     """
     line, _, rest = value.partition(b"\n")
     if not line.startswith(_HEADER):
@@ -219,7 +219,7 @@ def decode(path: str, value: bytes) -> LedgerMetadata:
 
 
 def _delimited(data: bytes) -> bytes:
-    """What follows its own size."""
+    """The bytes that follow a varint with their length."""
     size = shift = 0
     for at in range(_VARINT_BYTES):
         size |= (data[at] & 0x7F) << shift
@@ -281,7 +281,7 @@ def _from_lines(text: str) -> LedgerMetadata:
 
 
 def _to_lines(metadata: LedgerMetadata) -> str:
-    """As version 1 has it: without what it has no place for, which one that was read lacks."""
+    """The text of version 1; fields that this version lacks are left out."""
     numbers = (metadata.write_quorum_size, metadata.ensemble_size, metadata.length_bytes)
     lines = [str(each) for each in numbers]
     lines += ["\t".join((str(each.first_entry_id), *each.bookie_ids)) for each in metadata.segments]

@@ -1,4 +1,4 @@
-"""Where a ledger's metadata stands below the cluster's root. Pure.
+"""The paths of ledgers' metadata below the cluster's root (pure).
 
     ids below 2**31 - 1   ten digits, split 2-4-4             /00/0000/L0005
     all others            nineteen digits, split 3-4-4-4-4    /000/0000/0021/4748/L3647

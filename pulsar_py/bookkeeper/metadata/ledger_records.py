@@ -1,4 +1,4 @@
-"""LedgerRecords: the ledgers' metadata in the cluster's metadata store (edge).
+"""`LedgerRecords`: reads and writes ledgers' metadata in the metadata store (edge).
 
 Every change is a compare-and-set from the state that it was decided on; where somebody else was
 faster it is decided anew. A missing record is only believed after a `sync`, for reads may lag

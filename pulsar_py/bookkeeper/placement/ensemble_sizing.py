@@ -1,10 +1,10 @@
-"""How large a ledger's ensemble is made where bookies are missing. Pure.
+"""Chooses a smaller ensemble and quorums where bookies are missing (pure).
 
-Each ledger records its own sizes. So where fewer bookies are there than a policy asks for, the next
-ledger is made for those that are, down to the ack quorum: entries stay as safe as the least that
-the policy promises, and topics go on. Below that no ledger is made. A policy that was not kept is
-kept again once enough bookies have been steady: one that comes and goes does not end ledger after
-ledger.
+Each ledger records its own sizes. So if fewer bookies are available than a policy asks for, the
+next ledger gets a smaller ensemble, down to the ack quorum: each entry is still on as many bookies
+as a receipt promises, and the topic stays writable. With fewer bookies no ledger is created. The
+policy's own sizes are used again once enough bookies have been steady, so that a bookie that comes
+and goes does not cause a new ledger each time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Which bookies a ledger may have by the groups that it is bound to. Pure.
+"""Chooses the bookies that a ledger may use by its bookie affinity groups (pure).
 
 Groups come from the settings (`bookkeeperClientIsolationGroups`), or from the ledger's own label
 `EnsemblePlacementPolicyConfig`, which a namespace's bookie affinity sets: it is kept with the
-ledger so that whoever replaces a bookie later chooses alike. Bookies of the primary groups are
-taken, those of the secondary ones too where the first are too few, and those of no group where
-both are. The group `*` means all bookies.
+ledger so that a replacement later follows the same groups. Bookies of the primary groups are
+preferred; if they are too few those of the secondary groups are allowed, too, and if all of these
+are too few, bookies of no group. The group `*` means all bookies.
 
 Source: IsolatedBookieEnsemblePlacementPolicy, EnsemblePlacementPolicyConfig in Apache Pulsar.
 """

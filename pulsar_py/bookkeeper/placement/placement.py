@@ -1,13 +1,13 @@
-"""Which bookies a ledger gets. Pure.
+"""Chooses the bookies of an ensemble, by racks, regions and health (pure).
 
 The places of an ensemble are filled one after the other, each with the candidate that has the
 fewest neighbours in its region and its rack: neighbours are those with which it shares a write set.
-Among those alike the former bookie's rack is preferred, or the broker's own for the first place,
-and then chance decides. Bookies to be avoided (quarantined, or failed before) come only where there
-are no others. With fewer than two racks known all of that is chance.
+Among equals the replaced bookie's rack is preferred, or the broker's own for the first place, and
+then one is drawn by chance. Bookies to be avoided (quarantined, or failed before) are chosen only
+if there are no others. With fewer than two known racks all choices are by chance.
 
-Readers ask replicas in the order of their write set, those of the own rack first; who fails or is
-avoided comes last.
+Readers ask replicas in the order of their write set, those of the broker's own rack first, failing
+and avoided ones last.
 
 Source: RackawareEnsemblePlacementPolicyImpl, RegionAwareEnsemblePlacementPolicy in Apache
 BookKeeper.

@@ -1,4 +1,4 @@
-"""RackMap: in which groups, racks and regions bookies are. Pure.
+"""`RackMap`: the groups, racks and regions of bookies, and their stored form (pure).
 
 The value of `/bookies` is JSON that operators write by `bookies/racks-info`:
 

@@ -1,4 +1,4 @@
-"""EntryDigest: what guards each entry of one ledger, and the key that guards the ledger. Pure.
+"""`EntryDigest`: computes and checks the digests of entries, and a ledger's master key (pure).
 
     type      bytes   what
     CRC32C    4       unsigned

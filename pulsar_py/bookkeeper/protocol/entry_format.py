@@ -1,4 +1,4 @@
-"""An entry as bookies store it. Pure.
+"""Packs and unpacks entries in the form that bookies store (pure).
 
     offset  bytes  what, in network order
     0       8      ledger id

@@ -1,4 +1,4 @@
-"""Frames of protocol 2 between clients and bookies. Pure.
+"""Encodes and decodes frames of BookKeeper's protocol 2 (pure).
 
 Each way: 4 bytes size of what follows, then
 

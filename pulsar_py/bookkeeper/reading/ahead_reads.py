@@ -1,12 +1,11 @@
-"""AheadReads: fetches entries ahead of who reads a ledger in order, and keeps them (edge).
+"""`AheadReads`: reads ahead of a sequential reader of a ledger, and keeps the entries (edge).
 
 `ReadAhead` decides what and how much; a piece is a run of entries that is asked of bookies at once.
-A reader takes entries from the piece that it is in, which it has begun, and from then on the window
-behind that piece grows. A piece that can't be fetched is nobody's concern but who needs it: it
-reads for itself, and gets the error.
+A reader takes entries from the piece that it has begun, and then the pieces behind it are fetched.
+If a piece can't be fetched, the reader that needs it reads the entries itself, and gets the error.
 
-What always holds: what all windows hold or wait for is within the bound, or a piece more; without
-room the window that was not read from for longest goes.
+What always holds: the bytes that all windows hold or wait for exceed the bound by one piece at
+most; if there is no room, the least recently read window is dropped.
 """
 
 from __future__ import annotations

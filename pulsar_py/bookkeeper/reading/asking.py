@@ -1,4 +1,4 @@
-"""Asking bookies for entries, one request at a time or an ensemble at once (edge).
+"""Sends read requests to one bookie after the other, or to a whole ensemble (edge).
 
 `ask` is one request and its answer. `last_entries` asks all bookies of an ensemble for their last
 entry, with or without fencing the ledger, until enough have answered (`Coverage`).

@@ -1,4 +1,4 @@
-"""EntryFetch: reads a run of entries, each from the first of its bookies that has it whole (edge).
+"""`EntryFetch`: reads a run of entries, each from the first of its bookies that has it (edge).
 
 All entries of the run are asked for at once, each at one bookie; where one can't give it the next
 of the write set is asked. The order is that of `Placement.read_order`; with sticky reads one bookie

@@ -1,13 +1,14 @@
-"""When enough bookies have answered that a reader, or who recovers, knows. Pure.
+"""Decides when enough bookies have answered a read or a recovery (pure).
 
-`Coverage`: who asks all bookies of an ensemble for their last entry may go on once, of every
-write set that an entry can have, fewer than an ack quorum are unknown. Then no entry was confirmed
-that nobody of those who answered has; and where they were fenced, none can be any more.
+`Coverage`: all bookies of an ensemble are asked for their last entry. Enough have answered once, of
+each write set that an entry can have, fewer bookies than an ack quorum have not. Then every
+confirmed entry is on a bookie that answered; and if the bookies were fenced with the question, no
+further entry can be confirmed.
 
-`EntrySearch`: recovery asks the write set of one entry, one bookie after the other. It is found
-where one has it whole. It can't have been confirmed once so many do not have it that those left are
-fewer than an ack quorum. A bookie that can't say (no answer, another error, a digest that does not
-match) counts for neither.
+`EntrySearch`: recovery asks the bookies of one entry's write set, one after the other. The entry is
+found if one of them has it undamaged. It can't have been confirmed once so many do not have it that
+fewer than an ack quorum remain. A bookie that can't tell (no answer, another error, a wrong digest)
+counts for neither.
 
 Source: RoundRobinDistributionSchedule, LedgerRecoveryOp in Apache BookKeeper.
 """

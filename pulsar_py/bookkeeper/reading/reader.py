@@ -1,4 +1,4 @@
-"""BookKeeperReader: a ledger of a cluster, open for reading (edge).
+"""`BookKeeperReader`: reads one ledger (edge).
 
 How far an open ledger is confirmed is asked of its bookies: each entry bears the last add confirmed
 that its writer knew when it was sent, so the end that is found is behind by one entry at least.

@@ -1,4 +1,4 @@
-"""Recovery: ends a ledger that its writer left open, and keeps every confirmed entry (edge).
+"""Recovers a ledger that its writer left open: fences it, finds its end, closes it (edge).
 
     metadata    OPEN becomes IN_RECOVERY: no ensemble of the writer's is recorded any more
     bookies     each of the last segment is fenced and says what its last entry is, until none can

@@ -1,19 +1,20 @@
-"""Replicator: sends entries to the bookies of an ensemble, and replaces those that fail (edge).
+"""`Replicator`: sends entries to the bookies of an ensemble, and replaces failed ones (edge).
 
-The writer of a ledger has one, and so has its recovery, which adds what it found once more. What
-`WriteQuorum` decides is done here: an entry is packed once, with the last add confirmed of that
-moment, and sent to its write set. A bookie that fails is given up at once; its owner finds another
-one and records it where such things are recorded, and all that is not confirmed goes there again.
-Where there is no other one, a bookie whose failure may have passed is tried once more, with all
-that it owes. Answers of a bookie that was given up are ignored.
+The writer of a ledger has a replicator, and so has recovery, which adds the entries that it found
+once more. It carries out what `WriteQuorum` decides: an entry is packed once, with the last add
+confirmed of that moment, and sent to its write set. A bookie that fails is given up at once; the
+owner (`ReplicationOwner`) chooses another one and records it in the ledger's metadata, and all
+entries that are not confirmed are sent there. If there is no other one, a bookie whose failure may
+have passed is tried once more, with all entries that it has not answered. Answers of a bookie that
+was given up are ignored.
 
-While the metadata can't be asked nobody can be recorded in the place of a bookie. Then entries go
-on without it, if each still has its ack quorum, and the bookie is replaced later. What it has
-stored does not count from then on: a change of the record whose answer is missing may have been
-made, and put another one in its place.
+While the metadata store is unavailable no replacement can be recorded. Then writing goes on without
+the bookie, if each entry still has its ack quorum, and the bookie is replaced later. What it has
+stored does not count from then on, because a change of the metadata whose answer was lost may have
+replaced it.
 
-An error that ends it is told once. Bookies that refuse because the ledger is fenced, or its key is
-another one, end it at once; so does an entry that is not confirmed in time.
+The owner is told once of the error that ends the replicator. It ends at once if a bookie answers
+that the ledger is fenced or has another key, or if an entry is not confirmed in time.
 
 Source: LedgerHandle, PendingAddOp, EnsembleUtils in Apache BookKeeper.
 """

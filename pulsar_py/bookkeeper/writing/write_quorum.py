@@ -1,15 +1,15 @@
-"""WriteQuorum: which entries of a ledger that is written are confirmed. Pure.
+"""`WriteQuorum`: decides which entries are confirmed by enough bookies (pure).
 
 An entry goes to its write set: `write_quorum_size` bookies of the ensemble, round-robin. It is
 complete once `ack_quorum_size` of them have stored it, and confirmed once it is complete, all
 before it are confirmed, and no change of the ensemble is under way. It is released, so that its
 bytes may go, once it is confirmed and nobody of its write set owes an answer any more.
 
-A bookie that fails is given up, and nothing is confirmed until it is decided who stands in its
-place. Another one: the failed one owes nothing more, and all that is not confirmed begins anew
-there: what the failed one had stored of it counts no more, so that an entry may fall back from
-complete to incomplete. The same one again: it is sent all that it owes. Nobody: the others may be
-enough.
+If a bookie fails, nothing is confirmed until it is decided what happens with its place. If another
+bookie takes it, all entries that are not confirmed are sent to that one; what the failed one had
+stored of them does not count, so a complete entry may become incomplete again. If the same bookie
+is tried again, it is sent all entries that it has not answered. If the place stays empty, an entry
+is complete with the ack quorum of the others.
 
 What always holds: confirmed entries only grow, without gaps; what is not confirmed is not released.
 

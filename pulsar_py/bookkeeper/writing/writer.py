@@ -1,17 +1,18 @@
-"""BookKeeperWriter: the one handle that adds to a ledger (edge).
+"""`BookKeeperWriter`: appends to one ledger (edge).
 
 Entries are sent as they are appended. An entry's memory is taken over: bytes, and a read-only view
 of nearly all of its buffer, stay where they are, anything else is copied, because a slow bookie of
 the write set may be sent it after the others have confirmed it. What entries hold is counted until
 their whole write set has answered.
 
-A bookie that lags behind the others is replaced once too much waits for it. Where nobody can take
-its place the writer slows down with it: from half of what may wait on, the listener is told of a
-confirmed entry only when that bookie has answered, too. So publishers, who have a bounded number of
-entries without a receipt, send less. Beyond the whole, appends are refused.
+A bookie that lags behind the others is replaced once too many bytes wait for it. If no other bookie
+can replace it, the writer slows down: once half of the allowed bytes wait, the listener is told of
+a confirmed entry only after the slow bookie has answered as well. Publishers have a bounded number
+of entries without a receipt, so they send less. Once all of the allowed bytes wait, appends are
+refused.
 
-The writer watches its ledger's metadata, so it often learns there that it was fenced or deleted
-before a bookie refuses an entry; an idle writer learns it only so.
+The writer watches its ledger's metadata, where it often learns that the ledger was fenced or
+deleted before a bookie refuses an entry; an idle writer learns it there alone.
 
 Source: LedgerHandle in Apache BookKeeper.
 """
@@ -82,7 +83,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
 
     @property
     def last_add_confirmed(self) -> int:
-        """Exact: nobody else writes."""
+        """The last confirmed entry; exact, because only this writer adds entries."""
         return self._replicator.last_confirmed
 
     @property
@@ -92,29 +93,29 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
 
     @property
     def length_bytes(self) -> int:
-        """Bytes of what is confirmed."""
+        """The bytes of all confirmed entries."""
         return self._replicator.confirmed_bytes
 
     @property
     def is_closed(self) -> bool:
-        """Its end was written."""
+        """Whether the ledger was closed: its end is recorded."""
         return self._is_ended
 
     async def read_last_add_confirmed(self) -> int:
-        """Known without asking."""
+        """The last confirmed entry, known without asking bookies."""
         return self.last_add_confirmed
 
     @property
     def ensemble_size(self) -> int:
-        """How many bookies its entries are spread over."""
+        """The number of bookies of the ensemble."""
         return self._ledger.recorded.metadata.ensemble_size
 
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """Confirmed entries that not all of their bookies have answered for, or fetched ahead.
+        """The confirmed entries in memory: those that some bookies have not answered for yet.
 
-        No more is kept for that: who reads behind the writer has the managed ledger's cache.
+        None are kept for reading: tailing readers use the managed ledger's cache.
         """
         last = min(last_entry_id, self.last_add_confirmed)
         return self._replicator.held(first_entry_id, last, max_bytes) or super().read_cached(
@@ -168,12 +169,12 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def _check_room(self, size_bytes: int) -> None:
         """Refuse an entry that a bookie has no room for, unless that one alone is slow.
 
-        One that lags behind the others fails with this entry and is replaced, if there is a spare.
+        A bookie that alone lags behind fails with this entry, and is replaced if there is a spare.
 
         # Hot path: one call an entry.
 
         Raises:
-            StoreBusyError: So it is.
+            StoreBusyError: Too many bytes wait for a bookie that can't be replaced.
         """
         waiting = self._replicator.waiting_bytes()
         limit_bytes = self._cluster.bookies.limits.max_waiting_bytes
@@ -190,9 +191,9 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             )
 
     def _is_slowed_down(self) -> bool:
-        """One bookie lags behind the others, and nobody can take its place.
+        """Whether one bookie lags behind the others, and no other one can replace it.
 
-        It answers, or its requests time out: either way this ends.
+        That ends when the bookie answers, or when its requests time out.
         """
         waiting = self._replicator.waiting_bytes()
         half_bytes = self._cluster.bookies.limits.max_waiting_bytes // 2
@@ -208,17 +209,17 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         raise StorageError(f"ledger {self.ledger_id}: an earlier entry failed: {error}") from error
 
     def on_progress(self) -> None:
-        """More is confirmed."""
+        """Called when the last confirmed entry has moved."""
         self._tell_soon()
 
     def on_released(self, size_bytes: int) -> None:
-        """Entries are held no more."""
+        """Called when the memory of entries is released."""
         self._cluster.pinned.give_back(size_bytes)
         if self.last_add_confirmed > self._told:
             self._tell_soon()
 
     def on_replication_failed(self, error: StorageError) -> None:
-        """Nothing more will be confirmed."""
+        """Called when an error ended the replication: nothing more will be confirmed."""
         if self.last_add_confirmed < 0 and not isinstance(error, _FOR_GOOD):
             self._cluster.ensembles.on_barren()
         self._failure = error
@@ -231,7 +232,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             asyncio.get_running_loop().call_soon(self._tell)
 
     def _tell(self) -> None:
-        """Tell the listener what is new, in one call of each kind."""
+        """Tell the listener of confirmed and of failed entries, in one call each."""
         self._is_telling = False
         last = self._replicator.last_confirmed
         if last > self._told and self._replicator.error is None and self._is_slowed_down():
@@ -248,9 +249,9 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     async def replace(
         self, failed: Mapping[int, FailedBookie], first_entry_id: int
     ) -> Mapping[int, str]:
-        """Choose other bookies and record them, unless somebody has taken the ledger.
+        """Choose other bookies and record them, unless another process has fenced the ledger.
 
-        Without enough others the ledger ends, and the next one is made for those that are there.
+        If too few are available this ledger ends; the next one gets a smaller ensemble.
         """
         metadata = self._ledger.recorded.metadata
         before = metadata.last_segment.bookie_ids
@@ -291,13 +292,13 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         return {index: now[index] for index in failed}
 
     def on_bookie_gone(self, bookie_id: str) -> None:
-        """A bookie does not answer any more."""
+        """Called when a bookie has stopped answering."""
         self._replicator.on_bookie_gone(bookie_id)
 
     def on_bookies_listed(self, bookie_ids: Collection[str]) -> None:
-        """Only these are registered: one that is not gives way where somebody can take its place.
+        """Called with the registered bookies: others are replaced if that is possible.
 
-        It may serve its ledgers all the same; but it would be repaired by others.
+        A bookie may serve without being registered, but auto-recovery would replace it.
         """
         for bookie_id in self._replicator.bookie_ids:
             if bookie_id not in bookie_ids and self._cluster.ensembles.has_spare(
@@ -349,10 +350,10 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         self._stop_watching()
         self._on_over(self)
 
-    # Ends
+    # Ending
 
     async def close(self) -> None:
-        """Fail what is not confirmed, and write the end."""
+        """Fail the entries that are not confirmed, and record the end of the ledger."""
         async with self._closing:
             if self._is_ended:
                 return
@@ -390,12 +391,12 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         ledger.learn(await repeated(self._cluster, self.ledger_id, write))
 
     def abandon(self) -> None:
-        """The store is closed: fail what waits; the ledger stays open."""
+        """Fail all waiting entries, because the store is closed; the ledger stays open."""
         self._replicator.fail(StorageError(f"ledger {self.ledger_id}: the store is closed"))
 
 
 def _owned(piece: EntryBytes) -> EntryBytes:
-    """A piece that nobody changes and that keeps little memory beside itself."""
+    """The piece itself if it is immutable and most of its buffer, else a copy."""
     if isinstance(piece, bytes):
         return piece
     if piece.readonly:

@@ -1,4 +1,4 @@
-"""Groups of pulsar-admin whose things are not here: each word says so and ends with 1 (pure).
+"""Commands of pulsar-admin for features that are not there: each says so, and exits with 1 (pure).
 
 The words are known, and take any options, so that a script learns the reason rather than that the
 word is unknown.

@@ -1,4 +1,4 @@
-"""Runs one word: connects, sends its calls, prints the answer or why there is none (edge).
+"""Runs one command: connects, sends its calls, prints the answer or the error (edge).
 
 Errors go to standard error: on a terminal as one line, otherwise as pulsar-admin prints them.
 

@@ -1,4 +1,4 @@
-"""Sends the calls of one word: asks before what destroys, or only says what would be (edge).
+"""Sends the calls of one command; asks before destructive ones, or only prints them (edge).
 
 With `--dry-run` calls that only ask are sent, and the others are listed with what they would do.
 """

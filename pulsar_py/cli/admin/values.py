@@ -1,4 +1,4 @@
-"""What stands on a command line as values: times, sizes, positions, pairs (pure).
+"""Parses values of the command line: times, sizes, positions, pairs (pure).
 
 Source: RelativeTimeUtil, ByteUnitUtil and CliCommand.validateMessageIdString in Pulsar's client.
 """

@@ -1,4 +1,4 @@
-"""What a word of `pulsar-py admin` is: its options, the calls that it makes, how it prints (pure).
+"""`Word`: one command of `pulsar-py admin`: options, REST calls, output (pure).
 
 A word is one line of a table. Its options are written as they are typed, and parsed when the word
 is used:

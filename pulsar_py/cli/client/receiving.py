@@ -93,7 +93,7 @@ async def read(
 
     Raises:
         PulsarError: It could not be done.
-        ValueError: The id of the first message is none.
+        ValueError: The text given for the first message is no message id.
     """
     ledger_id, entry_id = position(given["start_message_id"])
     start = {"earliest": MessageId.earliest, "latest": MessageId.latest}.get(

@@ -50,12 +50,12 @@ class Connection:
 
     @property
     def admin_url(self) -> str:
-        """Of the REST API."""
+        """The URL of the REST API."""
         return self.values.get("webServiceUrl", ADMIN_URL)
 
     @property
     def service_url(self) -> str:
-        """Of the binary protocol."""
+        """The URL of the binary protocol."""
         return self.values.get("brokerServiceUrl", SERVICE_URL)
 
     def flag(self, key: str, default: bool) -> bool:  # noqa: FBT001 - a default like any other
@@ -135,7 +135,7 @@ class Connection:
 
 
 def connection(options: Mapping[str, str | None], environment: Mapping[str, str]) -> Connection:
-    """Where to connect; `options` have the keys of `client.conf`.
+    """Find out where to connect; `options` have the keys of `client.conf`.
 
     Raises:
         ContextError: A file can't be read, or an option holds a secret.
@@ -188,7 +188,7 @@ def token_of(params: str) -> str:
 
 
 def _read(place: str) -> str:
-    """What stands in a file, a variable, or on standard input."""
+    """The text of a file, a variable, or standard input, which `authParams` names."""
     import os  # noqa: PLC0415 - beside the one line that needs the whole environment
 
     kind, _, rest = place.partition(":")
@@ -216,7 +216,7 @@ def _pairs(params: str) -> dict[str, str]:
         if text.lstrip().startswith("{"):
             return {str(name): str(value) for name, value in parse_json(text).items()}
     except ValueError as error:
-        raise ContextError(f"authParams: no JSON: {error}") from None
+        raise ContextError(f"authParams: expected a JSON object: {error}") from None
     parts = (each.partition(":") for each in text.split(",") if each.strip())
     return {name.strip(): value.strip() for name, _, value in parts}
 

@@ -1,4 +1,4 @@
-"""`remedy`: the command that helps a subscription which does not move, for each cause (pure).
+"""`remedy`: the command that gets a stalled subscription going, for each cause (pure).
 
 A cause that only the application can end has none: no command receives or acknowledges for it
 without taking its messages away.

@@ -133,7 +133,7 @@ async def tail(
         client: A client of the cluster, which is left open.
         admin: Where the admin API is; asked only for `last_count`.
         show: Called with each message that is wanted.
-        complain: Called with a line about each entry that can't be read at all.
+        complain: Called with a line about each entry that can't be decoded.
         clock: For tests in virtual time.
 
     Returns:

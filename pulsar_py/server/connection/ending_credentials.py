@@ -4,8 +4,8 @@ Twice a second all connections are looked at. A client whose credentials have ex
 others, if it can be, and has `authenticationRefreshCheckSeconds` to answer; one that can't be asked
 is closed, as is one whose credentials, or those of its proxy, were revoked.
 
-Apache Pulsar looks for expired credentials once in `authenticationRefreshCheckSeconds` alone, so
-that one that can't be asked stays that long.
+Apache Pulsar checks for expired credentials only once in `authenticationRefreshCheckSeconds`, so a
+client that can't be asked stays connected for up to that time.
 
 Source: ServerCnx.refreshAuthenticationCredentials in Pulsar's broker; PIP-55.
 """
@@ -52,7 +52,7 @@ class CredentialsHolder(Protocol):
 
 
 class EndingCredentials:
-    """The looks at the credentials of one broker's connections; owned by `Connections`."""
+    """Checks the credentials of all connections of a broker; owned by `Connections`."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class EndingCredentials:
         self._answers_due: dict[CredentialsHolder, float] = {}
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin to check."""
         self._timer = self._clock.call_later(LOOK_SECONDS, self._look)
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         if self._timer is not None:
             self._timer.cancel()
         self._answers_due.clear()

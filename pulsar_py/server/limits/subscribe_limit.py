@@ -1,7 +1,7 @@
 """`SubscribeLimit`: how often one consumer may subscribe to a topic (pure).
 
-A consumer is told by its client's host, its name and its id, as Apache Pulsar does: another
-connection or subscription makes no other consumer of it.
+A consumer is identified by its client's host, its name and its id, as in Apache Pulsar: with
+another connection or subscription it still counts as the same consumer.
 
 Source: SubscribeRateLimiter in Pulsar's broker.
 """

@@ -27,7 +27,7 @@ DEFAULT_THROUGHPUT: Final = 50_000.0
 
 
 class TimeAverage(Struct, frozen=True, kw_only=True):
-    """The mean of at most `max_samples` reports; an older one counts for less with each new."""
+    """The mean of at most `max_samples` reports; older ones lose weight with each new one."""
 
     max_samples: int
     samples_count: int = 0
@@ -82,7 +82,7 @@ class BundleData(Struct, frozen=True, kw_only=True):
     topics_count: int = 0
 
     def with_sample(self, stats: BundleStats) -> BundleData:
-        """As one more report has it."""
+        """The means with one more report."""
         return BundleData(
             short=self.short.with_sample(stats),
             long=self.long.with_sample(stats),

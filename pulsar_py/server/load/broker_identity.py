@@ -1,14 +1,14 @@
-"""Finds out whether another process serves by this broker's id at this moment (edge).
+"""Checks that no other running broker is registered under this broker's id (edge).
 
-A record at the broker's key may be left from a process that was killed, or be that of one which
-works: two of them would take each other's bundles for ever. To tell them apart, the record is
-written with the new process's report. Who works watches its record and writes its own again; who
-was killed does not. So a broker that is started again after it was killed takes its record up
-after `ANSWER_SECONDS`, without waiting until the former session expires, and a second process ends
-with an error.
+A record at the broker's key was left by a process that was killed, or belongs to a running one: two
+running brokers with one id would take each other's bundles for ever. To tell the cases apart, the
+new process overwrites the record with its own report. A running broker watches its record and
+writes it again; a killed one does not. So a broker that is restarted after a kill takes over its
+record after `ANSWER_SECONDS`, without waiting until the former session expires, while a second
+process with the same id ends with an error.
 
-A process that stands still for longer than that counts as killed. When it goes on, it finds that
-its record is another one's, and takes no bundle any more.
+A process that stands still for longer than `ANSWER_SECONDS` counts as killed. When it continues, it
+finds another process's record at its key, and takes no more bundles.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from pulsar_py.metadata.store import MetadataStore, Versioned
 from pulsar_py.server.load.broker_report import BrokerReport
 
 ANSWER_SECONDS: Final = 1.0
-"""In which a process that works writes its record again."""
+"""The time in which a running broker writes its record again."""
 LOOK_SECONDS: Final = 0.1
-"""Between two looks at the record."""
+"""The time between two reads of the record."""
 ATTEMPTS_COUNT: Final = 10
-"""How often a record is tried that others change at the same time."""
+"""The most attempts to overwrite a record that others change at the same time."""
 
 
 async def require_free_id(metadata: MetadataStore, own: BrokerReport, clock: Clock) -> None:
-    """Return if no process that works is registered by the id of this one.
+    """Return if no other running broker is registered under this broker's id.
 
     Raises:
-        ConfigurationError: There is one.
+        ConfigurationError: Another running broker is.
         MetadataError: The store can't be read or written now.
     """
     path = paths.broker(own.broker_id)
@@ -64,7 +64,7 @@ async def require_free_id(metadata: MetadataStore, own: BrokerReport, clock: Clo
 async def _changed(
     metadata: MetadataStore, path: str, version: int, clock: Clock
 ) -> Versioned | None:
-    """What another process has made of the record in time; None if nothing, or it is gone."""
+    """The record as another process changed it in time; None if none did, or it is gone."""
     deadline = clock.monotonic_seconds() + ANSWER_SECONDS
     while clock.monotonic_seconds() < deadline:
         await clock.sleep(LOOK_SECONDS)

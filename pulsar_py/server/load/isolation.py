@@ -1,9 +1,9 @@
-"""Says which brokers may take bundles of a namespace, and which keep a group apart (pure).
+"""Applies isolation policies and anti-affinity groups: which brokers may take a bundle (pure).
 
 An isolation policy names namespaces by regular expressions, and brokers by regular expressions of
-their hosts: the primary ones serve these namespaces and no others; the secondary ones come in
-when fewer than `min_limit` primary ones are there. Brokers that are nobody's primary serve the
-namespaces that no policy names.
+their hosts: primary brokers serve these namespaces and no others; secondary ones serve them, too,
+when fewer than `min_limit` primary ones are registered. Brokers that are primary in no policy serve
+the namespaces that no policy names.
 
 Namespaces of an anti-affinity group are kept apart: a bundle goes to one of the failure domains
 with the fewest of the group, and there to one of the brokers with the fewest.
@@ -90,7 +90,7 @@ def _patterns(texts: object) -> tuple[re.Pattern[str], ...]:
 
 
 def policy_of(namespace: str, policies: Sequence[IsolationPolicy]) -> IsolationPolicy | None:
-    """The policy about a namespace: the first one."""
+    """The first policy that names a namespace, None if none does."""
     return next((each for each in policies if each.concerns(namespace)), None)
 
 
