@@ -30,6 +30,7 @@ _names = itertools.count()
 _BLOCK = 50
 _LARGE_WINDOW_BYTES = 16 << 20
 _NANOS = struct.Struct(">Q")
+_ACK_RESPONSE_START = bytes((1 << 3, BaseCommand.ACK_RESPONSE))  # of a command: its type
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,11 +279,11 @@ class Acknowledger(Subscriber):
         self.connection.flow(1, self._queue)
 
     def _on_frame(self, data: memoryview) -> None:
-        size = struct.unpack_from(">I", data, 4)[0]
-        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
-        if command.type == BaseCommand.ACK_RESPONSE:
+        if data[8:10] == _ACK_RESPONSE_START:
             self.acknowledged_count += 1
             return
+        size = struct.unpack_from(">I", data, 4)[0]
+        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
         answer = BaseCommand(type=BaseCommand.ACK)
         answer.ack.consumer_id = 1
         answer.ack.ack_type = answer.ack.Individual

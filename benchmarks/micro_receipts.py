@@ -12,6 +12,7 @@ import argparse
 import asyncio
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
@@ -47,14 +48,14 @@ class Consumer:
         self.state.acknowledge(positions, None, time.monotonic())
         self.persister.schedule()
         if self.asks:
-            self.persister.when_durable(self._on_durable)
+            self.persister.when_durable(self._on_durable, 0)
         else:
             self.done_count += 1
 
-    def _on_durable(self, error: Exception | None) -> None:
+    def _on_durable(self, numbers: Sequence[int], error: Exception | None) -> None:
         assert error is None
-        self.done_count += 1
-        if self.entry_ids:
+        self.done_count += len(numbers)
+        for _ in range(min(len(numbers), len(self.entry_ids))):
             self.acknowledge()
 
 

@@ -138,11 +138,16 @@ def _ack_response_head(size: int) -> bytes:
 _ACK_RESPONSE_HEADS: Final = tuple(_ack_response_head(size) for size in range(23))
 
 
-def encode_ack_receipt(consumer_id: int, request_id: int) -> bytes:
-    """The frame of an ACK_RESPONSE without an error or a transaction."""
-    # Hot path: acknowledge with a receipt; a third of the time of a message made for it.
-    data = b"\x08" + varint(consumer_id) + b"\x30" + varint(request_id)
-    return _ACK_RESPONSE_HEADS[len(data)] + data
+def encode_ack_receipts(consumer_id: int, request_ids: Iterable[int]) -> bytes:
+    """The frames of an ACK_RESPONSE each, one behind the other, without errors or transactions."""
+    # Hot path: acknowledge with a receipt; a tenth of the time of messages made for them.
+    start = b"\x08" + varint(consumer_id) + b"\x30"
+    heads = [head + start for head in _ACK_RESPONSE_HEADS[len(start) :]]
+    frames: list[bytes] = []
+    for request_id in request_ids:
+        encoded = varint(request_id)
+        frames += (heads[len(encoded)], encoded)
+    return b"".join(frames)
 
 
 class SendReceiptEncoder:

@@ -58,7 +58,7 @@ async def stored_cursors() -> list[str]:
     count = await written(ledger_id, count)
     for number in (22, 24, 26):
         cursor.acknowledge([positions[number], positions[32]], [None, [0b11111 << number - 22]])
-        cursor.when_durable(lambda error: None)
+        cursor.when_durable(lambda numbers, error: None)
         await asyncio.sleep(0.05)
     await asyncio.sleep(1.1)
     await written(ledger_id, count)

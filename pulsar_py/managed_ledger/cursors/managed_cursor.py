@@ -277,15 +277,16 @@ class ManagedCursor:
         if persister is not None and persister.changes is not None:
             persister.changes.touch(positions)
 
-    def when_durable(self, on_durable: OnDurable) -> None:
-        """Call `on_durable` once, when all that was acknowledged so far is durable, or never will.
+    def when_durable(self, on_durable: OnDurable, number: int = 0) -> None:
+        """Call `on_durable` when all that was acknowledged so far is durable, or never will be.
 
-        It gets None, or the error. For a non-durable cursor that is at once.
+        It gets `number`, perhaps together with those of other calls, and None or the error. For a
+        non-durable cursor that is at once.
         """
         if self._persister is None:
-            on_durable(None)
+            on_durable((number,), None)
         else:
-            self._persister.when_durable(on_durable)
+            self._persister.when_durable(on_durable, number)
 
     def _after_change(self, before: Position) -> None:
         self.last_active_millis = self._clock.wall_time_millis()

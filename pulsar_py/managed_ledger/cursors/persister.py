@@ -152,20 +152,24 @@ class CursorPersister:
             return
         self._begin(changes)
 
-    def when_durable(self, on_durable: OnDurable) -> None:
-        """Call `on_durable` once, when all that was acknowledged so far is durable, or never will.
+    def when_durable(self, on_durable: OnDurable, number: int = 0) -> None:
+        """Call `on_durable` when all that was acknowledged so far is durable, or never will be.
 
-        That may be at once. Errors are a StorageError, a MetadataError or a ManagedLedgerError.
+        That may be at once. It gets `number`, together with those of its other calls that the same
+        write covers. Errors are a StorageError, a MetadataError or a ManagedLedgerError.
         """
+        # Hot path: acknowledge with a receipt. While receipts wait, a write for them will begin.
+        if self._receipts.joined(on_durable, number):
+            return
         state = self._state
         if self._is_closed or not (state.is_dirty or state.is_write_in_flight):
             is_lost = self._is_closed and state.is_dirty
-            on_durable(self._closed_error() if is_lost else None)
+            on_durable((number,), self._closed_error() if is_lost else None)
             return
         self._were_receipts_asked = True
         if self.changes is None:
             self.changes = CursorChangeLog()
-        self._receipts.add(on_durable)
+        self._receipts.add(on_durable, number)
         self._write_soon()
 
     def _write_soon(self) -> None:

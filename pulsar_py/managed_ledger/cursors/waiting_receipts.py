@@ -2,53 +2,73 @@
 
 A receipt waits until a write that began after its acknowledgement has ended. One write of a cursor
 is under way at a time, so there are two groups: those that it covers, and those that wait for the
-next one.
+next one. In a group each receiver is told once, with the numbers of all its receipts: one call for
+hundreds of acknowledgements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-OnDurable = Callable[[Exception | None], None]
-"""Called once: with None when what it waited for is durable, else with the reason why not."""
+OnDurable = Callable[[Sequence[int], Exception | None], None]
+"""A receiver. Called with the numbers of its receipts, in order, and with None when what they
+waited for is durable, else with the reason why not. Each receipt is told once."""
 
 
 class WaitingReceipts:
-    """The callbacks of one cursor's acknowledgements. Owned by its CursorPersister."""
+    """The receipts of one cursor's acknowledgements. Owned by its CursorPersister."""
 
     __slots__ = ("_covered", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: list[OnDurable] = []  # for the next write
-        self._covered: list[OnDurable] = []  # by the write under way
+        self._waiting: dict[OnDurable, list[int]] = {}  # for the next write
+        self._covered: dict[OnDurable, list[int]] = {}  # by the write under way
 
     def __bool__(self) -> bool:
         """Whether any waits for a write that has not begun."""
         return bool(self._waiting)
 
-    def add(self, on_durable: OnDurable) -> None:
+    def add(self, on_durable: OnDurable, number: int) -> None:
         """Let one more wait for the next write."""
-        self._waiting.append(on_durable)
+        self._waiting.setdefault(on_durable, []).append(number)
+
+    def joined(self, on_durable: OnDurable, number: int) -> bool:
+        """Let one more wait if the receiver waits for the next write already; else False."""
+        # Hot path: acknowledge with a receipt.
+        numbers = self._waiting.get(on_durable)
+        if numbers is None:
+            return False
+        numbers.append(number)
+        return True
 
     def begin(self) -> None:
         """A write of all that was acknowledged so far begins."""
-        self._covered += self._waiting
-        self._waiting = []
+        if self._covered:
+            self._append(self._covered, self._waiting)
+        else:
+            self._covered = self._waiting
+        self._waiting = {}
 
     def ended(self) -> None:
         """Tell those that the write covered that it is durable."""
-        covered, self._covered = self._covered, []
-        for on_durable in covered:
-            on_durable(None)
+        self._tell(None)
 
     def put_back(self) -> None:
         """Let those that the write covered wait for the next one: it failed."""
-        self._waiting = self._covered + self._waiting
-        self._covered = []
+        self._append(self._covered, self._waiting)
+        self._waiting, self._covered = self._covered, {}
 
     def end(self, error: Exception | None) -> None:
         """Tell all of them: everything is durable, or nothing will be written for them."""
         self.begin()
-        covered, self._covered = self._covered, []
-        for on_durable in covered:
-            on_durable(error)
+        self._tell(error)
+
+    def _tell(self, error: Exception | None) -> None:
+        covered, self._covered = self._covered, {}
+        for on_durable, numbers in covered.items():
+            on_durable(numbers, error)
+
+    @staticmethod
+    def _append(earlier: dict[OnDurable, list[int]], later: dict[OnDurable, list[int]]) -> None:
+        for on_durable, numbers in later.items():
+            earlier.setdefault(on_durable, []).extend(numbers)

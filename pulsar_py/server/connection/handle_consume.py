@@ -16,7 +16,6 @@ from pulsar_py.common.errors import (
     ConsumerNotFoundError,
     LedgerNotFoundError,
     NotAllowedError,
-    PersistenceError,
     RemoteProtocolError,
     ServiceError,
     ServiceMetadataError,
@@ -44,6 +43,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandUnsubscribe,
 )
+from pulsar_py.server.connection.ack_receipts import AckReceipts
 from pulsar_py.server.connection.authorizing import authorize, rights_version
 from pulsar_py.server.connection.handle_schema import check_schema_of_consumer
 from pulsar_py.server.connection.pending import PendingConsumer
@@ -54,7 +54,6 @@ from pulsar_py.server.subscriptions.consumer import check_ack_set
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.wire import commands
-from pulsar_py.wire.command_codec import encode_ack_receipt
 from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
@@ -230,20 +229,10 @@ def _acknowledge_in_turns(consumer: Consumer, command: CommandAck) -> Generator[
 
 
 def _answer_once_durable(cnx: CommandConnection, command: CommandAck, consumer: Consumer) -> None:
-    consumer_id, request_id = command.consumer_id, command.request_id
-
-    def answer(error: Exception | None) -> None:
-        if error is None:
-            cnx.send(encode_ack_receipt(consumer_id, request_id))
-        else:
-            reason = PersistenceError(f"the acknowledgement may not be on disk: {error}")
-            cnx.send(
-                commands.ack_response(
-                    consumer_id, request_id, code=reason.code, message=str(reason)
-                )
-            )
-
-    consumer.subscription.when_acknowledged_durably(answer)
+    receipts = consumer.ack_receipts
+    if receipts is None:
+        receipts = consumer.ack_receipts = AckReceipts(cnx, command.consumer_id)
+    consumer.subscription.when_acknowledged_durably(receipts, command.request_id)
 
 
 def _answer_ack(cnx: CommandConnection, command: CommandAck, error: ServiceError | None) -> None:

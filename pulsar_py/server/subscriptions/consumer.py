@@ -17,6 +17,7 @@ from pulsar_py.common.ack_set import MAX_WORDS, to_bits
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.entry_run import EntryRun
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -94,6 +95,7 @@ class Consumer:
             )
         )
         self.pending_acks = PendingAcks()
+        self.ack_receipts: OnDurable | None = None  # answers its client; made when it first asks
         # Only Exclusive and Failover send messages with the consumer's epoch.
         self._consumer_epoch = request.consumer_epoch if has_single_active else -1
         self.average_messages_per_entry: float = 1.0

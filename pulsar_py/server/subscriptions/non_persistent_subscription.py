@@ -8,13 +8,14 @@ Source: NonPersistentSubscription in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
 from pulsar_py.server.dispatch.filtering import summary_of
@@ -123,9 +124,9 @@ class NonPersistentSubscription(Subscription):
     ) -> None:
         """Do nothing: no message is pending."""
 
-    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
+    def when_acknowledged_durably(self, on_durable: OnDurable, number: int) -> None:
         """Call it at once: nothing is stored."""
-        on_durable(None)
+        on_durable((number,), None)
 
     def _check_may_delete(self) -> None:
         """Return in any case: no reset or deletion takes time here."""

@@ -34,6 +34,7 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.cursors.format import INTERNAL_PREFIX
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.server.compaction.compacted_source import CompactedSource
@@ -351,9 +352,9 @@ class PersistentSubscription(Subscription):
             return
         self._check_end_of_topic()
 
-    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
-        """Call `on_durable` once the cursor is written; it gets None, or the error."""
-        self.cursor.when_durable(on_durable)
+    def when_acknowledged_durably(self, on_durable: OnDurable, number: int) -> None:
+        """Call `on_durable` once the cursor is written; see `ManagedCursor.when_durable`."""
+        self.cursor.when_durable(on_durable, number)
 
     def _log_refused(self, error: ManagedLedgerError) -> None:
         logger.debug(

@@ -34,6 +34,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.dispatcher import Dispatcher
 from pulsar_py.server.dispatch.draining_hashes import DrainingHash
@@ -396,10 +397,11 @@ class Subscription(ABC):
         """
 
     @abstractmethod
-    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
-        """Call `on_durable` once, when all acknowledgements so far are durable, or with an error.
+    def when_acknowledged_durably(self, on_durable: OnDurable, number: int) -> None:
+        """Call `on_durable` when all acknowledgements so far are durable, or with an error.
 
-        That may be at once. Without a cursor that is written there is nothing to wait for.
+        It gets `number`, perhaps together with those of other calls. That may be at once: without a
+        cursor that is written there is nothing to wait for.
         """
 
     async def unsubscribe(self, consumer: Consumer, *, force: bool) -> None:

@@ -199,7 +199,7 @@ class Load:
             return
         known, mark_delete, resets = set(acks.known), cursor.mark_delete_position, acks.resets
 
-        def on_durable(error):
+        def on_durable(_, error):
             if error is None and resets == acks.resets and not self.promises.is_over:
                 acks.receipts += len(known - acks.durable)
                 acks.durable |= known

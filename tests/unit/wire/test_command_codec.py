@@ -18,7 +18,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_py.wire import command_codec as commands
-from pulsar_py.wire.command_codec import MessageEncoder, SendReceiptEncoder, encode_ack_receipt
+from pulsar_py.wire.command_codec import MessageEncoder, SendReceiptEncoder, encode_ack_receipts
 from pulsar_py.wire.commands import ack_response
 from pulsar_py.wire.framing import FrameDecoder, encode_command
 from pulsar_py.wire.payload import add_broker_entry_metadata, encode_entry
@@ -232,7 +232,7 @@ def test_neighbours_are_framed_as_one_by_one(partition: int, first: int, sizes: 
 
 
 @pytest.mark.parametrize("consumer_id", [0, 1, 127, 128, 2**64 - 1])
-@pytest.mark.parametrize("request_id", [0, 1, 300, 2**64 - 1])
-def test_receipts_of_acknowledgements_are_those_of_the_general_encoder(consumer_id, request_id):
-    expected = ack_response(consumer_id, request_id)
-    assert encode_ack_receipt(consumer_id, request_id) == expected
+@pytest.mark.parametrize("request_ids", [[0], [1, 2, 300], [2**64 - 1, 127, 128], []])
+def test_receipts_of_acknowledgements_are_those_of_the_general_encoder(consumer_id, request_ids):
+    expected = [ack_response(consumer_id, each) for each in request_ids]
+    assert encode_ack_receipts(consumer_id, request_ids) == b"".join(expected)

@@ -32,7 +32,7 @@ async def after_a_crash(world, **options):
 def asked(cursor):
     """A list that gets the outcome of what was acknowledged so far."""
     outcome = []
-    cursor.when_durable(outcome.append)
+    cursor.when_durable(lambda _, error: outcome.append(error))
     return outcome
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.managed_ledger.cursors.waiting_receipts import OnDurable
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandProducer, CommandSend
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.connection.server_cnx import ServerCnx
@@ -121,14 +122,14 @@ class StandInSubscription:
         self.calls: list[tuple[Any, ...]] = []
         self.error: Exception | None = None
         self.consumers: list[StandInConsumer] = []
-        self.waiting_receipts: list[Callable[[Exception | None], None]] = []
+        self.waiting_receipts: list[tuple[OnDurable, int]] = []
         self.holds_receipts = False
         self.write_error: Exception | None = None
 
-    def when_acknowledged_durably(self, on_durable: Callable[[Exception | None], None]) -> None:
-        self.waiting_receipts.append(on_durable)
+    def when_acknowledged_durably(self, on_durable: OnDurable, number: int) -> None:
+        self.waiting_receipts.append((on_durable, number))
         if not self.holds_receipts:
-            on_durable(self.write_error)
+            on_durable((number,), self.write_error)
 
     async def _answer(self, *call: Any) -> None:
         self.calls.append(call)
@@ -155,6 +156,7 @@ class StandInConsumer:
         self.redelivered: list[Message] = []
         self.pending_acks: dict[tuple[int, int], int] = {}
         self.is_closed = False
+        self.ack_receipts: OnDurable | None = None
         self.error: Exception | None = None
 
     def flow(self, permits_count: int) -> None:

@@ -149,8 +149,8 @@ async def test_the_answer_to_an_ack_follows_the_write_of_the_cursor(server: Serv
     consumer.subscription.holds_receipts = True
     client.sends(ack(request_id=5))
     assert not await client.receives()
-    (on_durable,) = consumer.subscription.waiting_receipts
-    on_durable(None)
+    ((on_durable, number),) = consumer.subscription.waiting_receipts
+    on_durable([number], None)
     (answer,) = await client.receives()
     assert answer.request_id == 5
 
