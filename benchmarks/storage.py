@@ -33,6 +33,7 @@ import uvloop
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.slow_disk import CannotLimitError, reads_limited
+from benchmarks.storage_compaction import KEYS, measure_compaction, print_compaction
 from benchmarks.storage_delays import DELAYS, measure_delays, print_delays
 from benchmarks.storage_many import NAMES, measure_names, measure_topics, print_many
 from benchmarks.targets import Target, start_ours
@@ -334,6 +335,8 @@ def main() -> None:
     many = measure_names(int(NAMES * arguments.scale), arguments.directory)
     many |= measure_topics(int(TOPICS * arguments.scale), arguments.directory)
     print_many(many)
+    compaction = measure_compaction(int(KEYS * arguments.scale), arguments.directory)
+    print_compaction(compaction)
     disks: list[dict[str, float]] = []
     try:
         disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
@@ -353,6 +356,7 @@ def main() -> None:
                 "sizes": content,
                 "delays": delays,
                 "many": many,
+                "compaction": compaction,
                 "disks": disks,
             },
             indent=2,

@@ -171,8 +171,10 @@ def _read_single(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadat
     return single, end
 
 
-def rebatch(data: EntryBytes, kept: Container[int]) -> bytes:
-    """A batch with the messages of these indexes alone; broker entry metadata stays in front.
+def rebatch(data: EntryBytes, kept: Container[int]) -> tuple[bytes, int]:
+    """A batch with the messages of these indexes alone, and how many it had.
+
+    Broker entry metadata stays in front.
 
     Raises:
         PayloadError: It can't be opened.
@@ -188,4 +190,4 @@ def rebatch(data: EntryBytes, kept: Container[int]) -> bytes:
     )
     metadata.uncompressed_size = len(body)
     entry = encode_entry(metadata, compress(metadata.compression, body))
-    return bytes(data[:start]) + entry if start else entry
+    return (bytes(data[:start]) + entry if start else entry), len(parts)

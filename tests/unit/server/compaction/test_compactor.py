@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
-from pulsar_py.server.compaction.compactor import CompactionRules
+from pulsar_py.server.compaction.compactor import MESSAGES_A_TURN, CompactionRules
 from pulsar_py.wire.payload import encode_entry
 from tests.unit.server.compaction.parts import compacted, decoded
+from tests.unit.server.compaction.test_keyed_messages import batch
 
 
 def entry(number: int, key: str | None, data: bytes = b"v", **fields: object) -> Entry:
@@ -70,3 +74,27 @@ async def test_counts_say_what_was_left_out() -> None:
     _, compactor = await compacted(entries)
     assert (compactor.counts.messages_read, compactor.counts.messages_removed) == (10, 7)
     assert compactor.compacted_to == Position(1, 9)
+
+
+async def test_messages_of_batches_count_for_the_turns_of_both_phases() -> None:
+    entries = [
+        Entry(
+            1, number, batch(*[({"partition_key": f"{number}-{each}"}, b"v") for each in range(50)])
+        )
+        for number in range(20)
+    ]
+    turns_count = 0
+
+    async def other() -> None:
+        nonlocal turns_count
+        while True:
+            turns_count += 1
+            await asyncio.sleep(0)
+
+    tasks = TaskOwner("others")
+    tasks.spawn(other(), "take turns")
+    records, _ = await compacted(entries)
+    await tasks.close()
+    assert len(records) == 20
+    messages_count = 20 * 50
+    assert turns_count >= 2 * messages_count // (MESSAGES_A_TURN + 50)

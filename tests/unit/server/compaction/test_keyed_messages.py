@@ -93,7 +93,8 @@ def test_a_batch_keeps_its_size_and_indexes(compression: CompressionType.ValueTy
     messages = [({"partition_key": key}, key.encode()) for key in "abcd"]
     data = batch(*messages, compression=compression)
     assert [message.key for message in examine(data).messages] == [b"a", b"b", b"c", b"d"]
-    left = rebatch(data, {1, 3})
+    left, opened_count = rebatch(data, {1, 3})
+    assert opened_count == 4
     assert verify_checksum(left) is ChecksumStatus.VALID
     assert [message.batch_index for message in examine(left).messages] == [1, 3]
     parts = split_entry(left)
@@ -101,5 +102,5 @@ def test_a_batch_keeps_its_size_and_indexes(compression: CompressionType.ValueTy
     assert parts.metadata.compacted_batch_indexes == [1, 3]
     body = decompress(compression, parts.payload, parts.metadata.uncompressed_size)
     assert [each.payload for each in split_batch(bytes(body), 4)] == [b"b", b"d"]
-    again = rebatch(left, {3})
+    again, _ = rebatch(left, {3})
     assert [message.key for message in examine(again).messages] == [b"d"]
