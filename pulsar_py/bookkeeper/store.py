@@ -28,6 +28,8 @@ from pulsar_py.bookkeeper.cluster.ensembles import Ensembles
 from pulsar_py.bookkeeper.cluster.settings import BookKeeperSettings
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata
 from pulsar_py.bookkeeper.metadata.ledger_records import LedgerRecords
+from pulsar_py.bookkeeper.protocol import frames
+from pulsar_py.bookkeeper.protocol.frames import RequestFlags
 from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, find_end, in_time, repeated
 from pulsar_py.bookkeeper.watch import BookieWatch
@@ -37,13 +39,13 @@ from pulsar_py.common.errors import StorageError
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.ledgers.chosen_ledgers import ChosenLedgers, check_same_owner
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
     LedgerInfo,
     LedgerListener,
     LedgerOptions,
     LedgerReader,
-    LedgerStore,
     LedgerWriter,
 )
 from pulsar_py.metadata.store import MetadataStore
@@ -54,7 +56,7 @@ MAX_IDS_COUNT: Final = 5
 """Ids that are tried for one ledger, where somebody has taken the id in another way."""
 
 
-class BookKeeperLedgerStore(LedgerStore):
+class BookKeeperLedgerStore(ChosenLedgers):
     """A client of one cluster; `connect` makes it. The metadata store is its maker's."""
 
     is_shared = True
@@ -167,12 +169,49 @@ class BookKeeperLedgerStore(LedgerStore):
             self._check_open()
             if recorded is not None:
                 ledger = LedgerInUse(ledger_id, recorded, options.password)
-                writer = BookKeeperWriter(
-                    self._cluster, ledger, listener, self._on_writer_over, self._ahead
-                )
-                self._writers[writer] = options
-                return writer
+                return self._written(ledger, listener, options)
         raise StorageError(f"{MAX_IDS_COUNT} ids were taken already, the last is {ledger_id}")
+
+    def _written(
+        self,
+        ledger: LedgerInUse,
+        listener: LedgerListener,
+        options: LedgerOptions,
+        flags: RequestFlags = RequestFlags.NONE,
+    ) -> LedgerWriter:
+        writer = BookKeeperWriter(
+            self._cluster, ledger, listener, self._on_writer_over, self._ahead, flags=flags
+        )
+        self._writers[writer] = options
+        return writer
+
+    async def create_chosen(
+        self, ledger_id: int, listener: LedgerListener, options: LedgerOptions
+    ) -> LedgerWriter:
+        """Record a ledger with that id, to be written from its first entry, again if need be.
+
+        What an earlier attempt left on bookies is overwritten with the same. Its record gives way
+        in one step, so that bookies never miss it and collect what is written now. Entries go as
+        those of a recovery do, which are taken where a repair fenced the ledger meanwhile.
+        """
+        self._check_open()
+        fitting, bookie_ids = await self._cluster.ensembles.new(
+            options, self.limits.answer_timeout_seconds
+        )
+        metadata = LedgerMetadata.new(fitting, bookie_ids)
+        records = self._cluster.records
+
+        def decide(before: LedgerMetadata) -> LedgerMetadata:
+            check_same_owner(ledger_id, before.custom_metadata, options.custom_metadata)
+            return metadata
+
+        async with in_time(self._cluster, ledger_id):
+            recorded = await records.create(ledger_id, metadata)
+            if recorded is None:
+                known = await records.read(ledger_id, is_synced=True)
+                recorded = await records.change(ledger_id, known, decide)
+        ledger = LedgerInUse(ledger_id, recorded, options.password)
+        return self._written(ledger, listener, options, frames.RECOVERY_ADD)
 
     def _on_writer_over(self, writer: BookKeeperWriter) -> None:
         self._writers.pop(writer, None)

@@ -25,6 +25,13 @@ COMPONENT: Final = "component"
 CLUSTER: Final = "pulsar/cluster"
 """The label that Pulsar does not have: the cluster whose metadata names the ledger."""
 
+CURSOR: Final = "pulsar/cursor"
+"""The name of a cursor ledger's cursor."""
+COMPACTED_TO: Final = "pulsar/compactedTo"
+"""A serialized message id: how far a compacted ledger goes."""
+BUCKET_KEY: Final = "pulsar/delayedIndexBucketKey"
+"""The property of the cursor that names a bucket of delayed messages."""
+
 ENSEMBLE_PLACEMENT_POLICY: Final = "EnsemblePlacementPolicyConfig"
 """Pulsar's: how its bookies are chosen. Stores that keep one copy pass over it."""
 ISOLATION_POLICY_CLASS: Final = (
@@ -43,7 +50,7 @@ def managed_ledger(cluster: str, name: str) -> dict[str, bytes]:
 
 def cursor(cluster: str, name: str, cursor_name: str) -> dict[str, bytes]:
     """Labels of a cursor ledger; both names as in their paths."""
-    return {**managed_ledger(cluster, name), "pulsar/cursor": cursor_name.encode()}
+    return {**managed_ledger(cluster, name), CURSOR: cursor_name.encode()}
 
 
 def schema(cluster: str, schema_id: str) -> dict[str, bytes]:
@@ -56,7 +63,7 @@ def compacted_ledger(cluster: str, topic: str, compacted_to: bytes) -> dict[str,
     return {
         **_labels(cluster, "compacted-ledger"),
         "pulsar/compactedTopic": topic.encode(),
-        "pulsar/compactedTo": compacted_to,
+        COMPACTED_TO: compacted_to,
     }
 
 
@@ -68,7 +75,7 @@ def delayed_index_bucket(
         **_labels(cluster, "delayed-index-bucket"),
         "pulsar/delayedIndexTopic": topic.encode(),
         "pulsar/delayedIndexCursor": subscription.encode(),
-        "pulsar/delayedIndexBucketKey": bucket_key.encode(),
+        BUCKET_KEY: bucket_key.encode(),
     }
 
 

@@ -39,13 +39,13 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import in_turns
+from pulsar_py.ledgers.chosen_ledgers import ChosenLedgers, check_same_owner
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import (
     LedgerInfo,
     LedgerListener,
     LedgerOptions,
     LedgerReader,
-    LedgerStore,
     LedgerWriter,
     StoreLimits,
 )
@@ -93,7 +93,7 @@ class BookieStatistics(Struct, frozen=True):
     """When it was looked at last; 0 before the first look."""
 
 
-class Bookie(LedgerStore):
+class Bookie(ChosenLedgers):
     """A LedgerStore of its own on one `Disk`; one copy of each entry.
 
     Owns the disk from `start` to `close`. One loop, one owner: the composition root.
@@ -214,10 +214,32 @@ class Bookie(LedgerStore):
         async with self.in_time(ledger_id):
             if await self._find(ledger_id) is not None:
                 raise StorageError(f"ledger {ledger_id} exists already: its id was given twice")
-            record = LedgerRecord.created(options)
-            ledger = self._ledgers.adopt(ledger_id, record)
-            ledger.listener = listener
-            await self.journal.submit(ledger, record)
+            ledger = await self._create(ledger_id, listener, options)
+        return BookieLedger(self, ledger, is_writer=True)
+
+    async def _create(
+        self, ledger_id: int, listener: LedgerListener, options: LedgerOptions
+    ) -> Ledger:
+        record = LedgerRecord.created(options)
+        ledger = self._ledgers.adopt(ledger_id, record)
+        ledger.listener = listener
+        await self.journal.submit(ledger, record)
+        return ledger
+
+    async def create_chosen(
+        self, ledger_id: int, listener: LedgerListener, options: LedgerOptions
+    ) -> LedgerWriter:
+        """A new ledger with that id, or what an earlier attempt has written of it, to go on."""
+        async with self.in_time(ledger_id):
+            ledger = await self._find(ledger_id)
+            if ledger is None:
+                ledger = await self._create(ledger_id, listener, options)
+            elif ledger.record.is_closed:
+                raise StorageError(f"ledger {ledger_id} exists already, and has ended")
+            else:
+                check_same_owner(ledger_id, ledger.record.custom_metadata, options.custom_metadata)
+                await self._settled(ledger)
+                ledger.listener = listener
         return BookieLedger(self, ledger, is_writer=True)
 
     async def open(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:

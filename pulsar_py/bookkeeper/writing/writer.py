@@ -28,6 +28,7 @@ from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.cluster.settings import FRAME_OVERHEAD_BYTES
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerMetadata, LedgerStatus
 from pulsar_py.bookkeeper.metadata.ledger_records import RecordedLedger
+from pulsar_py.bookkeeper.protocol.frames import RequestFlags
 from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, repeated
 from pulsar_py.bookkeeper.writing.replication import ENTRY_OVERHEAD_BYTES, FailedBookie, Replicator
@@ -63,12 +64,14 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         listener: LedgerListener,
         on_over: Callable[[BookKeeperWriter], None],
         ahead: AheadReads,
+        *,
+        flags: RequestFlags = RequestFlags.NONE,
     ) -> None:
         """`on_over` is called when it is closed, or can't be used any more."""
         super().__init__(cluster, ledger, -1, 0, ahead)
         self._listener = listener
         self._on_over = on_over
-        self._replicator = Replicator(cluster, ledger, self)
+        self._replicator = Replicator(cluster, ledger, self, flags=flags)
         self._told = -1  # the last entry that the listener knows to be confirmed
         self._failure: StorageError | None = None  # to be told to the listener
         self._is_telling = False

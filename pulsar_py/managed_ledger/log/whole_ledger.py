@@ -53,6 +53,14 @@ class WholeLedgerWriter:
         )
         return self._writer.ledger_id
 
+    def take(self, writer: LedgerWriter) -> None:
+        """Write with a writer that was made with this one as its listener, behind its last entry.
+
+        In place of `create_with`.
+        """
+        self._writer = writer
+        self._confirmed = writer.last_add_confirmed
+
     async def append(self, entry: bytes) -> None:
         """Append one entry, once there is room for it.
 

@@ -66,6 +66,17 @@ def decode_record(data: EntryBytes) -> CompactedRecord:
     Raises:
         CorruptDataError: It is no such record.
     """
+    own, end = split_record(data)
+    start, end = _part(data, end)
+    return CompactedRecord(position_of(own), data[start:end])
+
+
+def split_record(data: EntryBytes) -> tuple[MessageIdData, int]:
+    """The id of one entry, and where the part behind it begins.
+
+    Raises:
+        CorruptDataError: It is no such record.
+    """
     start, end = _part(data, 0)
     try:
         own = MessageIdData.FromString(bytes(data[start:end]))
@@ -73,8 +84,13 @@ def decode_record(data: EntryBytes) -> CompactedRecord:
         raise CorruptDataError(f"entry of a compacted ledger: no message id: {error}") from error
     if not own.IsInitialized():  # upb does not refuse it
         raise CorruptDataError("entry of a compacted ledger: its id lacks the ledger or the entry")
-    start, end = _part(data, end)
-    return CompactedRecord(position_of(own), data[start:end])
+    return own, end
+
+
+def with_id(own: MessageIdData, data: EntryBytes, end: int) -> bytes:
+    """An entry with another id; the former one, and its size, go up to `end`."""
+    stored = own.SerializeToString()
+    return b"".join((_SIZE.pack(len(stored)), stored, data[end:]))
 
 
 def _part(data: EntryBytes, at: int) -> tuple[int, int]:

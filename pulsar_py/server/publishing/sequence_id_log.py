@@ -84,8 +84,9 @@ class SequenceIdLog:
         Raises:
             StorageError, MetadataError: It can't be read.
         """
+        password = self._ledger.config.ledger_options.password
         for ledger_id in self.ledger_ids:
-            reader = await self._ledger_store.open(ledger_id)
+            reader = await self._ledger_store.open(ledger_id, password=password)
             try:
                 following = 0
                 while following <= reader.last_add_confirmed:

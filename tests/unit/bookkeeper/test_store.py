@@ -177,3 +177,66 @@ def test_all_figures_are_known_to_the_page_of_metrics() -> None:
         assert len(bookies) == 3
 
     with_cluster(test)
+
+
+CHOSEN = replace(THREE, custom_metadata={"a": b"1"}, password=b"secret")
+
+
+def test_a_ledger_gets_the_id_that_was_chosen() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        listener = Listener()
+        writer = await store.create_chosen(77, listener, CHOSEN)
+        assert (writer.ledger_id, writer.last_add_confirmed, cluster.ids.last) == (77, -1, 0)
+        writer.append(payload(0))
+        await asyncio.sleep(0.1)
+        await writer.close()
+        record = await cluster.record(77)
+        assert (record.status, record.last_entry_id) == (LedgerStatus.CLOSED, 0)
+        assert record.custom_metadata == {"a": b"1"}
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("is_repaired", [False, True])
+def test_a_chosen_ledger_is_written_again_from_its_first_entry(*, is_repaired: bool) -> None:
+    """Also where a repair has fenced and closed it meanwhile."""
+
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        killed = await cluster.connect()
+        writer = await killed.create_chosen(77, Listener(), CHOSEN)
+        for entry_id in range(5):
+            writer.append(payload(entry_id))
+        await asyncio.sleep(0.1)
+        await killed.close()
+        if is_repaired:
+            reader = await store.recover(77, password=b"secret")
+            assert reader.last_add_confirmed == 4
+            assert any(77 in bookie.fenced for bookie in cluster.bookies)
+
+        listener = Listener()
+        again = await store.create_chosen(77, listener, CHOSEN)
+        assert (await cluster.record(77)).status is LedgerStatus.OPEN
+        assert again.last_add_confirmed == -1
+        for entry_id in range(9):
+            again.append(payload(entry_id))
+        await asyncio.sleep(0.1)
+        await again.close()
+
+        reader = await store.open(77, password=b"secret")
+        assert (reader.is_closed, reader.last_add_confirmed) == (True, 8)
+        assert reader.length_bytes == length_of(9)
+        found = await reader.read(0, 8, 1 << 20)
+        assert [bytes(each) for each in found] == [payload(entry_id) for entry_id in range(9)]
+
+    with_cluster(test)
+
+
+def test_a_ledger_of_somebody_else_is_not_written_over() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        other = await store.create(Listener(), replace(THREE, custom_metadata={"b": b"2"}))
+        before = await cluster.record(other.ledger_id)
+        with pytest.raises(StorageError, match="belongs to something else"):
+            await store.create_chosen(other.ledger_id, Listener(), CHOSEN)
+        assert await cluster.record(other.ledger_id) == before
+
+    with_cluster(test)

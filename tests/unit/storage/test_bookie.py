@@ -296,3 +296,34 @@ async def test_listing_many_ledgers_lets_others_have_their_turns(
     assert sum(pages, []) == sorted(sum(pages, []))  # noqa: RUF017
     assert turns_count >= 10
     await bookie.close()
+
+
+async def test_a_chosen_ledger_goes_on_behind_what_was_written_of_it(tmp_path: Path) -> None:
+    options = LedgerOptions(custom_metadata={"a": b"1"})
+    bookie = await start(LocalDisk(tmp_path))
+    listener = Listener()
+    writer = await bookie.create_chosen(77, listener, options)
+    for number in range(5):
+        writer.append(entry(number))
+    await listener.until(4)
+    await bookie.close()
+
+    bookie = await start(LocalDisk(tmp_path))
+    listener = Listener()
+    again = await bookie.create_chosen(77, listener, options)
+    assert again.last_add_confirmed == 4
+    for number in range(5, 9):
+        again.append(entry(number))
+    await listener.until(8)
+    await again.close()
+
+    reader = await bookie.open(77)
+    assert (reader.is_closed, reader.last_add_confirmed) == (True, 8)
+    for number in range(9):
+        assert await reader.read(number, number, 1000) == [entry(number)]
+    with pytest.raises(StorageError, match="ledger 77 exists already, and has ended"):
+        await bookie.create_chosen(77, Listener(), options)
+    await bookie.create_chosen(78, Listener(), options)
+    with pytest.raises(StorageError, match="belongs to something else"):
+        await bookie.create_chosen(78, Listener(), LedgerOptions())
+    await bookie.close()

@@ -19,6 +19,7 @@ from pulsar_py.managed_ledger.log.whole_ledger import (
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from tests.managed_ledger_parts import settle
+from tests.migration_parts import read, volatile_bookie, write
 
 
 async def new_writer(store: SimulatedLedgerStore, clock: Clock | None = None) -> WholeLedgerWriter:
@@ -87,3 +88,11 @@ async def test_a_failure_wakes_who_waits_and_is_told_again() -> None:
         await closing
     with pytest.raises(StorageError, match="lost"):
         await writer.append(b"y")
+
+
+async def test_it_goes_on_with_a_writer_of_a_ledger_that_has_entries() -> None:
+    bookie = await volatile_bookie()
+    await write(bookie, 7, [b"1", b"2"], {})
+    writer = await write(bookie, 7, [b"3"], {})
+    await writer.close()
+    assert await read(bookie, 7) == [b"1", b"2", b"3"]

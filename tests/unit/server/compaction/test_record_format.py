@@ -11,6 +11,8 @@ from pulsar_py.server.compaction.record_format import (
     decode_record,
     encode_compacted_to,
     encode_record,
+    split_record,
+    with_id,
 )
 
 RECORD = encode_record(Position(3, 4), -1, b"message")
@@ -56,3 +58,10 @@ def test_the_label_names_a_partition_only_where_there_is_one() -> None:
     found = MessageId.parse(encode_compacted_to(Position(3, 4), 0))
     assert (found.position, found.partition_index) == (Position(3, 4), 0)
     assert b"\x18" not in label
+
+
+def test_a_record_gets_another_id_and_keeps_its_message() -> None:
+    data = encode_record(Position(3, 4), 2, b"message")
+    own, end = split_record(data)
+    own.ledgerId = 1 << 40
+    assert with_id(own, data, end) == encode_record(Position(1 << 40, 4), 2, b"message")
