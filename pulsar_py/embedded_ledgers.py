@@ -29,6 +29,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.ids import LedgerIds
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.metadata.instance_id import check_instance_id
+from pulsar_py.metadata.moved_marker import check_not_moved
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.disk_reserve import DiskReserve
@@ -71,9 +72,14 @@ class EmbeddedLedgers:
         self._settings = settings
 
     async def prepare(self) -> None:
-        """Give up the reserve on a full disk: opening the metadata needs some space."""
+        """Give up the reserve on a full disk: opening the metadata needs some space.
+
+        Raises:
+            MigrationError: The directory's content was moved elsewhere; nothing was touched.
+        """
         if self._data_dir is None:
             return
+        check_not_moved(self._data_dir)
         disk = LocalDisk(self._data_dir / DIRECTORY)
         try:
             free_bytes = await disk.free_bytes()

@@ -40,6 +40,7 @@ from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
+from pulsar_py.metadata.move_progress import check_no_move
 from pulsar_py.ports import PortNumbers, Ports
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
@@ -202,6 +203,7 @@ class Broker:
         Raises:
             DirectoryLockedError: Another process has the data directory.
             CorruptDataError: What is stored is damaged.
+            MigrationError: What is stored was moved elsewhere, or a move here has not ended.
             OSError: A port can't be bound.
             RuntimeError: It was started before.
         """
@@ -230,6 +232,7 @@ class Broker:
         stores = await self._open_metadata(clock)
         self._stack.push_async_callback(stores.close)
         metadata = stores.local
+        await check_no_move(metadata)
         ledger_ids = MetadataLedgerIds(metadata)
         self._stack.push_async_callback(ledger_ids.close)
         ledger_store = await self._ledger_store_factory(metadata, ledger_ids, clock)

@@ -71,6 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedded_ledgers": {"storage", "ledgers", "metadata", "common", "proto"},
     "embedded_backup": {"embedded_ledgers", "storage", "ledgers", "metadata", "common", "proto"},
     "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
+    "migration": {"server", "managed_ledger", "ledgers", "metadata", "common", "proto"},
     "ports": {"admin", "server", "common"},
     "web": {"console", "websocket", "admin", "client", "server", "common"},
     "standalone": {

@@ -1,8 +1,8 @@
-"""Commands for a cluster on ZooKeeper and BookKeeper: its initialization, and looks into both.
+"""Commands for a cluster on ZooKeeper and BookKeeper: setting it up, moving in, looking into it.
 
-Here are the commands and their options; `cluster_setup_jobs`, `ledger_jobs` and `metadata_jobs` do
-the work, and are imported when a command runs. Those that look change nothing. Exit codes: 0, or 1
-with the reason in one line; 2 for wrong usage.
+Here are the commands and their options; `cluster_setup_jobs`, `migration_jobs`, `ledger_jobs` and
+`metadata_jobs` do the work, and are imported when a command runs. Those that look change nothing.
+Exit codes: 0, or 1 with the reason; 2 for wrong usage.
 """
 
 from __future__ import annotations
@@ -135,6 +135,63 @@ def initialize_cluster_metadata(**options: Any) -> None:  # Any: each option has
     from pulsar_py.cli.places import run  # noqa: PLC0415 - for --help
 
     raise SystemExit(run(initialize(options)))
+
+
+@click.command()
+@click.argument("data_dir", metavar="DIR", type=click.Path(path_type=Path))
+@_places
+@click.option("--dry-run", is_flag=True, help="Print what it would do, and what it would refuse.")
+@click.option(
+    "--renumber",
+    "is_renumbered",
+    is_flag=True,
+    help="Into a cluster that has ledgers: give those that are moved other ids.",
+)
+@click.option(
+    "--existing",
+    type=click.Choice(["refuse", "keep", "replace"]),
+    default="refuse",
+    show_default=True,
+    help="What happens to policies that the cluster has, too, and that differ; in a cluster "
+    "without ledgers they are replaced.",
+)
+@click.option("--source-cluster", help="The name of the cluster in DIR, where it can't be told.")
+@click.option("--export", "is_export", is_flag=True, help="The other way: the cluster into DIR.")
+@click.option(
+    "--as-cluster",
+    default="standalone",
+    show_default=True,
+    help="With --export: the clusterName of the broker that will start in DIR.",
+)
+@click.option(
+    "--release", is_flag=True, help="Let a broker start in DIR again, from which all was moved."
+)
+def migrate(
+    *,
+    data_dir: Path,
+    dry_run: bool,
+    is_export: bool,
+    release: bool,
+    **options: Any,  # Any: each option has its own type
+) -> None:
+    """Move all of a stopped `standalone` in DIR into a cluster, or with --export back.
+
+    The cluster's brokers are stopped, too. Ledgers with their messages, subscriptions with what
+    they have acknowledged, schemas, policies, tenants and permissions are copied and compared; DIR
+    stays as it is, and no broker starts there any more. What was stopped in the middle goes on when
+    it is called again.
+    """
+    from pulsar_py.cli import migration_jobs as jobs  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.places import run  # noqa: PLC0415 - for --help
+
+    if release:
+        raise SystemExit(run(jobs.release(data_dir)))
+    if is_export and options["is_renumbered"]:
+        raise click.UsageError("--export makes a new directory, in which all ids are kept")
+    if not is_export and not data_dir.is_dir():
+        raise click.UsageError(f"{data_dir} is no directory")
+    work = jobs.export if is_export else jobs.move_in
+    raise SystemExit(run(work(data_dir, options, is_dry_run=dry_run)))
 
 
 @click.group()

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from pulsar_py.cli.admin.command import admin
 from pulsar_py.cli.client.command import client
-from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata
+from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata, migrate
 from pulsar_py.cli.context import context
 from pulsar_py.cli.perf.command import perf
 from pulsar_py.cli.pipeline import pipeline
@@ -222,6 +222,7 @@ broker.add_command(drain)
 main.add_command(initialize_cluster_metadata)
 main.add_command(ledger)
 main.add_command(metadata)
+main.add_command(migrate)
 main.add_command(perf)
 main.add_command(pipeline)
 main.add_command(secure)

@@ -10,15 +10,15 @@ import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from pulsar_py.cli.broker import store_settings
+from pulsar_py.cli.broker import ledger_options, store_settings
 from pulsar_py.cli.standalone import load_settings, one_line
 from pulsar_py.cluster_stores import ClusterStores
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.clock import Clock, SystemClock
-from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.store import MetadataStore
 
@@ -45,6 +45,12 @@ class ClusterClients:
     open_ledgers: Callable[[], Awaitable[LedgerStore]]
     password: bytes = b""
     """Of ledgers whose metadata does not say it."""
+    cluster: str = ""
+    """The setting clusterName."""
+    address: str = ""
+    """Of the metadata store."""
+    ledger_options: LedgerOptions = field(default_factory=LedgerOptions)
+    """How the brokers make ledgers, and open them."""
 
     @asynccontextmanager
     async def ledgers(self) -> AsyncIterator[LedgerStore]:
@@ -93,6 +99,9 @@ async def connected(places: Mapping[str, Any]) -> AsyncIterator[ClusterClients]:
             clock=clock,
             open_ledgers=lambda: stores.ledgers(clock),
             password=config.managedLedgerPassword.encode(),
+            cluster=config.clusterName,
+            address=str(settings.addresses.local),
+            ledger_options=ledger_options(config),
         )
     finally:
         await stores.close()

@@ -7,6 +7,7 @@
     │       └── PayloadError             within one message only
     ├── ConfigurationError       a setting that is unknown or out of bounds
     ├── UnsupportedClusterError  a cluster that this broker can't join
+    ├── MigrationError           what was moved elsewhere, or can't be moved
     ├── StorageError             ledgers and files
     │   ├── LedgerNotFoundError, LedgerFencedError, LedgerClosedError, EntryNotFoundError,
     │   │   EntryTooBigError, DirectoryLockedError, InstanceMismatchError
@@ -74,6 +75,10 @@ class ConfigurationError(PulsarError):
 
 class UnsupportedClusterError(PulsarError):
     """A cluster is in a state that this broker does not take part in; nothing was written."""
+
+
+class MigrationError(PulsarError):
+    """What a broker keeps was moved elsewhere, is being moved, or can't be moved so."""
 
 
 class StorageError(PulsarError):

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.moved_marker import check_not_moved
 from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.metadata.store import MetadataStore
 
@@ -44,6 +45,7 @@ class MetadataStoreFactory(Protocol):
 
         Raises:
             DirectoryLockedError: Another process has them.
+            MigrationError: They were moved elsewhere.
             CorruptDataError: What is stored is damaged.
             OSError, MetadataError: They can't be opened.
         """
@@ -62,6 +64,7 @@ class EmbeddedMetadata:
         if self._data_dir is None:
             store = MemoryMetadataStore(clock)
         else:
+            check_not_moved(self._data_dir)
             _make_directory(self._data_dir)
             store = await SqliteMetadataStore.open(self._data_dir / FILE, clock)
         return MetadataStores(local=store, configuration=store)

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pulsar_py.common.errors import CorruptDataError, InstanceMismatchError
+from pulsar_py.common.errors import CorruptDataError, InstanceMismatchError, MigrationError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.embedded_ledgers import EmbeddedLedgers
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.moved_marker import write_marker
 from pulsar_py.storage.disk_reserve import PATH as RESERVE
 from pulsar_py.storage.shared.settings import BookieSettings
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
@@ -79,3 +80,10 @@ async def test_a_full_disk_gets_its_reserve_back_before_the_metadata_is_opened(
     await EmbeddedLedgers(tmp_path, replace(SETTINGS, reserve_bytes=1 << 60)).prepare()
 
     assert not reserve.exists()
+
+
+async def test_what_was_moved_elsewhere_is_not_touched(tmp_path: Path) -> None:
+    write_marker(tmp_path, cluster="large", address="zk:one", time="now")
+    embedded = EmbeddedLedgers(tmp_path, BookieSettings())
+    with pytest.raises(MigrationError, match="was moved into cluster large"):
+        await embedded.prepare()

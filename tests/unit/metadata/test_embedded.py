@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.errors import DirectoryLockedError, MetadataError
+from pulsar_py.common.errors import DirectoryLockedError, MetadataError, MigrationError
 from pulsar_py.common.loops.clock import SystemClock
-from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStores
+from pulsar_py.metadata.embedded import FILE, EmbeddedMetadata, MetadataStores
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.moved_marker import write_marker
 
 
 async def test_a_directory_keeps_both_roles_in_one_file(tmp_path: Path) -> None:
@@ -49,3 +50,10 @@ async def test_two_stores_are_both_closed() -> None:
     for store in (local, configuration):
         with pytest.raises(MetadataError, match="closed"):
             await store.get("/a")
+
+
+async def test_what_was_moved_elsewhere_is_not_opened(tmp_path: Path) -> None:
+    write_marker(tmp_path, cluster="large", address="zk:one", time="now")
+    with pytest.raises(MigrationError, match="was moved into cluster large"):
+        await EmbeddedMetadata(tmp_path)(SystemClock())
+    assert not (tmp_path / FILE).exists()
