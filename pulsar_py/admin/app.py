@@ -98,12 +98,12 @@ class AdminApp:
             return reason_response(HTTPStatus.FORBIDDEN, reason)
         if (preflight := rules.preflight(method, headers)) is not None:
             return preflight
-        response = await self._told_answer(method, target, headers, body, peer)
+        response = await self._answer_between_interceptors(method, target, headers, body, peer)
         if permission := rules.permission(headers):
             return replace(response, headers=(*response.headers, *permission))
         return response
 
-    async def _told_answer(
+    async def _answer_between_interceptors(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
     ) -> Response:
         interceptors = self._interceptors

@@ -33,6 +33,7 @@ from pulsar_py.metadata.documents import (
 from pulsar_py.metadata.embedded import MetadataStores
 from pulsar_py.metadata.initialization import PUBLIC_NAMESPACE, SYSTEM_NAMESPACE
 from pulsar_py.metadata.json_document import Json
+from pulsar_py.metadata.policies_format import NAMESPACE_DEFAULTS
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.settling import put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
@@ -50,28 +51,6 @@ _CLUSTER_DEFAULTS: Final[Json] = {
     "brokerClientTlsTrustStoreType": "JKS",
     "brokerClientTlsKeyStoreType": "JKS",
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
-}
-_POLICIES_DEFAULTS: Final[Json] = {
-    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
-    "allowed_clusters": [],
-    "backlog_quota_map": {},
-    "clusterDispatchRate": {},
-    "topicDispatchRate": {},
-    "subscriptionDispatchRate": {},
-    "replicatorDispatchRate": {},
-    "clusterSubscribeRate": {},
-    "publishMaxMessageRate": {},
-    "latency_stats_sample_rate": {},
-    "deleted": False,
-    "encryption_required": False,
-    "subscription_auth_mode": "None",
-    "offload_threshold": -1,
-    "offload_threshold_in_seconds": -1,
-    "schema_compatibility_strategy": "UNDEFINED",
-    "schema_validation_enforced": False,
-    "subscription_types_enabled": [],
-    "properties": {},
-    "migrated": False,
 }
 
 
@@ -175,7 +154,7 @@ async def _set_up_namespace(
 ) -> SetupStep:
     path = paths.namespace_policies(namespace)
     policies = NamespacePolicies(
-        _POLICIES_DEFAULTS,
+        NAMESPACE_DEFAULTS,
         replication_clusters=(cluster,),
         boundaries=equal_boundaries(bundles_count),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pulsar_py.common.policies import (
     AutoTopicCreation,
@@ -271,3 +271,27 @@ def _encode_inactive_topics(policy: InactiveTopicPolicy) -> Json:
 
 
 INACTIVE_TOPICS = Codec(_decode_inactive_topics, _encode_inactive_topics)
+
+NAMESPACE_DEFAULTS: Final[Mapping[str, Json]] = {
+    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "allowed_clusters": [],
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+"""Values of namespaces' policies that Apache Pulsar writes even if nobody has set them."""

@@ -25,6 +25,7 @@ from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.errors import MetadataError, MetadataExistsError, ServiceNotReadyError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
+from pulsar_py.metadata.policies_format import NAMESPACE_DEFAULTS
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.bundle_moves import TRANSFER
 from pulsar_py.server.load.broker_report import BrokerReport
@@ -47,33 +48,6 @@ _FORCE: Final = Flag("force")
 _DESTINATION: Final = Text("destinationBroker")
 _TRANSFER: Final = Text(TRANSFER)
 _POLICIES: Final = Body(dict[str, Any], "policies")
-_DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many shapes
-    "auth_policies": {
-        "namespace_auth": {},
-        "destination_auth": {},
-        "subscription_auth_roles": {},
-    },
-    "allowed_clusters": [],
-    "backlog_quota_map": {},
-    "clusterDispatchRate": {},
-    "topicDispatchRate": {},
-    "subscriptionDispatchRate": {},
-    "replicatorDispatchRate": {},
-    "clusterSubscribeRate": {},
-    "publishMaxMessageRate": {},
-    "latency_stats_sample_rate": {},
-    "deleted": False,
-    "encryption_required": False,
-    "subscription_auth_mode": "None",
-    "offload_threshold": -1,
-    "offload_threshold_in_seconds": -1,
-    "schema_compatibility_strategy": "UNDEFINED",
-    "schema_validation_enforced": False,
-    "subscription_types_enabled": [],
-    "properties": {},
-    "migrated": False,
-}
-"""Values that GET returns for policies that are not set; other unset policies are left out."""
 
 
 class Namespaces:
@@ -122,7 +96,7 @@ class Namespaces:
         namespace = namespace_of(request)
         policies = await require_namespace(self._broker, namespace, NOT_THERE)
         answer = {
-            **_DEFAULTS,
+            **NAMESPACE_DEFAULTS,
             "is_allow_auto_update_schema": self._broker.config.isAllowAutoUpdateSchemaEnabled,
             **policies.json,
             "bundles": await self._bundles_json(namespace),
