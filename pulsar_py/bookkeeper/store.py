@@ -303,7 +303,7 @@ class BookKeeperLedgerStore(ChosenLedgers):
         return self._cluster.bookies.statistics()
 
     def labelled_figures(self) -> Iterator[tuple[str, Mapping[str, str], float]]:
-        """Those of each bookie."""
+        """The statistics of each bookie, as labelled figures."""
         for statistics in self.bookies():
             yield from labelled(statistics)
 

@@ -23,14 +23,14 @@ from pulsar_py.common.loops.tasks import TaskOwner
 logger = logging.getLogger(__name__)
 
 LEAST_PAUSE_SECONDS: Final = 0.1
-"""Between two rounds of questions, whatever is due."""
+"""The time between two rounds of probes."""
 UNLISTED_SECONDS: Final = 5.0
 """For so long a bookie is not registered before its ledgers do without it: a session that ended
 for a moment is no reason. Auto-recovery grants 30 s."""
 
 
 class BookieWatch:
-    """One store's look-out. Owned by it, as are its tasks."""
+    """Watches the bookies of one store, which owns it and its tasks."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class BookieWatch:
         on_gone: Callable[[str], None],
         on_listed: Callable[[Collection[str]], None],
     ) -> None:
-        """`on_gone` is told who does not answer, `on_listed` who is registered, writable or not."""
+        """`on_gone` gets a bookie that stopped answering, `on_listed` all registered ones."""
         self._bookies = bookies
         self._registry = bookies.registry
         self._clock = clock
@@ -53,12 +53,12 @@ class BookieWatch:
         self._is_listing = False
 
     def on_failing(self, bookie_id: str) -> None:
-        """A bookie began to fail."""
+        """Note that a bookie began to fail."""
         self._told.pop(bookie_id, None)
         self._ask()
 
     def on_registry_change(self) -> None:
-        """The list of bookies may be another one."""
+        """Note that the list of bookies may have changed."""
         self._ask()
         if not self._is_listing:
             self._is_listing = self._spawn(self._list_later)
@@ -75,7 +75,7 @@ class BookieWatch:
         return True
 
     async def _ask_failing(self) -> None:
-        """Ask those who fail, until none is left that could be back."""
+        """Probe failing bookies until none of those that are registered is left."""
         try:
             while due := await self._to_be_asked():
                 now = self._clock.monotonic_seconds()

@@ -59,7 +59,7 @@ class Assets:
 
     @classmethod
     def read(cls) -> Self:
-        """Those of this package; it reads files, so it belongs into a thread."""
+        """Read the assets of this package; it reads files, so call it in a thread."""
         folder = files("pulsar_py.console") / "assets"
         return cls(
             {

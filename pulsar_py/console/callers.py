@@ -73,7 +73,7 @@ class Callers:
         return json_response({"actions": await self._allowed(self.caller_of(request), target)})
 
     def caller_of(self, request: Request) -> Caller:
-        """Who sends a request.
+        """The caller of a request.
 
         Raises:
             HttpError: 401, he acts for whom he may not.

@@ -74,7 +74,7 @@ Counts = Mapping[str, TopicCounts]
 
 
 def growth(before: Counts, after: Counts) -> dict[str, tuple[int, int, int, int]]:
-    """By topic, how much its four counters grew; a topic that was loaded anew begins at 0."""
+    """The growth of each topic's four counters; those of a reloaded topic begin at 0."""
     none = TopicCounts(0, 0, 0, 0, 0, 0)
     found: dict[str, tuple[int, int, int, int]] = {}
     for name, now in after.items():

@@ -150,7 +150,7 @@ class WebSocketConnection:
         self._is_write_paused = True
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """Resume sending: the client has read."""
         self._is_write_paused = False
         self._wake_writer()
 

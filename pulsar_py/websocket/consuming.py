@@ -47,7 +47,7 @@ a thousand; one that pulls and never acknowledges loses the oldest."""
 
 
 class SendWindow:
-    """How many messages may be sent now.
+    """Counts how many more messages may be sent.
 
     Invariant: `room_count` is at least 0.
     """

@@ -295,7 +295,7 @@ class ZooKeeperClient:
 
     @property
     def _connect_timeout_seconds(self) -> float:
-        """So long one server is waited for, so that each has its turn before the session ends."""
+        """The seconds to wait for one server, so that each is tried before the session expires."""
         session_seconds = (
             self.session.timeout_seconds or self._settings.session_timeout_millis / 1000
         )

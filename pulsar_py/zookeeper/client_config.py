@@ -53,7 +53,7 @@ _TOKEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperClientConfig:
-    """How to speak to the servers, and who one is there."""
+    """TLS settings and credentials for the servers."""
 
     tls: TlsOptions | None = None
     sasl: DigestMd5Credentials | None = None

@@ -136,7 +136,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Acl:
-    """Who may do what with a node."""
+    """One entry of an access control list: permissions, scheme and id."""
 
     permissions: int
     scheme: str

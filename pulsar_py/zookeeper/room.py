@@ -22,7 +22,7 @@ class Room:
 
     @property
     def waiting_count(self) -> int:
-        """Those that found no room."""
+        """The number of requests that wait for room."""
         return sum(not future.done() for _, future in self._waiting)
 
     def _fits(self, size_bytes: int) -> bool:

@@ -461,7 +461,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         return self._client.statistics()
 
     def labelled_figures(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
-        """The same, by name, label and value."""
+        """The statistics by name, label and value."""
         return self.statistics().figures()
 
     async def open_session(self) -> Session:

@@ -30,7 +30,7 @@ class AddLanes:
         return bool(self.lanes)
 
     def begin(self, request: AddRequest) -> bool:
-        """Take a run; whether it may be sent now."""
+        """Add a run; returns whether it may be sent now."""
         ledger_id = request.ledger_id
         lane = self.lanes.get(ledger_id)
         if lane is None:
@@ -67,7 +67,7 @@ class AddLanes:
         return request
 
     def end(self, request: AddRequest) -> AddRequest | None:
-        """Forget a run all of whose entries are answered; returns what is to be sent now."""
+        """Remove a run that is answered; returns the runs that may be sent now."""
         ledger_id = request.ledger_id
         lane = self.lanes[ledger_id]
         lane.remove(request)
@@ -89,7 +89,7 @@ class AddLanes:
             yield from lane
 
     def take_late(self, now: float) -> list[AddRequest]:
-        """Take runs that wait to be sent and whose time is over."""
+        """Remove and return the waiting runs that have timed out."""
         late = []
         for ledger_id, behind in list(self._behind.items()):
             while behind and behind[0].deadline <= now:
@@ -99,7 +99,7 @@ class AddLanes:
         return late
 
     def take_all(self) -> list[AddRequest]:
-        """Take all runs, those that were sent first."""
+        """Remove and return all runs, those that were sent first."""
         everything = [*self.sent()]
         everything += [request for behind in self._behind.values() for request in behind]
         self.lanes.clear()

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 _ADD: Final = int(BookieOperation.ADD)
 LOOKS: Final = 4
-"""For late requests within the time of one: none is answered later than by a quarter more."""
+"""How often late requests are looked for in their time limit: each ends a quarter late at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +46,11 @@ class ConnectionLimits:
     connect_timeout_seconds: float = 5.0
     request_timeout_seconds: float = 10.0
     max_waiting_bytes: int = 64 * 1024 * 1024
-    """Of requests to one bookie without an answer; with more of them, adds are refused here."""
+    """The most bytes of unanswered requests to one bookie; beyond them, adds are refused here."""
     max_frame_bytes: int = 5_253_120
     """The largest answer; as Apache Pulsar configures its bookies and clients."""
     tls: TlsOptions | None = None
-    """How to speak TLS (`bookkeeperTLS…` in Pulsar's settings); None: plain."""
+    """The TLS context (`bookkeeperTLS…` in Pulsar's settings); None for plain connections."""
 
 
 _Key = tuple[int, int, int]
@@ -96,15 +96,15 @@ class BookieConnection(asyncio.Protocol):
         self._made_seconds = clock.monotonic_seconds()
         self._deadline = 0.0  # of the requests that are sent in this turn
         self.heard_seconds = float("-inf")
-        """When the bookie last said something, by the monotonic clock."""
+        """When the bookie last sent anything, by the monotonic clock."""
         self.is_lost = False
         self.waiting_bytes = 0
-        """Of requests without an answer."""
+        """The bytes of requests without an answer."""
 
     # Towards the bookie
 
     def send(self, request: BookieRequest) -> None:
-        """Send with the next of this turn; the sink hears of it, whatever happens.
+        """Send a request with the others of this turn; its sink always gets an answer.
 
         # Hot path: one call a run and bookie.
         """
@@ -226,7 +226,7 @@ class BookieConnection(asyncio.Protocol):
         return request
 
     def _answered(self, answer: BookieAnswer) -> BookieRequest:
-        """The request of an answer; what waits behind it is sent."""
+        """The request of an answer; requests that waited for it are sent."""
         if answer.operation == BookieOperation.ADD:
             return self._on_stored(answer.ledger_id, answer.entry_id)
         key = (answer.operation, answer.ledger_id, answer.entry_id)
@@ -261,7 +261,7 @@ class BookieConnection(asyncio.Protocol):
         self._timer = self._clock.call_later(interval_seconds, self._look)
 
     def _look(self) -> None:
-        """Answer what has waited too long."""
+        """Answer the requests that have waited too long with `TIMED_OUT`."""
         self._timer = None
         if not self._under_way and not self._adds:
             return
@@ -301,7 +301,7 @@ class BookieConnection(asyncio.Protocol):
         self.lose(str(exc) if exc else "the bookie closed it")
 
     def lose(self, reason: str) -> None:
-        """End the connection; everybody who waits is answered. May be called again."""
+        """End the connection; all requests are answered. May be called again."""
         if self.is_lost:
             return
         self.is_lost = True

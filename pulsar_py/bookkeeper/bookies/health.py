@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Final
 
 STEADY_SECONDS: Final = 60.0
-"""After so long a bookie that came, or came back, counts as one that stays."""
+"""The time after which a bookie that registered, or answered again, counts as steady."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 MAX_PAUSE_SECONDS: Final = 5.0
-"""Between two questions whether a failing bookie is back."""
+"""The pause between two probes of a failing bookie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuarantineSettings:
-    """When a bookie is avoided."""
+    """The settings of quarantine."""
 
     is_enabled: bool = True
     """`bookkeeperClientHealthCheckEnabled`."""
@@ -61,14 +61,14 @@ class _Bookie:
 
 
 class BookieHealth:
-    """What is known of the bookies of one store."""
+    """The states of all bookies of one store."""
 
     def __init__(self, settings: QuarantineSettings | None = None) -> None:
         self._settings = settings or QuarantineSettings()
         self._bookies: dict[str, _Bookie] = {}
         self._was_listed = False
         self.quarantines_count = 0
-        """Since the start."""
+        """The number of quarantines since the start."""
 
     def _bookie(self, bookie_id: str) -> _Bookie:
         bookie = self._bookies.get(bookie_id)
@@ -77,7 +77,7 @@ class BookieHealth:
         return bookie
 
     def on_listed(self, writable: Collection[str], now: float) -> None:
-        """These are registered to take entries; those of the first list count as steady."""
+        """Take the list of writable bookies; those of the first list count as steady."""
         for bookie_id in writable:
             bookie = self._bookie(bookie_id)
             if bookie.listed_seconds is None:
@@ -88,7 +88,7 @@ class BookieHealth:
         self._was_listed = True
 
     def on_answered(self, bookie_id: str, now: float) -> bool:
-        """It answered; whether it was failing before."""
+        """Note an answer; returns whether the bookie was failing before."""
         bookie = self._bookie(bookie_id)
         if not bookie.is_failing:
             return False
@@ -97,7 +97,7 @@ class BookieHealth:
         return True
 
     def on_failed(self, bookie_id: str, now: float) -> bool:
-        """It failed; whether it was not failing before."""
+        """Note a failure; returns whether the bookie was not failing before."""
         bookie = self._bookie(bookie_id)
         self._count(bookie, now)
         is_news = not bookie.is_failing
@@ -112,7 +112,7 @@ class BookieHealth:
         return is_news
 
     def on_slow(self, bookie_id: str, now: float) -> None:
-        """Too much waits for it: an error, although it may be answering."""
+        """Note that too many bytes wait for the bookie: a failure, although it may be answering."""
         self._count(self._bookie(bookie_id), now)
 
     def _count(self, bookie: _Bookie, now: float) -> None:
@@ -132,19 +132,19 @@ class BookieHealth:
         return bookie is not None and bookie.is_failing
 
     def is_quarantined(self, bookie_id: str, now: float) -> bool:
-        """New ensembles avoid it."""
+        """Whether new ensembles avoid the bookie."""
         bookie = self._bookies.get(bookie_id)
         return bookie is not None and bookie.quarantined_until > now
 
     def is_steady(self, bookie_id: str, now: float) -> bool:
-        """It has been there for `STEADY_SECONDS`."""
+        """Whether the bookie has been registered and not failing for `STEADY_SECONDS`."""
         bookie = self._bookies.get(bookie_id)
         if bookie is None or bookie.is_failing or bookie.listed_seconds is None:
             return False
         return now - max(bookie.listed_seconds, bookie.since_seconds) >= STEADY_SECONDS
 
     def to_be_asked(self) -> dict[str, float]:
-        """When to ask each failing bookie whether it is back."""
+        """The time of the next probe of each failing bookie."""
         return {
             bookie_id: bookie.due_seconds
             for bookie_id, bookie in self._bookies.items()

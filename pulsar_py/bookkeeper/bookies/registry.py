@@ -52,7 +52,7 @@ class BookieRegistry:
         self.known_racks = RackMap()
         """As they were read last."""
         self.on_change: Callable[[], None] = lambda: None
-        """Told that the list of bookies, or their racks, may be others."""
+        """Called when the list of bookies, or their racks, may have changed."""
         self._is_listed = False
         self._has_racks = False
         self._changes_count = 0
@@ -108,7 +108,7 @@ class BookieRegistry:
         return self.known_racks
 
     async def address(self, bookie_id: str) -> tuple[str, int]:
-        """Where a bookie listens.
+        """The address of a bookie.
 
         Raises:
             StorageError: It is not registered, and its id is no address.
@@ -134,7 +134,7 @@ class BookieRegistry:
 
 
 def bookie_address(bookie_id: str, value: bytes) -> tuple[str, int]:
-    """Where a bookie listens by the value of its registration, empty where there is none.
+    """The address in the value of a registration, empty if it has none.
 
     Raises:
         StorageError: Neither the value nor the id says.

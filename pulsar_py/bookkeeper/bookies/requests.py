@@ -22,14 +22,14 @@ class AnswerSink(Protocol):
 
 
 class AddSink(AnswerSink, Protocol):
-    """Who adds entries."""
+    """The caller that adds entries."""
 
     def on_stored(self, entry_ids: Sequence[int]) -> None:
-        """Take the entries that the bookie said to have stored, as they came together."""
+        """Take the ids of the entries that the bookie has stored, those of one read together."""
 
 
 class BookieRequest:
-    """A request, and who waits for its answer."""
+    """A request, and the sink of its answer."""
 
     __slots__ = ("deadline", "entry_id", "ledger_id", "operation", "pieces", "sink", "size_bytes")
 
@@ -84,5 +84,5 @@ class AddRequest(BookieRequest):
 
     @property
     def is_answered(self) -> bool:
-        """Whether nothing is awaited any more."""
+        """Whether all entries have been answered."""
         return self.next_entry_id > self.last_entry_id

@@ -20,7 +20,7 @@ from pulsar_py.ledgers.store import StoreLimits
 
 
 class PinnedBytes:
-    """Bytes of appends without all of their answers."""
+    """Counts the bytes of appends that not all bookies have answered."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -40,19 +40,19 @@ class PinnedBytes:
         self.now_bytes += size_bytes
 
     def give_back(self, size_bytes: int) -> None:
-        """Count it no more."""
+        """Subtract an append."""
         self.now_bytes -= size_bytes
         assert self.now_bytes >= 0
 
 
 @dataclass(slots=True)
 class LedgerCounters:
-    """What happened to ledgers since the start."""
+    """Counts of events of ledgers since the start."""
 
     ensemble_changes_count: int = 0
-    """Bookies that were replaced in open ledgers, or recoveries; one for all of one change."""
+    """Changes of ensembles, in open ledgers and in recoveries."""
     same_bookie_retries_count: int = 0
-    """Bookies that failed and were kept, for want of others."""
+    """Bookies that failed and were kept, because there were no others."""
     recoveries_count: int = 0
     """Ledgers that were recovered."""
     failed_recoveries_count: int = 0
@@ -65,7 +65,7 @@ class LedgerCounters:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCluster:
-    """What all ledgers of one store share."""
+    """The parts that all ledgers of one store share."""
 
     bookies: Bookies
     ensembles: Ensembles
@@ -79,7 +79,7 @@ class LedgerCluster:
 
 
 class LedgerInUse:
-    """What is known of one ledger that is open here."""
+    """One ledger that is open in this process: its metadata and password."""
 
     def __init__(self, ledger_id: int, recorded: RecordedLedger, password: bytes) -> None:
         """Check the password.

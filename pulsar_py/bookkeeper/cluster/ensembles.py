@@ -37,13 +37,13 @@ from pulsar_py.ledgers.store import LedgerOptions
 logger = logging.getLogger(__name__)
 
 BARREN_COUNT: Final = 3
-"""Ledgers that failed without an entry, in a row, after which one is tried at a time."""
+"""After so many ledgers in a row that failed without an entry, one is tried at a time."""
 TRY_SECONDS: Final = 5.0
-"""From one such try to the next."""
+"""The time between two such tries."""
 
 
 class Ensembles:
-    """The choices of one store."""
+    """Chooses the bookies of all ledgers of one store."""
 
     def __init__(
         self, bookies: Bookies, clock: Clock, chance: Random, settings: PlacementSettings
@@ -64,22 +64,22 @@ class Ensembles:
         """Ledgers made smaller than their policy, since the start."""
 
     def on_change(self) -> None:
-        """Bookies came, went, failed or are back: who waits looks again."""
+        """Wake the callers that wait for bookies, because the available ones may have changed."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     def on_barren(self) -> None:
-        """A ledger failed for its bookies, without a confirmed entry."""
+        """Note that a ledger failed because of its bookies, without a confirmed entry."""
         self._barren_count += 1
 
     def on_fruitful(self) -> None:
-        """A ledger has its first confirmed entry."""
+        """Note that a ledger has its first confirmed entry."""
         if self._barren_count >= BARREN_COUNT:
             self.on_change()
         self._barren_count = 0
 
     def _try_in_seconds(self) -> float:
-        """How long to wait before a ledger may be tried; 0 for now, which takes the turn."""
+        """The seconds until a ledger may be tried; 0: now, and the next one has to wait."""
         if self._barren_count < BARREN_COUNT:
             return 0
         now = self._clock.monotonic_seconds()
@@ -90,15 +90,15 @@ class Ensembles:
 
     @property
     def placement(self) -> Placement:
-        """How bookies are chosen, by what is known now."""
+        """The placement by the current racks and states of bookies."""
         return Placement(self._settings, self._registry.known_racks)
 
     def is_avoided(self, bookie_id: str) -> bool:
-        """Whether a bookie is only taken where there is no other."""
+        """Whether a bookie is chosen only if there is no other."""
         return self._health.is_quarantined(bookie_id, self._clock.monotonic_seconds())
 
     def _there(self, labels: Mapping[str, bytes], wanted: int) -> list[str]:
-        """Those that may be taken, by what is known now."""
+        """The bookies that may be chosen now."""
         answering = [
             each for each in self._registry.known_writable if not self._health.is_failing(each)
         ]
@@ -106,7 +106,7 @@ class Ensembles:
         return isolation.allowed(answering, self._registry.known_racks, wanted=wanted)
 
     async def _look(self) -> None:
-        """Bring what is known up to date.
+        """Read the lists of bookies and racks again.
 
         Raises:
             StoreUnavailableError: The metadata can't be asked.
@@ -154,7 +154,7 @@ class Ensembles:
             ) from None
 
     async def check(self, policy: LedgerOptions) -> None:
-        """Return if a ledger of this policy could be made now, if only a smaller one.
+        """Return if a ledger of this policy, or a smaller one, could be created now.
 
         Raises:
             NotEnoughBookiesError: There are fewer bookies than its ack quorum.
@@ -233,7 +233,7 @@ class Ensembles:
     # Replacing
 
     def has_spare(self, metadata: LedgerMetadata) -> bool:
-        """Whether, by what is known now, somebody could take a failed bookie's place."""
+        """Whether another bookie could replace a failed one now."""
         return bool(self._spares(metadata, metadata.last_segment.bookie_ids))
 
     def _spares(self, metadata: LedgerMetadata, excluded: Collection[str]) -> list[str]:

@@ -21,7 +21,7 @@ from pulsar_py.metadata import paths
 MEBIBYTE: Final = 1024 * 1024
 
 FRAME_OVERHEAD_BYTES: Final = ADD_OVERHEAD_BYTES + HEAD_BYTES + MAX_DIGEST_BYTES
-"""Of the frame that adds an entry, whatever its digest."""
+"""The bytes of an add frame beyond the payload, whatever the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class BookKeeperSettings:
     root: str = paths.LEDGERS
     """Where the cluster's metadata stands: the path in `bookkeeperMetadataServiceUri`."""
     max_entry_bytes: int | None = None
-    """None: as much as a frame of `connection.max_frame_bytes` holds."""
+    """The largest entry; None: as much as a frame of `connection.max_frame_bytes` holds."""
     max_pinned_bytes: int = 256 * MEBIBYTE
     """Of entries that a bookie of their write set has not answered for, in all; more than
     `connection.max_waiting_bytes`, or one slow bookie stops all ledgers before it is replaced."""

@@ -120,7 +120,7 @@ class LedgerRecords:
         known: RecordedLedger,
         decide: Callable[[LedgerMetadata], LedgerMetadata | None],
     ) -> RecordedLedger:
-        """Write what `decide` makes of the record; None from it says that nothing is to be done.
+        """Replace the record by the result of `decide`; None leaves it as it is.
 
         It is asked again with the fresh record where somebody else was faster; what it raises is
         raised here. Returns the record as it is then.
@@ -175,7 +175,7 @@ class LedgerRecords:
                     yield page
 
     async def _below(self, path: str, levels_count: int) -> AsyncIterator[Sequence[int]]:
-        """The ids below a part of their path, that many more parts above their last."""
+        """The ids below a node of the tree of paths, which is so many levels above the last."""
         with _as_storage_errors(path):
             names = _matching(await self._metadata.children(path), ledger_paths.MIDDLE)
         if levels_count > 1:
@@ -197,7 +197,7 @@ class LedgerRecords:
 
 
 class _ChangedMeanwhileError(StorageError):
-    """Somebody else was faster."""
+    """Another process changed the record in the meantime."""
 
 
 @contextmanager

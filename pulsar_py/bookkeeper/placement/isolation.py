@@ -37,7 +37,7 @@ class IsolationGroups:
     secondary: Collection[str] = ()
 
     def allowed(self, bookie_ids: Sequence[str], racks: RackMap, *, wanted: int) -> list[str]:
-        """Those bookies that a ledger which wants so many may have, in their order."""
+        """The bookies that a ledger with an ensemble of this size may use, in their order."""
         if not self.primary or _ALL in self.primary:
             return list(bookie_ids)
         groups = list(self.primary)

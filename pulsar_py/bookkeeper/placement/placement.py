@@ -26,7 +26,7 @@ from pulsar_py.bookkeeper.placement.rack_map import RackMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementSettings:
-    """How bookies are chosen."""
+    """The settings of placement."""
 
     is_rack_aware: bool = True
     """`bookkeeperClientRackawarePolicyEnabled`."""

@@ -50,7 +50,7 @@ class BookieOperation(IntEnum):
 
 
 class RequestFlags(IntFlag):
-    """How it is asked."""
+    """The flags of a request."""
 
     NONE = 0
     FENCE = 1
@@ -66,7 +66,7 @@ RECOVERY_ADD: Final = RequestFlags.RECOVERY_ADD | RequestFlags.HIGH_PRIORITY
 
 
 class BookieCode(IntEnum):
-    """How a request went."""
+    """The result codes of requests."""
 
     EOK = 0
     ENOLEDGER = 1

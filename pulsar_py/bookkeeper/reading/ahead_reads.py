@@ -27,9 +27,9 @@ from pulsar_py.ledgers.store import LedgerReader
 logger = logging.getLogger(__name__)
 
 MAX_PIECE_ENTRIES: Final = 256
-"""Entries of a piece, however small they are."""
+"""The most entries of a piece."""
 WINDOWS_COUNT: Final = 16
-"""So many windows may be full at a time."""
+"""The number of windows that may be full at a time."""
 
 
 class _Piece:
@@ -61,11 +61,11 @@ class AheadReads:
 
     @property
     def held_bytes(self) -> int:
-        """Of what was fetched ahead, or is being, about."""
+        """The approximate bytes that were fetched ahead, or are being fetched."""
         return self._ahead.held_bytes + sum(piece.size_bytes for piece in self._begun.values())
 
     def cached(self, ledger_id: int, first: int, last: int) -> list[BookieEntry]:
-        """Entries from `first` on that are here, perhaps none."""
+        """The entries from `first` on that are in memory, perhaps none."""
         piece = self._piece_with(ledger_id, first)
         return piece.part(first, last) if piece is not None and piece.done.done() else []
 
@@ -105,14 +105,14 @@ class AheadReads:
         self._extend(ledger, window, reader)
 
     def forget(self, ledger_id: int) -> None:
-        """Drop what was fetched of a ledger."""
+        """Drop the entries that were fetched ahead of a ledger's reader."""
         self._begun.pop(ledger_id, None)
         self._ahead.forget(ledger_id)
 
     def _extend(
         self, ledger: LedgerInUse, window: AheadWindow[_Piece], reader: LedgerReader
     ) -> None:
-        """Fetch pieces while there is room and something follows."""
+        """Fetch pieces while there is room, up to the end of the ledger."""
         ledger_id = ledger.ledger_id
         while True:
             while self.held_bytes > self._limit_bytes - self._window_bytes and (
@@ -158,7 +158,7 @@ class AheadReads:
 
 
 def _planned(first: int, size_bytes: int, reader: LedgerReader) -> _Piece | None:
-    """About so many bytes from an entry on, None where nothing follows."""
+    """The next piece of about this size from an entry on; None at the end of the ledger."""
     end = reader.last_add_confirmed
     average_bytes = reader.length_bytes // (end + 1) if end >= 0 else 0
     count = min(max(size_bytes // max(average_bytes, 1), 1), MAX_PIECE_ENTRIES, end + 1 - first)

@@ -31,7 +31,7 @@ from pulsar_py.common.errors import CorruptDataError, StorageError, StoreUnavail
 def read_entry_request(
     ledger: LedgerInUse, entry_id: int, flags: RequestFlags
 ) -> tuple[int, int, int, tuple[bytes]]:
-    """What a `BookieRequest` that reads an entry is made of, without its sink."""
+    """The values of a `BookieRequest` that reads an entry, without its sink."""
     key = ledger.master_key if RequestFlags.FENCE in flags else b""
     frame = frames.read_request(ledger.ledger_id, entry_id, flags, key)
     return BookieOperation.READ, ledger.ledger_id, entry_id, (frame,)
@@ -51,14 +51,14 @@ class _One:
 async def ask(
     link: BookieLink, ledger: LedgerInUse, entry_id: int, flags: RequestFlags
 ) -> BookieAnswer:
-    """Read one entry from one bookie; returns what it says, or that it says nothing."""
+    """Read one entry from one bookie; returns its answer, or one that stands for no answer."""
     one = _One()
     link.send(BookieRequest(*read_entry_request(ledger, entry_id, flags), one))
     return await one.answer
 
 
 async def is_answering(link: BookieLink) -> bool:
-    """Whether a bookie answers at all: it is asked for an entry of a ledger that nobody has."""
+    """Whether a bookie answers: it is asked for an entry of a ledger that does not exist."""
     one = _One()
     frame = frames.read_request(MAX_LEDGER_ID, 0)
     link.send(BookieRequest(BookieOperation.READ, MAX_LEDGER_ID, 0, (frame,), one))
@@ -111,7 +111,7 @@ class _Everybody:
 
 
 class _Place:
-    """One place of the ensemble that is asked."""
+    """The sink of one bookie of the ensemble."""
 
     def __init__(self, everybody: _Everybody, index: int, bookie_id: str) -> None:
         self._everybody = everybody

@@ -36,7 +36,7 @@ class _Wanted:
 
 
 class EntryFetch:
-    """One reading of a run; used once."""
+    """Reads one run; used once."""
 
     def __init__(
         self, cluster: LedgerCluster, ledger: LedgerInUse, first_entry_id: int, last_entry_id: int
@@ -80,7 +80,7 @@ class EntryFetch:
         return run
 
     def _order(self, write_set: tuple[str, ...]) -> list[str]:
-        """Who is asked, the next one last."""
+        """The places of the bookies to ask, in reverse order: the next one is last."""
         order = self._orders.get(write_set)
         if order is None:
             bookies, ensembles = self._cluster.bookies, self._cluster.ensembles
@@ -99,7 +99,7 @@ class EntryFetch:
         return order
 
     def _sticky(self, order: list[str]) -> str:
-        """The bookie that this reader stays with, empty for none."""
+        """The bookie that sticky reads ask first, empty for none."""
         metadata = self._ledger.recorded.metadata
         if (
             not self._cluster.settings.has_sticky_reads
@@ -112,7 +112,7 @@ class EntryFetch:
         return sticky
 
     def _ask_next(self, entry_id: int) -> None:
-        """Ask one bookie more, or find that there is none."""
+        """Ask the next bookie for an entry, or note that all were asked."""
         wanted = self._wanted[entry_id]
         if wanted.bookies:
             link = self._cluster.bookies.link(wanted.bookies.pop())
@@ -134,7 +134,7 @@ class EntryFetch:
             self._timer = self._cluster.clock.call_later(seconds, self._ask_more)
 
     def _ask_more(self) -> None:
-        """Answers take long: ask the next bookie of each entry that is missing."""
+        """Ask the next bookie of each missing entry, because answers take long."""
         self._timer = None
         for entry_id, wanted in list(self._wanted.items()):
             if wanted.bookies:
@@ -162,7 +162,7 @@ class EntryFetch:
             self._done.set_result(None)
 
     def _checked(self, bookie_id: str, wanted: _Wanted, answer: BookieAnswer) -> BookieEntry | None:
-        """The entry of an answer, None where it gives none."""
+        """The payload in an answer, None if it has none that is valid."""
         if answer.code == BookieCode.EOK:
             try:
                 return unpacked(

@@ -22,7 +22,7 @@ from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
 
 
 class Coverage:
-    """Who of an ensemble has answered."""
+    """Tracks which bookies of an ensemble have answered."""
 
     def __init__(self, *, ensemble_size: int, write_quorum_size: int, ack_quorum_size: int) -> None:
         self._ack_quorum_size = ack_quorum_size
@@ -34,13 +34,13 @@ class Coverage:
         self._asked_count = ensemble_size
 
     def on_answer(self, index: int, *, is_known: bool) -> None:
-        """The bookie at this place answered, or failed to; once."""
+        """Note, once, that the bookie at this place answered or failed."""
         self._asked_count -= 1
         self._is_unknown[index] = not is_known
 
     @property
     def is_covered(self) -> bool:
-        """Nothing was confirmed without those who answered."""
+        """Whether every confirmed entry is on a bookie that answered."""
         return all(
             sum(self._is_unknown[index] for index in each) < self._ack_quorum_size
             for each in self._sets
@@ -48,19 +48,19 @@ class Coverage:
 
     @property
     def is_over(self) -> bool:
-        """Nobody is left to answer."""
+        """Whether all bookies have answered or failed."""
         return self._asked_count == 0
 
 
 class EntryFate(Enum):
-    """What a search has come to."""
+    """The results of a search."""
 
     UNDECIDED = "undecided"
     FOUND = "found"
     ABSENT = "absent"
-    """It can't have been confirmed."""
+    """The entry can't have been confirmed."""
     UNKNOWN = "unknown"
-    """All were asked, and it may have been confirmed."""
+    """All bookies were asked, and the entry may have been confirmed."""
 
 
 class EntrySearch:
@@ -73,20 +73,20 @@ class EntrySearch:
         self._is_found = False
 
     def next_place(self) -> int:
-        """Whom to ask next, as long as the search is undecided."""
+        """The place of the bookie to ask next; call it only while the search is undecided."""
         return self._left.pop(0)
 
     def on_found(self) -> None:
-        """It has the entry, whole."""
+        """Note that a bookie has the entry undamaged."""
         self._is_found = True
 
     def on_absent(self) -> None:
-        """It knows that it does not have it."""
+        """Note that a bookie answered that it does not have the entry."""
         self._absent_needed -= 1
 
     @property
     def fate(self) -> EntryFate:
-        """What is known so far."""
+        """The result so far."""
         if self._is_found:
             return EntryFate.FOUND
         if self._absent_needed <= 0:

@@ -35,11 +35,11 @@ T = TypeVar("T")
 MAX_ENTRIES_AT_ONCE: Final = 64
 """Entries that one read asks for."""
 PAUSES_SECONDS: Final = (0.5, 1.0, 2.0)
-"""Between attempts at what was unavailable, so that a blip of the network is not told."""
+"""The pause before an unavailable bookie is tried again, so that short failures stay hidden."""
 
 
 async def repeated(cluster: LedgerCluster, ledger_id: int, work: Callable[[], Awaitable[T]]) -> T:
-    """What `work` returns, tried a few times as long as it says StoreUnavailableError.
+    """Call `work` again, a few times, while it raises StoreUnavailableError; returns its result.
 
     Raises:
         StoreUnavailableError: It still says so, or the store's time is over.
@@ -55,7 +55,7 @@ async def repeated(cluster: LedgerCluster, ledger_id: int, work: Callable[[], Aw
 
 @asynccontextmanager
 async def in_time(cluster: LedgerCluster, ledger_id: int) -> AsyncIterator[None]:
-    """Raise StoreUnavailableError where something takes longer than the store's limit."""
+    """Raise StoreUnavailableError if the block takes longer than the store's time limit."""
     seconds = cluster.limits.answer_timeout_seconds
     try:
         async with asyncio.timeout(seconds):
@@ -67,7 +67,7 @@ async def in_time(cluster: LedgerCluster, ledger_id: int) -> AsyncIterator[None]
 
 
 async def find_end(cluster: LedgerCluster, ledger: LedgerInUse) -> tuple[int, int]:
-    """How far a ledger is confirmed by what bookies know, and the bytes up to there.
+    """The last entry that bookies know to be confirmed, and the bytes up to it.
 
     Raises:
         StoreUnavailableError: Too few could say.
@@ -101,7 +101,7 @@ async def length_up_to(
 
 
 class BookKeeperReader(LedgerReader):
-    """A ledger open for reading; what is fetched ahead of it is the store's."""
+    """A ledger open for reading."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class BookKeeperReader(LedgerReader):
         length_bytes: int,
         ahead: AheadReads,
     ) -> None:
-        """`ahead` is the store's."""
+        """`ahead` is the read-ahead that all readers of the store share."""
         self.ledger_id = ledger.ledger_id
         self._cluster = cluster
         self._ledger = ledger
@@ -121,11 +121,11 @@ class BookKeeperReader(LedgerReader):
 
     @property
     def last_add_confirmed(self) -> int:
-        """As it was last heard."""
+        """The last confirmed entry, as it was last read."""
         return self._last_add_confirmed
 
     async def read_last_add_confirmed(self) -> int:
-        """Look into the metadata, and ask the bookies unless it is closed."""
+        """Read the metadata, and ask the bookies unless the ledger is closed."""
 
         async def ask() -> tuple[int, int]:
             self._ledger.learn(await self._cluster.records.read(self.ledger_id))
@@ -143,13 +143,13 @@ class BookKeeperReader(LedgerReader):
 
     @property
     def is_closed(self) -> bool:
-        """The metadata said so when it was last read."""
+        """Whether the ledger was closed when its metadata was last read."""
         return self._ledger.recorded.metadata.is_closed
 
     def read_cached(
         self, first_entry_id: int, last_entry_id: int, max_bytes: int
     ) -> Sequence[EntryBytes] | None:
-        """What was fetched ahead of a reader in order."""
+        """The entries that were read ahead."""
         last = min(last_entry_id, self.last_add_confirmed)
         entries = self._ahead.cached(self.ledger_id, first_entry_id, last)
         return self._taken(entries, max_bytes) if entries else None
@@ -177,7 +177,7 @@ class BookKeeperReader(LedgerReader):
         return self._taken(entries, max_bytes)
 
     def _taken(self, entries: Sequence[BookieEntry], max_bytes: int) -> list[EntryBytes]:
-        """As many of the payloads as fit, at least one; what follows is fetched ahead."""
+        """The payloads that fit, at least one; the entries behind them are read ahead."""
         taken: list[EntryBytes] = []
         left_bytes = max_bytes
         for entry in entries:

@@ -41,7 +41,7 @@ from pulsar_py.common.errors import (
 logger = logging.getLogger(__name__)
 
 MAX_UNCONFIRMED_ENTRIES: Final = 32
-"""Entries added again that are under way."""
+"""The most entries that are added again at a time."""
 
 
 async def recover(cluster: LedgerCluster, ledger: LedgerInUse) -> None:
@@ -69,7 +69,7 @@ async def recover(cluster: LedgerCluster, ledger: LedgerInUse) -> None:
 
 
 class _Recovery:
-    """One attempt."""
+    """One attempt at a recovery."""
 
     def __init__(self, cluster: LedgerCluster, ledger: LedgerInUse) -> None:
         self._cluster = cluster
@@ -112,7 +112,7 @@ class _Recovery:
     # Reading on and writing again
 
     async def _add_again(self, replicator: Replicator, first_entry_id: int) -> None:
-        """Add what is found, in order, until all of it is confirmed."""
+        """Add the entries that were found, in order, until all are confirmed."""
         entry_id = first_entry_id
         while (entry := await self._search(entry_id)) is not None:
             payload = entry.payload
@@ -176,21 +176,21 @@ class _Recovery:
         return entry
 
     def on_progress(self) -> None:
-        """More is confirmed."""
+        """Continue adding: entries were confirmed."""
         self._progress.set()
 
     def on_released(self, size_bytes: int) -> None:
-        """Nothing is counted: what is under way has a bound of its own."""
+        """Do nothing: the entries under way have a bound of their own."""
 
     def on_replication_failed(self, error: StorageError) -> None:
-        """Nothing more will be confirmed."""
+        """Fail the recovery: nothing more will be confirmed."""
         self._error = error
         self._progress.set()
 
     async def replace(
         self, failed: Mapping[int, FailedBookie], first_entry_id: int
     ) -> Mapping[int, str]:
-        """Choose other bookies and keep them in mind; for as many places as there are.
+        """Choose other bookies for as many places as possible; they are recorded with the end.
 
         A ledger whose bookies have an ack quorum is recovered, whether or not others are left.
         """
@@ -210,7 +210,7 @@ class _Recovery:
     # The end
 
     async def _close(self, last: int, length_bytes: int) -> None:
-        """Write the end, unless another recovery was faster."""
+        """Record the end of the ledger, unless another recovery did so first."""
 
         def close(metadata: LedgerMetadata) -> LedgerMetadata | None:
             if metadata.is_closed:

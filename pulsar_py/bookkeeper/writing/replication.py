@@ -54,29 +54,29 @@ from pulsar_py.common.packed_entries import LENT_BYTES
 logger = logging.getLogger(__name__)
 
 ENTRY_OVERHEAD_BYTES: Final = 512
-"""What an entry under way holds beyond its payload, about."""
+"""The approximate memory of an entry under way, beyond its payload."""
 LOOKS: Final = 4
-"""For late entries within the time that they have."""
+"""How often late entries are looked for, within their time limit."""
 CHANGE_SHARE: Final = 1 / 3
-"""Of that time, for a change of the ensemble, during which nothing is confirmed."""
+"""The share of that time limit that a change of the ensemble may take."""
 LATER_SECONDS: Final = 1.0
-"""After so long it is looked again whether the metadata answers."""
+"""The pause before the metadata store is asked again."""
 KEEP_PAUSE_SECONDS: Final = 0.5
-"""Before a bookie that failed is tried again."""
+"""The pause before a bookie that failed is tried again."""
 KEEP_AGAIN_SECONDS: Final = 60.0
-"""A bookie that fails again within this time is not tried once more."""
+"""A bookie that fails twice within this time is not tried again."""
 _MAY_PASS: Final = frozenset({frames.LOST, int(BookieCode.ETOOMANYREQUESTS)})
-"""Failures of a moment. One that timed out would cost the same time again."""
+"""Failures that may pass; time-outs are not among them, as they would cost the same time again."""
 
 
 class ReplicationOwner(Protocol):
-    """Who has the entries replicated."""
+    """The interface to the owner: the writer of the ledger, or its recovery."""
 
     def on_progress(self) -> None:
-        """More is confirmed; called on the loop, never from within `add`."""
+        """Called when entries were confirmed; on the loop, never from within `add`."""
 
     def on_released(self, size_bytes: int) -> None:
-        """Entries that held so many bytes, overhead included, are held no more."""
+        """Called when so many bytes of entries, overhead included, were released."""
 
     def on_replication_failed(self, error: StorageError) -> None:
         """Nothing more will be confirmed."""
@@ -96,11 +96,11 @@ class ReplicationOwner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FailedBookie:
-    """Who has to be replaced."""
+    """A bookie that has to be replaced."""
 
     bookie_id: str
     may_be_kept: bool
-    """Its failure may have passed, and it was not tried again for this a short while ago."""
+    """Whether it may be tried again: its failure may pass, and it was not tried just before."""
 
 
 class _Replica:
@@ -166,15 +166,15 @@ class Replicator:
         self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
         self._retried: dict[str, float] = {}  # bookies that were kept, and when
         self.failed_bookies: dict[str, None] = {}
-        """All that have failed this ledger, in the order of it."""
+        """All bookies that failed while this ledger was written, in that order."""
         self._is_changing = False
         self._timer: asyncio.TimerHandle | None = None
         self._looks: deque[int] = deque()  # the last entries added at the last looks
         self._added_bytes = length_bytes
         self.confirmed_bytes = length_bytes
-        """Of all payloads up to the last confirmed entry."""
+        """The bytes of all payloads up to the last confirmed entry."""
         self.error: StorageError | None = None
-        """Why nothing more is confirmed."""
+        """The error that ended it, None while it works."""
 
     @property
     def last_added(self) -> int:
@@ -193,7 +193,7 @@ class Replicator:
 
     @property
     def pending_count(self) -> int:
-        """Entries that are not confirmed."""
+        """The number of entries that are not confirmed."""
         return self._quorum.pending_count
 
     @property
@@ -292,7 +292,7 @@ class Replicator:
         replica.link.send(AddRequest(ledger_id, entry_id, entry_id, frame, replica))
 
     def on_stored(self, replica: _Replica, entry_ids: Sequence[int]) -> None:
-        """Take what one bookie has stored.
+        """Take the ids of entries that one bookie has stored.
 
         # Hot path: one call for the answers of one read.
         """
@@ -303,7 +303,7 @@ class Replicator:
     def on_answers(
         self, replica: _Replica, answers: Sequence[tuple[BookieRequest, BookieAnswer]]
     ) -> None:
-        """Take the errors that one bookie, or the way to it, has for some adds."""
+        """Take the errors of add requests to one bookie, connection errors included."""
         if self.error is not None or replica.is_given_up:
             return
         answer = answers[0][1]
@@ -320,7 +320,7 @@ class Replicator:
         return StorageError(f"{name}: {replica.link.bookie_id} has another key for the ledger")
 
     def _advance(self) -> None:
-        """Confirm what can be, tell, and let go what is not needed any more."""
+        """Confirm entries as far as possible, tell the owner, and release memory."""
         quorum, entries = self._quorum, self._entries
         if quorum.advance():
             self.confirmed_bytes = entries[quorum.last_confirmed].length_bytes
@@ -331,7 +331,7 @@ class Replicator:
     # Replacing bookies
 
     def _give_up(self, replica: _Replica, answer: BookieAnswer) -> None:
-        """A bookie failed: nothing more is expected from it, and another one is looked for."""
+        """Give up a bookie that failed, and begin to replace it."""
         replica.is_given_up = True
         logger.info(
             "bookie failed for a ledger",
@@ -363,7 +363,7 @@ class Replicator:
             self._is_changing = True
 
     async def _change(self) -> None:
-        """Replace all that failed, one round after the other; then confirmations go on."""
+        """Replace all failed bookies, round by round; then confirmations go on."""
         try:
             while self._failed and self.error is None:
                 failed, self._failed = self._failed, {}
@@ -386,7 +386,7 @@ class Replicator:
             self._advance()
 
     async def _replaced(self, failed: Mapping[int, FailedBookie]) -> Mapping[int, str]:
-        """Who takes the places of those that failed, as it is recorded.
+        """The bookies that were recorded in place of failed ones, by place.
 
         Raises:
             StoreUnavailableError: It can't be recorded now.
@@ -404,7 +404,7 @@ class Replicator:
     def _go_on_without(
         self, failed: Mapping[int, FailedBookie], reason: StoreUnavailableError
     ) -> None:
-        """Leave places empty for as long as the metadata can't be asked.
+        """Leave places empty while the metadata store is unavailable.
 
         Raises:
             StoreUnavailableError: Too few bookies are left for that.
@@ -426,7 +426,7 @@ class Replicator:
         self._cluster.tasks.spawn(self._replace_later(failed), name)
 
     async def _replace_later(self, failed: Mapping[int, FailedBookie]) -> None:
-        """Replace bookies once the metadata answers; nothing is held back until then."""
+        """Replace bookies once the metadata store answers; confirmations go on until then."""
         while self.error is None:
             await self._cluster.clock.sleep(LATER_SECONDS)
             try:
@@ -472,7 +472,7 @@ class Replicator:
             self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
 
     def held(self, first: int, last: int, max_bytes: int) -> list[EntryBytes]:
-        """The payloads of entries from `first` that are still held, one at least if it is."""
+        """The payloads in memory from entry `first` on, at least one if that entry is there."""
         found: list[EntryBytes] = []
         for entry_id in range(first, last + 1):
             entry = self._entries.get(entry_id)
@@ -487,7 +487,7 @@ class Replicator:
         return found
 
     def on_bookie_gone(self, bookie_id: str) -> None:
-        """A bookie does not answer any more: replace it, although nothing may wait for it."""
+        """Replace a bookie that does not answer any more, even if no entry waits for it."""
         for replica in self._replicas:
             if replica.link.bookie_id != bookie_id or replica.is_given_up or self.error is not None:
                 continue
@@ -501,11 +501,11 @@ class Replicator:
 
     @property
     def bookie_ids(self) -> list[str]:
-        """Who stands in the ensemble."""
+        """The bookies of the ensemble."""
         return [replica.link.bookie_id for replica in self._replicas]
 
     def waiting_bytes(self) -> list[int]:
-        """What waits for each bookie of the ensemble.
+        """The bytes of unanswered requests to each bookie of the ensemble.
 
         # Hot path: one call an entry.
         """
@@ -518,7 +518,7 @@ class Replicator:
         self._timer = self._cluster.clock.call_later(interval_seconds, self._look)
 
     def _look(self) -> None:
-        """Fail if an entry that was there three looks ago is still not confirmed."""
+        """Fail if an entry that was pending three checks ago is still not confirmed."""
         self._timer = None
         if self.error is not None:
             return
@@ -536,13 +536,13 @@ class Replicator:
             )
 
     def fail(self, error: StorageError) -> None:
-        """End it with an error that its owner is told."""
+        """End the replication with an error, and tell the owner."""
         if self.error is None:
             self.stop(error)
             self._owner.on_replication_failed(error)
 
     def stop(self, error: StorageError) -> None:
-        """End it: nothing more is confirmed, and all is let go. May be called again."""
+        """End the replication and release all memory. May be called again."""
         if self.error is not None:
             return
         self.error = error

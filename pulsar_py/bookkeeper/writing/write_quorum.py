@@ -24,7 +24,7 @@ from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
 
 
 class WriteQuorum:
-    """The entries of one writer, or of one recovery, by what bookies said of them."""
+    """The state of the entries of one writer, or of one recovery."""
 
     def __init__(
         self,
@@ -49,20 +49,20 @@ class WriteQuorum:
         self.last_added = last_confirmed
         self.last_confirmed = last_confirmed
         self.is_held = False
-        """A change of the ensemble is under way: nothing is confirmed."""
+        """Whether a change of the ensemble is under way, while which nothing is confirmed."""
 
     def write_set(self, entry_id: int) -> tuple[int, ...]:
-        """Where in the ensemble an entry goes."""
+        """The places in the ensemble that an entry is sent to."""
         return self._sets[entry_id % len(self._sets)]
 
     @property
     def pending_count(self) -> int:
-        """Entries that are not confirmed."""
+        """The number of entries that are not confirmed."""
         return len(self._stored)
 
     @property
     def last_settled(self) -> int:
-        """The last entry that is confirmed and not owed, with all before it."""
+        """The last entry that is released, with all before it."""
         return min(next(iter(self._owed), self.last_confirmed + 1) - 1, self.last_confirmed)
 
     def add(self) -> int:
@@ -108,7 +108,7 @@ class WriteQuorum:
                 self._released.append(entry_id)
 
     def advance(self) -> bool:
-        """Confirm what can be; whether that is more than before."""
+        """Confirm entries as far as possible; returns whether there were any."""
         if self.is_held:
             return False
         first = self.last_confirmed + 1
@@ -130,11 +130,11 @@ class WriteQuorum:
         return released
 
     def give_up(self) -> None:
-        """A bookie has failed; until its place is decided nothing is confirmed."""
+        """Note that a bookie failed: nothing is confirmed until its place is decided."""
         self.is_held = True
 
     def _owes_nothing(self, index: int) -> None:
-        """Whoever stood there is gone."""
+        """Forget the answers that the bookie at this place owes."""
         bit = 1 << index
         for entry_id, owed in list(self._owed.items()):
             if not owed & bit:
@@ -145,7 +145,7 @@ class WriteQuorum:
                 self._released.append(entry_id)
 
     def do_without(self, indexes: Collection[int]) -> bool:
-        """Nobody takes these places; whether each write set still has an ack quorum."""
+        """Leave these places empty; returns whether each write set still has an ack quorum."""
         for index in indexes:
             self._absent |= 1 << index
             self._owes_nothing(index)
@@ -154,7 +154,7 @@ class WriteQuorum:
         )
 
     def distrust(self, indexes: Collection[int]) -> None:
-        """What was stored at these places counts no more, as far as it is not confirmed.
+        """Do not count what was stored at these places, as far as it is not confirmed.
 
         Others may stand there in the ledger's record, which nobody knows at the moment.
         """
@@ -163,7 +163,7 @@ class WriteQuorum:
             self._stored[entry_id] &= mask
 
     def restart(self, indexes: Collection[int]) -> list[tuple[int, int]]:
-        """Others stand at these places now; which entries have to be sent there, in order."""
+        """Put other bookies in these places; returns the entries to send there, in order."""
         again: list[tuple[int, int]] = []
         for index in indexes:
             self._absent &= ~(1 << index)
@@ -179,7 +179,7 @@ class WriteQuorum:
         return again
 
     def retry(self, indexes: Collection[int]) -> list[tuple[int, int]]:
-        """The same bookies stand there again; what they owe has to be sent again, in order."""
+        """Keep the bookies at these places; returns the unanswered entries, to be sent again."""
         return [
             (entry_id, index)
             for entry_id, owed in self._owed.items()
@@ -188,7 +188,7 @@ class WriteQuorum:
         ]
 
     def resume(self) -> None:
-        """No change of the ensemble is under way any more."""
+        """End the change of the ensemble: entries are confirmed again."""
         self.is_held = False
 
     def check(self) -> None:

@@ -92,7 +92,7 @@ class LoadEvent(Struct, frozen=True, kw_only=True):
 
 
 class Balancer:
-    """One broker's; does nothing while another one leads."""
+    """Balances the load of a cluster; does nothing while another broker leads."""
 
     def __init__(
         self,

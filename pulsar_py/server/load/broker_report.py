@@ -92,7 +92,7 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
         return sum(each.topics_count for each in self.bundles.values())
 
     def without_heartbeat(self) -> BrokerReport:
-        """The same without the bundle by which the broker shows that it works: it never moves."""
+        """The report without the bundle of the broker's heartbeat namespace, which never moves."""
         prefix = f"{HEARTBEAT_TENANT}/{self.broker_id}/"
         movable = {
             name: stats for name, stats in self.bundles.items() if not name.startswith(prefix)

@@ -97,7 +97,7 @@ def policy_of(namespace: str, policies: Sequence[IsolationPolicy]) -> IsolationP
 def allowed_brokers(
     namespace: str, broker_ids: Iterable[str], policies: Sequence[IsolationPolicy]
 ) -> list[str]:
-    """Those of the brokers that may take bundles of the namespace."""
+    """The brokers that may take bundles of the namespace, among those given."""
     policy = policy_of(namespace, policies)
     if policy is None:
         return [
@@ -117,7 +117,7 @@ def kept_apart(
     group_counts: Mapping[str, int],
     domains: Mapping[str, Collection[str]],
 ) -> list[str]:
-    """Those of the brokers with the fewest namespaces of a group, in the domains with the fewest.
+    """The brokers with the fewest namespaces of the group, in the failure domains with the fewest.
 
     `group_counts` says for each broker how many namespaces of the group it serves now; `domains`
     the brokers of each failure domain, none where domains do not count.

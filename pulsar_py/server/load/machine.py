@@ -58,7 +58,7 @@ def _measure(limit_mebibytes: float, network: float | None) -> ProcessUsage:
 
 
 def no_process() -> ProcessUsage:
-    """Of a broker in virtual time."""
+    """The usage of a broker in virtual time: none."""
     return ProcessUsage(0.0, 0.0, 1.0)
 
 

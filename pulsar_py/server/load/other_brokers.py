@@ -36,7 +36,7 @@ TIMEOUT_SECONDS: Final = 70.0
 
 
 class CallSettings(Struct, frozen=True, kw_only=True):
-    """How a broker speaks to others of its cluster."""
+    """The settings of calls to other brokers: TLS and credentials."""
 
     plugin: str = ""
     """The name of the class that proves its role in Pulsar; its last word counts."""

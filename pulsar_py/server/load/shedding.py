@@ -90,7 +90,7 @@ class Shedder:
         self._usage: dict[str, float] = {}  # by broker id: smoothed
 
     def choose(self, rules: SheddingRules, now: Situation) -> list[Shed]:
-        """One round."""
+        """Choose the bundles of one round."""
         self._smooth(rules, now.brokers)
         if len(now.brokers) < 2:  # noqa: PLR2004 - nobody could take anything
             return []
@@ -148,7 +148,7 @@ def throughput_of(report: BrokerReport) -> float:
 
 
 class Wanted(Struct, frozen=True):
-    """How much load shall leave a broker, and why."""
+    """The load that has to leave a broker, and the reason."""
 
     amount: float
     reason: str
