@@ -50,12 +50,12 @@ NOBODY: Final = Peer()
 
 
 class Guard(Protocol):
-    """Who may call what; `resources.access.Access` is the one there is."""
+    """Authenticates callers and checks their rights; `resources.access.Access` implements it."""
 
     async def caller_of(
         self, raw_path: str, headers: Mapping[str, str], peer: Peer
     ) -> Caller | None:
-        """Who sends a request, None where nobody has to say so; raises AuthenticationError."""
+        """The caller of a request, None without authentication; raises AuthenticationError."""
 
     async def check(self, route: Route, request: Request, caller: Caller | None) -> None:
         """Return if the caller may use the route; raises HttpError."""

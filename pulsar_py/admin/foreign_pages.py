@@ -62,7 +62,7 @@ class PageRules(Struct, frozen=True, kw_only=True):
         bound_host: str,
         is_open: bool,
     ) -> Self:
-        """Of the two settings, the names of the broker, and the host that it binds.
+        """Make the rules from the two settings, the broker's names, and the host that it binds.
 
         `is_open` says that nobody has to prove who they are.
 

@@ -167,7 +167,7 @@ def json_response(value: object, status: int = HTTPStatus.OK) -> Response:
 
 
 async def encoded_in_turns(response: Response) -> Response:
-    """The same answer with its body; while a large one is encoded, others have turns."""
+    """The answer with its body encoded, a large one in several turns of the loop."""
     if response.large_value is None:
         return response
     parts: list[bytes] = []
@@ -178,7 +178,7 @@ async def encoded_in_turns(response: Response) -> Response:
 
 
 async def whole(response: Response) -> Response:
-    """The same answer with its body in memory, where it had a stream."""
+    """The answer with its whole body in memory instead of a stream."""
     if response.stream is None:
         return response
     parts = [part async for part in response.stream]

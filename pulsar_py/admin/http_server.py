@@ -354,7 +354,7 @@ class HttpConnection(asyncio.Protocol):
         return await self._server._application(method, target, headers, body, peer)  # noqa: SLF001
 
     def _peer_of(self, request: h11.Request) -> Peer:
-        """Who sends a request; a proxy may say for whom."""
+        """The peer that sent a request; a trusted proxy names its client."""
         forwarders = self._server._forwarders  # noqa: SLF001
         if not forwarders or not forwarders.includes(self._peer.host):
             return self._peer

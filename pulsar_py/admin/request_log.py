@@ -25,7 +25,7 @@ _SHOWN_CHARACTERS: Final = 500
 
 
 def logged(application: Application, clock: Clock) -> Application:
-    """The same application, of whose answers each has a line in the log."""
+    """The application with a log line for each answer."""
 
     async def answer(
         method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer

@@ -174,7 +174,7 @@ class Client:
     def _handling_of(
         self, subscription_name: str, options: ConsumerOptions[Received]
     ) -> tuple[Handling, ConsumerOptions[Received]]:
-        """How the consumer's messages are handled, and its options for the asyncio client."""
+        """The handling of a consumer's messages, and its options for the asyncio client."""
         given = options.copy()
         pool = None
         if options.get("message_listener") is not None:

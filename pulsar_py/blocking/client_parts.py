@@ -21,7 +21,7 @@ class HandsOver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientParts:
-    """Of one client, handed to what it makes."""
+    """The parts that one client shares with what it makes."""
 
     owner: object
     """The client itself, which lives as long as what it made."""

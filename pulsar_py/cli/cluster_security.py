@@ -31,7 +31,7 @@ def zookeeper_client(setting: str, path: str) -> ZooKeeperClientConfig:
 def bookie_tls(
     *, is_on: bool, files: Mapping[str, str], validates_hostname: bool
 ) -> TlsOptions | None:
-    """How to speak TLS to bookies; None: they are spoken to in plain.
+    """The TLS settings for bookies; None for plain connections.
 
     `files` are, by the names of their settings, the trusted certificates, the broker's certificate
     and its key; an empty path is none.

@@ -40,7 +40,7 @@ class Reach:
     def of(
         cls, wanted: str, advertised: str, *, is_authenticated: bool, is_of_cluster: bool
     ) -> Self:
-        """Of the address that was asked for, if any, and the one for clients, if any."""
+        """Decide by the bind address and the advertised address that were given, if any."""
         host = wanted or (_ALL if is_authenticated or is_of_cluster else _LOOPBACK)
         if not advertised and is_of_cluster and host in _WILDCARD_HOSTS:
             advertised = socket.getfqdn()
@@ -54,7 +54,7 @@ class Reach:
         return is_loopback(self.host)
 
     def log(self) -> None:
-        """One line that says who can reach the broker; a warning of each thing that is not well."""
+        """Log who can reach the broker, as a warning if nobody has to prove who they are."""
         who = "programs of this machine" if self.is_local else "all who reach this machine"
         may = (
             "can connect, and have to prove who they are"

@@ -33,7 +33,7 @@ class Refusal(ExactAnswer, frozen=True):
 
 
 class TenantAnswer(ExactAnswer, frozen=True):
-    """Who administrates a tenant, and in which clusters it may be."""
+    """The admin roles and the allowed clusters of a tenant."""
 
     allowed_clusters: list[str]
     admin_roles: list[str] | None = None
@@ -106,7 +106,7 @@ class BookiesAnswer(ExactAnswer, frozen=True):
 
 
 class OwnedBundle(ExactAnswer, frozen=True, rename=None):
-    """How a broker has a bundle."""
+    """The state of a bundle that a broker owns."""
 
     broker_assignment: str
     is_controlled: bool
@@ -123,7 +123,7 @@ class OfflineLedger(ExactAnswer, frozen=True):
 
 
 class OfflineCursor(ExactAnswer, frozen=True):
-    """How far behind a cursor is."""
+    """The position and the backlog of a stored cursor."""
 
     cursor_backlog: int
     cursor_ledger_id: int
@@ -180,7 +180,7 @@ class LookupAnswer(ExactAnswer, frozen=True):
 
 
 class PartitionedMetadata(ExactAnswer, frozen=True):
-    """How many partitions a topic has; 0 for a topic without."""
+    """The number of partitions of a topic; 0 if it is not partitioned."""
 
     partitions: int
     deleted: bool
@@ -198,14 +198,14 @@ class MessageIdAnswer(ExactAnswer, frozen=True):
 
 
 class CompactionProgress(ExactAnswer, frozen=True):
-    """How far a compaction is."""
+    """The state of the last compaction."""
 
     status: str
     last_error: str
 
 
 class OffloadStatus(ExactAnswer, frozen=True):
-    """How far offloading is."""
+    """The state of the last offloading."""
 
     status: str
     last_error: str
@@ -279,7 +279,7 @@ class CompatibilityAnswer(ExactAnswer, frozen=True):
 
 
 class ResourceUse(ExactAnswer, frozen=True):
-    """How much of a resource is used."""
+    """The usage and the limit of a resource."""
 
     usage: float
     limit: float

@@ -141,7 +141,7 @@ class SubscriptionStatsAnswer(SentMessages, frozen=True):
 
 
 class TopicStats(ExactAnswer, frozen=True):
-    """Of a topic without partitions, or of one partition."""
+    """The statistics of a topic without partitions, or of one partition."""
 
     msg_rate_in: float
     msg_throughput_in: float
@@ -249,7 +249,7 @@ class PartitionCount(ExactAnswer, frozen=True):
 
 
 class PartitionedInternalStats(ExactAnswer, frozen=True):
-    """Of a partitioned topic, each partition by its name."""
+    """The internal statistics of a partitioned topic, each partition by its name."""
 
     metadata: PartitionCount
     partitions: dict[str, TopicInternalStats]

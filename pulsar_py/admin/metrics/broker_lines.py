@@ -35,7 +35,7 @@ BROKER_SUMS: Final = (
 
 
 class CounterRates:
-    """How fast counters grow, as the mean of the last whole window; of the first until it ends."""
+    """Rates of counters: the mean of the last whole window, of the first one until it ends."""
 
     def __init__(self, window_seconds: float) -> None:
         self._window_seconds = window_seconds

@@ -10,7 +10,7 @@ __all__ = ["Symptom", "Urgency"]
 
 
 class Urgency(StrEnum):
-    """How bad it is."""
+    """The severity of a symptom."""
 
     ERROR = "error"
     """Clients notice, or messages may be lost or seen."""

@@ -203,7 +203,7 @@ def certificate_symptoms(path: Path, now: datetime) -> list[Symptom]:
 
 
 async def _of_loop(broker: BrokerService) -> list[Symptom]:
-    """How late the loop is at worst while it is looked at for a fifth of a second."""
+    """The symptom of a slow loop: its largest lag within a fifth of a second."""
     clock, worst = broker.clock, 0.0
     for _ in range(_LOOKS):
         due = clock.monotonic_seconds() + _LOOK_SECONDS

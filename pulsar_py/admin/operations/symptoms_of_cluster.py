@@ -16,7 +16,7 @@ __all__ = ["cluster_symptoms"]
 
 
 async def cluster_symptoms(broker: BrokerService) -> list[Symptom]:
-    """Those of a broker of a cluster; none of a standalone one."""
+    """The symptoms of a broker in a cluster; none for a standalone broker."""
     membership = broker.membership
     if membership is None or not membership.is_joined:
         return []

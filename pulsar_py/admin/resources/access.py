@@ -60,7 +60,7 @@ class Access:
     async def caller_of(
         self, raw_path: str, headers: Mapping[str, str], peer: Peer
     ) -> Caller | None:
-        """Who sends a request, None where nobody has to say so.
+        """The caller of a request, None without authentication.
 
         Raises:
             AuthenticationError: The credentials are missing or invalid.

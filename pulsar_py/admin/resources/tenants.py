@@ -32,7 +32,7 @@ TENANT: Final = TENANTS + "/{tenant}"
 
 
 class TenantBody(Struct, frozen=True, rename="camel"):
-    """Who administrates a tenant, and in which clusters it may be."""
+    """The admin roles and the allowed clusters of a tenant."""
 
     admin_roles: list[str] | None = None
     allowed_clusters: list[str] | None = None

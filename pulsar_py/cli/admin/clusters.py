@@ -57,7 +57,7 @@ _FIELDS: Final = {
 
 
 def _data(a: Args) -> ClusterData:
-    """Of a file of JSON, and of options, which override it.
+    """The cluster's data from a file of JSON, and from options, which override it.
 
     Raises:
         ValueError: The file can't be read, or is no JSON object.

@@ -87,7 +87,7 @@ class Words(_Summaries):
     """One group of words."""
 
     def __init__(self, name: str, words: Group, **attributes: Any) -> None:  # Any: click's own
-        """Of a table."""
+        """Make the commands of a table."""
         super().__init__(name, **attributes)
         self._words = words
 

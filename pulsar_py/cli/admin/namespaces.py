@@ -33,7 +33,7 @@ def _positions(a: Args) -> Call[object]:
 
 
 def _of_cluster(a: Args) -> Steps:
-    """Only namespaces whose policies have the cluster."""
+    """The namespaces whose policies name the cluster."""
     tenant, separator, cluster = a.params.partition("/")
     if not separator:
         raise ValueError("expected TENANT/CLUSTER")

@@ -130,7 +130,7 @@ def applied(args: Args) -> dict[str, Any]:
 
 
 def retention(a: Args) -> RetentionPolicies:
-    """Of seconds and bytes; less than a minute or a megabyte counts as none, -1 is no bound."""
+    """The retention of seconds and bytes; below a minute or a megabyte is none, -1 is no bound."""
     return RetentionPolicies(
         retention_time_in_minutes=-1 if a.time == -1 else a.time // 60,
         retention_size_in_mb=-1 if a.size == -1 else a.size // _MEGABYTE,
@@ -185,7 +185,7 @@ def dispatch_rate(a: Args) -> DispatchRate:
 
 
 def subscribe_rate(a: Args) -> SubscribeRate:
-    """How often a consumer subscribes."""
+    """The rate at which a consumer may subscribe."""
     return SubscribeRate(
         subscribe_throttling_rate_per_consumer=a.subscribe_rate,
         rate_period_in_second=a.subscribe_rate_period,
@@ -229,7 +229,7 @@ def entry_filters(a: Args) -> EntryFilterNames:
 
 
 def nothing(_: Args) -> object:
-    """For policies that are switched on by being set."""
+    """The missing body of policies that are switched on by being set."""
     return NO_BODY
 
 

@@ -66,7 +66,7 @@ def _show(value: Any) -> str:  # Any: JSON
 
 
 def _payload(a: Args) -> SchemaPayload:
-    """Of a file with `type`, `schema` and `properties`.
+    """The body from a file with `type`, `schema` and `properties`.
 
     Raises:
         ValueError: It can't be read, or is not of this form.

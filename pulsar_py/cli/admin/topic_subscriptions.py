@@ -55,7 +55,7 @@ def _set_properties(a: Args) -> Call[None]:
 
 
 def _expire(a: Args) -> Call[None]:
-    """By age or by position."""
+    """The call that expires messages by age or by position."""
     position = getattr(a, "position", None)
     is_timed = a.expireTime >= 0
     if is_timed == (position is not None):

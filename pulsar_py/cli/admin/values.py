@@ -33,7 +33,7 @@ def seconds(text: str) -> int:
 
 
 def milliseconds(text: str) -> int:
-    """The same, in milliseconds."""
+    """As `seconds`, in milliseconds."""
     return seconds(text) * 1000
 
 

@@ -82,14 +82,14 @@ class Meter:
                 span.latencies.record(latency_seconds)
 
     def line(self, now: float) -> str:
-        """How it went since the last line."""
+        """The line about the time since the last one."""
         span, self._since_line = self._since_line, _Span(now)
         if self._is_json:
             return span.figures(now, self._all.count, self._done, "interval")
         return span.text(now, self._all.count, f"Throughput {self._done}")
 
     def summary(self, now: float) -> str:
-        """How it went in all."""
+        """The line about the whole run."""
         if self._is_json:
             return self._all.figures(now, self._all.count, self._done, "all")
         return self._all.text(now, self._all.count, f"Aggregated throughput {self._done}")

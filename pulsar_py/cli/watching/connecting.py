@@ -71,7 +71,7 @@ def connection_of(options: Mapping[str, Any]) -> Connection:  # Any: click's val
 
 
 def admin_settings_of(connection: Connection) -> AdminSettings:
-    """For a client of the REST API.
+    """The settings of the admin client.
 
     Raises:
         ConfigurationError: The credentials can't be read.

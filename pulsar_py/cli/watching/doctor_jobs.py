@@ -117,7 +117,7 @@ def as_text(found: Sequence[Json], *, is_of_subscription: bool) -> Iterator[str]
 
 
 def as_json(found: Sequence[Json]) -> str:
-    """The same for programs."""
+    """The findings as JSON, for programs."""
     return json.dumps(list(found), separators=(",", ":"))
 
 

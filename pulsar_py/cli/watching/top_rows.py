@@ -29,7 +29,7 @@ class TopView(StrEnum):
 
 
 class Order(StrEnum):
-    """By what rows are sorted, the largest first; names from A on."""
+    """The column that rows are sorted by, the largest first; names from A on."""
 
     RATE = "rate"
     BYTES = "bytes"

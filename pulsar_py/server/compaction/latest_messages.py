@@ -100,7 +100,7 @@ class LatestMessages:
 
 
 def _newest(values: Sequence[bytes]) -> bytes:
-    """Of one key's values, oldest first, the last one of the highest order."""
+    """The value of one key with the highest order, of equal ones the last."""
     newest = values[0]
     for value in values[1:]:
         if _HEAD.unpack_from(value)[0] >= _HEAD.unpack_from(newest)[0]:

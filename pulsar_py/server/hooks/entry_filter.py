@@ -33,7 +33,7 @@ class FilterResult(Enum):
 
 
 class FilterContext(Struct, frozen=True, kw_only=True):
-    """Whom an entry is for."""
+    """The topic and the subscription that an entry is filtered for."""
 
     topic: str
     """The topic's full name, that of a partition included."""

@@ -59,7 +59,7 @@ class Audit:
         )
 
     def role_fields(self, caller: Caller | None) -> dict[str, object]:
-        """Who somebody is, for a line of a log."""
+        """The role of a caller as fields of a log line."""
         if caller is None:
             return {}
         fields: dict[str, object] = {"role": self._role_logging.text(caller.role)}
@@ -70,7 +70,7 @@ class Audit:
     def authentication_refused(
         self, *, address: str, method_name: str, reason: str, path: str = ""
     ) -> None:
-        """Somebody did not prove who they are; `path` is that of a request over HTTP."""
+        """Log a failed authentication; `path` is that of a request over HTTP."""
         fields: dict[str, object] = {"remote_address": address, "method": _shown(method_name)}
         if path:
             fields["path"] = _shown(path)

@@ -126,7 +126,7 @@ class RevokedCredentialsError(AuthenticationError):
 
 
 class MissingCredentialsError(AuthenticationError):
-    """Nobody said who they are."""
+    """A client sent no credentials."""
 
 
 class UnknownMethodError(AuthenticationError):
@@ -149,7 +149,7 @@ NO_METHOD: Final = "none"
 
 
 class AuthenticationStatistics(Struct, frozen=True):
-    """How often clients proved who they are, since the start, and how often they did not."""
+    """Counts of successful and failed authentications since the start."""
 
     successes_count: Mapping[str, int]
     """By method."""
