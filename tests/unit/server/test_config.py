@@ -290,6 +290,7 @@ def test_every_setting_with_an_effect_has_a_reader() -> None:
     """Only the broker, what starts it, and the administration read a BrokerConfig."""
     readers = [
         PACKAGE / "server" / "broker.py",
+        PACKAGE / "server" / "broker_settings.py",
         PACKAGE / "server" / "cluster_load.py",
         PACKAGE / "server" / "security_parts.py",
         PACKAGE / "standalone.py",
