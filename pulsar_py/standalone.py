@@ -381,7 +381,10 @@ def local_addresses(
         return LocalAddresses(default=bound, is_loopback=is_loopback)
     internal = config.internalListenerName or next(iter(listeners))
     if internal not in listeners:
-        raise ConfigurationError(f"internalListenerName={internal} is no advertised listener")
+        raise ConfigurationError(
+            f"internalListenerName={internal} is no advertised listener: expected one of "
+            f"advertisedListeners, {', '.join(listeners)}"
+        )
     return LocalAddresses(default=with_http_of(bound, listeners[internal]), by_listener=listeners)
 
 

@@ -98,7 +98,9 @@ def _addresses(options: Mapping[str, Any]) -> ClusterAddresses:  # Any: as above
         bookkeeper_uri=options["existing_bookkeeper"] or "",
     )
     if not options["cluster"].strip() or "/" in options["cluster"]:
-        raise ConfigurationError(f"--cluster {options['cluster']!r} is no name of a cluster")
+        raise ConfigurationError(
+            f"--cluster {options['cluster']!r} is no name of a cluster: give one without slashes"
+        )
     return addresses
 
 

@@ -76,7 +76,9 @@ def add(
 ) -> None:
     """Add a context, or replace one; the first one is used from then on."""
     if token_stdin and (auth_plugin or auth_params):
-        raise click.UsageError("--token-stdin excludes --auth-plugin and --auth-params")
+        raise click.UsageError(
+            "--token-stdin excludes --auth-plugin and --auth-params: give only one of them"
+        )
     if auth_params is not None:
         from pulsar_py.cli.connecting.connection import refuse_secret  # noqa: PLC0415 - for --help
 
@@ -87,7 +89,9 @@ def add(
     if token_stdin:
         token = sys.stdin.read().strip()
         if not token:
-            raise click.ClickException("standard input has no token")
+            raise click.ClickException(
+                "standard input has no token: pipe it in, or leave out --token-stdin"
+            )
         auth_plugin, auth_params = "token", f"token:{token}"
     given = {
         "webServiceUrl": admin_url,

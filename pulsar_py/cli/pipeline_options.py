@@ -138,7 +138,7 @@ def admin_of(options: Options, cluster: Cluster) -> AdminSettings:
     """
     if cluster.admin_url is None:
         raise ConfigurationError(
-            "--admin-url is missing; it has no default for another --service-url"
+            "--admin-url is missing: give it, as it has no default for another --service-url"
         )
     given = {name.lower(): value for name, value in cluster.options.items()}
     return AdminSettings(

@@ -154,7 +154,9 @@ class ZooKeeperConnection(asyncio.Protocol):
             while len(buffer) - start >= _LENGTH.size:
                 (size_bytes,) = _LENGTH.unpack_from(buffer, start)
                 if not 0 <= size_bytes <= MAX_ANSWER_BYTES:
-                    raise jute.JuteError(f"an answer of {size_bytes} bytes")  # noqa: TRY301
+                    raise jute.JuteError(  # noqa: TRY301
+                        f"an answer of {size_bytes} bytes, expected at most {MAX_ANSWER_BYTES}"
+                    )
                 end = start + _LENGTH.size + size_bytes
                 if end > len(buffer):
                     break

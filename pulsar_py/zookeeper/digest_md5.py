@@ -115,7 +115,9 @@ def _pairs(message: bytes) -> dict[str, str]:
         SaslError: The text is no list of pairs.
     """
     if len(message) > _MAX_CHALLENGE_BYTES:
-        raise SaslError(f"a message of {len(message)} bytes, expected {_MAX_CHALLENGE_BYTES}")
+        raise SaslError(
+            f"a message of {len(message)} bytes, expected at most {_MAX_CHALLENGE_BYTES}"
+        )
     text = message.decode("utf-8", "replace")
     found: dict[str, str] = {}
     offset = 0

@@ -40,7 +40,9 @@ _CRYPTO: Final = ("FAIL", "DISCARD", "CONSUME")
 def client(context: click.Context, /, **given: Any) -> None:  # Any: each option has its own type
     """Publish, consume and read messages."""
     if given["proxy_url"] or given["proxy_protocol"]:
-        raise click.ClickException("clients of ours connect to brokers, not through a proxy by SNI")
+        raise click.ClickException(
+            "a proxy by SNI is not supported: leave the option out, and give a broker's URL"
+        )
     context.obj = given
 
 

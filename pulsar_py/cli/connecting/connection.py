@@ -196,7 +196,9 @@ def _read(place: str) -> str:
         return sys.stdin.read()
     if kind == "env":
         if rest not in os.environ:
-            raise ContextError(f"authParams: the variable {rest} is not set")
+            raise ContextError(
+                f"authParams: the variable {rest} is not set; expected the token in it"
+            )
         return os.environ[rest]
     path = Path(unquote(urlsplit(place).path))
     try:

@@ -79,7 +79,9 @@ def authenticators_of(settings: AuthenticationSettings, clock: Clock) -> Authent
         provider = _provider_of(name, settings, clock)
         others = found.setdefault(provider.method_name, [])
         if any(type(each) is type(provider) for each in others):
-            raise ConfigurationError(f"authenticationProviders: {name} stands there twice")
+            raise ConfigurationError(
+                f"authenticationProviders: {name} stands there twice: name it once"
+            )
         others.append(provider)
     return Authenticators(
         {
