@@ -403,7 +403,8 @@ def lag(**options: Any) -> None:
     messages it has. Topics without subscriptions have no line; --checkpoint shows the lag of a
     Spark query.
 
-    Without --topic and --namespace the whole cluster is measured.
+    Without --topic and --namespace the whole cluster is measured. Ages that its statistics do not
+    have are read from messages, with --admin-url alone by lookups over HTTP.
     """
     _run("lag", options)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -364,8 +365,11 @@ def _run_lag(options: Options) -> int:
     from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - for --help
 
     cluster = cluster_of(options)
+    admin = admin_of(options, cluster)
+    if options["admin_url"] is not None and options["service_url"] == commands.DEFAULT_SERVICE_URL:
+        cluster = replace(cluster, service_url=admin.url)  # the cluster that was named, by HTTP
     settings = LagSettings(
-        admin=admin_of(options, cluster),
+        admin=admin,
         topics=options["topics"],
         namespaces=options["namespaces"],
         checkpoint=options["checkpoint"],

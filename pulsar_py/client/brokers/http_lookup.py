@@ -104,8 +104,8 @@ class HttpLookup:
         # Hosts that did not answer and were logged; at most those of the URL.
         self._unreachable: set[str] = set()
         self._tasks = TaskOwner("HTTP lookup")
-        self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
-        self._counts: SharedCalls[int] = SharedCalls(self._tasks)
+        self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks, ends_with_callers=True)
+        self._counts: SharedCalls[int] = SharedCalls(self._tasks, ends_with_callers=True)
         self._places = asyncio.Semaphore(context.config.concurrent_lookup_requests)
 
     async def lookup(self, topic: str) -> BrokerAddress:

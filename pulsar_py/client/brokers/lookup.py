@@ -166,9 +166,11 @@ class BinaryLookup:
         self._context = context
         self._hosts = ServiceUrlHosts(url, context.random)
         self._tasks = TaskOwner("lookup")
-        self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks)
-        self._counts: SharedCalls[int] = SharedCalls(self._tasks)
-        self._schemas: SharedCalls[SchemaAnswer | None] = SharedCalls(self._tasks)
+        self._lookups: SharedCalls[BrokerAddress] = SharedCalls(self._tasks, ends_with_callers=True)
+        self._counts: SharedCalls[int] = SharedCalls(self._tasks, ends_with_callers=True)
+        self._schemas: SharedCalls[SchemaAnswer | None] = SharedCalls(
+            self._tasks, ends_with_callers=True
+        )
         self._places = asyncio.Semaphore(context.config.concurrent_lookup_requests)
 
     async def lookup(self, topic: str) -> BrokerAddress:

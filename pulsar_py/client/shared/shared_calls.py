@@ -1,13 +1,16 @@
 """Shares one call among all callers that want the same at the same time (edge).
 
 The call runs in a task of its own, so that a cancelled caller does not end it for the others. Its
-result or error goes to all of them, and is forgotten afterwards.
+result or error goes to all of them, and is forgotten afterwards. A call that nobody waits for any
+more goes on, or ends with its last caller, as the owner chooses: a connection that is being opened
+is of use to whoever asks next, a question that is repeated until it is answered is not.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pulsar_py.common.errors import ConnectionClosedError
@@ -18,12 +21,21 @@ __all__ = ["SharedCalls"]
 T = TypeVar("T")
 
 
+@dataclass(slots=True)
+class _Call(Generic[T]):
+    outcome: asyncio.Future[T]
+    callers_count: int = 0
+    task: asyncio.Task[None] | None = None
+
+
 class SharedCalls(Generic[T]):
     """Calls under way, by their keys. Owned by the owner of `tasks`."""
 
-    def __init__(self, tasks: TaskOwner) -> None:
+    def __init__(self, tasks: TaskOwner, *, ends_with_callers: bool = False) -> None:
+        """`ends_with_callers`: whether a call is cancelled when its last caller is."""
         self._tasks = tasks
-        self._outcomes: dict[Hashable, asyncio.Future[T]] = {}
+        self._ends_with_callers = ends_with_callers
+        self._calls: dict[Hashable, _Call[T]] = {}
 
     async def run(self, key: Hashable, call: Callable[[], Awaitable[T]]) -> T:
         """The result of the call that is under way for `key`, or of a new one.
@@ -32,22 +44,32 @@ class SharedCalls(Generic[T]):
             ConnectionClosedError: The owner was closed meanwhile.
             Exception: The error that the call raised.
         """
-        outcome = self._outcomes.get(key)
-        if outcome is None:
-            outcome = asyncio.get_running_loop().create_future()
+        shared = self._calls.get(key)
+        if shared is None:
+            shared = _Call(asyncio.get_running_loop().create_future())
             # With all callers cancelled nobody awaits it, and asyncio would log its error.
-            outcome.add_done_callback(_look_at)
-            self._outcomes[key] = outcome
+            shared.outcome.add_done_callback(_look_at)
+            self._calls[key] = shared
             try:
-                self._tasks.spawn(self._run(key, call, outcome), f"call {key}")
+                shared.task = self._tasks.spawn(self._run(key, call, shared), f"call {key}")
             except RuntimeError:
-                del self._outcomes[key]
+                del self._calls[key]
                 raise ConnectionClosedError(f"{key}: the client is closed") from None
-        return await asyncio.shield(outcome)
+        shared.callers_count += 1
+        try:
+            return await asyncio.shield(shared.outcome)
+        finally:
+            shared.callers_count -= 1
+            if self._ends_with_callers and not shared.callers_count:
+                self._end(key, shared)
 
-    async def _run(
-        self, key: Hashable, call: Callable[[], Awaitable[T]], outcome: asyncio.Future[T]
-    ) -> None:
+    def _end(self, key: Hashable, shared: _Call[T]) -> None:
+        if not shared.outcome.done() and shared.task is not None:
+            shared.task.cancel()
+            self._forget(key, shared)  # whoever asks next begins anew
+
+    async def _run(self, key: Hashable, call: Callable[[], Awaitable[T]], shared: _Call[T]) -> None:
+        outcome = shared.outcome
         try:
             result = await call()
         except asyncio.CancelledError:
@@ -58,7 +80,11 @@ class SharedCalls(Generic[T]):
         else:
             outcome.set_result(result)
         finally:
-            self._outcomes.pop(key, None)
+            self._forget(key, shared)
+
+    def _forget(self, key: Hashable, shared: _Call[T]) -> None:
+        if self._calls.get(key) is shared:
+            del self._calls[key]
 
 
 def _look_at(outcome: asyncio.Future[T]) -> None:

@@ -18,7 +18,7 @@ from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 from pulsar_py.pipeline.settings.topics import Cluster
 from pulsar_py.spark.shared.options import ReadOptions
-from pulsar_py.spark.shared.runtime import runtime
+from pulsar_py.spark.shared.runtime import make_client, runtime
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +37,11 @@ def oldest_publish_millis(cluster: Cluster, places: Collection[Place]) -> Mappin
         return {}
     options = cluster.connector_options() | {"topic": next(iter(places))[0]}
     parsed = ReadOptions.parse(options, is_streaming=False)
-    shared = runtime()
     limit = asyncio.Semaphore(_AT_ONCE)
 
     async def ask() -> Mapping[Place, int]:
-        async with shared.clients.client(parsed.client) as client:
+        # Not the cached one of Spark's tasks: it would go on asking a cluster that does not answer.
+        async with make_client(parsed.client) as client:
 
             async def one(place: Place) -> int | None:
                 async with limit:
@@ -52,7 +52,7 @@ def oldest_publish_millis(cluster: Cluster, places: Collection[Place]) -> Mappin
             place: millis for place, millis in zip(places, found, strict=True) if millis is not None
         }
 
-    return shared.loop.call(ask())
+    return runtime().loop.call(ask())
 
 
 async def _publish_millis(client: Client, place: Place) -> int | None:

@@ -135,6 +135,21 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
         assert "and-so-is-its-subscription" in output
 
 
+async def test_the_admin_url_alone_says_whose_ages_are_read(
+    pulsar_broker: BrokerThread, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Client(pulsar_broker.service_url) as client:
+        for name in ("a", "b"):
+            await (await client.subscribe("aged", name)).close()
+        async with await client.create_producer("aged") as producer:
+            await producer.send(b"x")
+    url = pulsar_broker.web_service_url
+    code, output = run("lag", "--admin-url", url, "--topic", "aged", "--format", "json")
+    assert code == 0
+    assert [json.loads(line)["age_seconds"] is None for line in output.splitlines()] == [False] * 2
+    assert not [line for line in caplog.messages if "localhost:6650" in line]
+
+
 def test_nobody_answers() -> None:
     code, _ = run("lag", "--admin-url", "http://127.0.0.1:1")
     assert code == 1

@@ -70,6 +70,25 @@ def test_who_is_cancelled_takes_nothing_from_the_others() -> None:
     run_virtual(work())
 
 
+@pytest.mark.parametrize("ends_with_callers", [True, False])
+def test_a_call_may_end_with_its_last_caller(*, ends_with_callers: bool) -> None:
+    async def work() -> None:
+        tasks = TaskOwner("test")
+        calls: SharedCalls[int] = SharedCalls(tasks, ends_with_callers=ends_with_callers)
+        call = Counted()
+        loop = asyncio.get_running_loop()
+        callers = [loop.create_task(calls.run("key", call)) for _ in range(2)]
+        await asyncio.sleep(0.5)
+        for each in callers:
+            each.cancel()
+        await asyncio.sleep(0)
+        assert await calls.run("key", call) == (2 if ends_with_callers else 1)
+        assert await calls.run("key", call) == (3 if ends_with_callers else 2)
+        await tasks.close()
+
+    run_virtual(work())
+
+
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_a_closed_owner_ends_calls_without_cancelling_callers(*, is_watched: bool) -> None:
     async def work() -> None:
