@@ -20,6 +20,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_py.client.brokers.client_config import ClientConfig
+from pulsar_py.client.brokers.connection_events import PlaceLog
 from pulsar_py.client.brokers.connection_pool import ConnectionPool
 from pulsar_py.client.brokers.lookup import BinaryLookup, LookupService
 from pulsar_py.client.brokers.service_url import ServiceUrl
@@ -69,6 +70,7 @@ class ClientContext:
         # Tasks of the client itself; parts with tasks have owners of their own.
         self.tasks: Final = TaskOwner("client")
         self.pool: Final = ConnectionPool(self)
+        self.place_log: Final = PlaceLog(clock)
         # Of the current service URL: read it each time.
         self.lookup: LookupService = self._new_lookup(service_url)
         self.memory_limit: Final = MemoryLimit(config.memory_limit_bytes)
@@ -211,6 +213,7 @@ class ClientContext:
         for lookup in (self.lookup, *self._migrated_lookups.values()):
             lookup.abandon()
         self.pool.abandon()
+        self.place_log.flush()
 
     async def close(self) -> None:
         """Close connections and tasks, in bounded time."""

@@ -108,7 +108,8 @@ class ConnectionHandler:
         # Whether a lost registration is made anew; if not, the handler is FAILED then.
         self.reconnects = True
         self._slot = context.pool.new_slot()
-        self._events = PlaceEvents(context.config.connection_listener, description)
+        listener = context.config.connection_listener
+        self._events = PlaceEvents(listener, context.place_log, description)
         self._tasks = TaskOwner(description)
         config = context.config
         # What brokers refuse for now is asked for less and less often, whoever is away stays looked

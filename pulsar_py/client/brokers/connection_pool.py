@@ -181,7 +181,7 @@ class ConnectionPool:
         )
         text = str(error).removeprefix("connection to ").removeprefix(f"{address.logical}: ")
         logger.log(
-            logging.WARNING if is_first else logging.INFO,
+            logging.WARNING if is_first else logging.DEBUG,
             "no connection to %s: %s",
             address.logical,
             text,

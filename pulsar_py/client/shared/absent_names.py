@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NoReturn, TypeVar
 
+from pulsar_py.schema.public_names import MODULES
+
 __all__ = ["ABSENT_OPTIONS", "absent_from_package", "blocks", "lacks"]
 
 T = TypeVar("T")
@@ -166,7 +168,12 @@ def blocks(owner: type[T]) -> type[T]:
 
 
 def absent_from_package(name: str) -> str | None:
-    """What to use instead of a name of the official package; None where that has no such name."""
+    """What to use instead of a name of the official package or of `pulsar_py.schema`, if it is one.
+
+    None for any other name.
+    """
     if name in _PACKAGE:
         return f"use `pulsar_py.{_PACKAGE[name]}`"
+    if name in MODULES:
+        return f"use `from pulsar_py.schema import {name}`"
     return _PACKAGE_WORDS.get(name)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pulsar_py.common.errors import ProducerFencedError, ServiceNotReadyError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, ServerError
@@ -28,26 +30,33 @@ class Told:
         self.lines.append(f"{who}: given up: {type(error).__name__}")
 
 
+@contextmanager
+def info_lines() -> Iterator[list[str]]:
+    """What the client logs of connections at INFO and above."""
+    logger = logging.getLogger("pulsar_py.client.brokers")
+    lines: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield lines
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
 @simulated
 async def test_a_listener_and_the_log_hear_of_each_place_by_topic_and_subscription(
     broker: ScriptedBroker,
 ) -> None:
     told = Told()
-    logger = logging.getLogger("pulsar_py.client")
-    records: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-    try:
+    with info_lines() as records:
         async with simulated_client(broker, connection_listener=told) as client:
             consumer = await client.subscribe("t", "s", consumer_name="c")
             broker.end.cut()
             await asyncio.sleep(5)
             assert consumer.is_connected()
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(logging.NOTSET)
     who = "consumer c of s on persistent://public/default/t"
     assert told.lines[0] == f"{who}: connected to {broker.address}"
     assert told.lines[1].startswith(f"{who}: disconnected: ")
@@ -101,3 +110,48 @@ async def test_a_refusal_is_told_with_the_time_of_the_next_attempt(broker: Scrip
     async with simulated_client(broker) as client:
         consumer = await client.subscribe("t", "s", consumer_name="c")
         assert repr(consumer) == "Consumer(c of s on persistent://public/default/t, connected)"
+
+
+@simulated
+async def test_parts_of_one_connection_are_one_line(broker: ScriptedBroker) -> None:
+    with info_lines() as records:
+        async with simulated_client(broker) as client:
+            for number in range(5):
+                await client.create_producer(f"t-{number}")
+            await asyncio.sleep(1)
+            records.clear()
+            broker.end.cut()
+            await asyncio.sleep(5)
+    lines = [each for each in records if "persistent://" in each]
+    names = ", ".join(f"producer {n} of persistent://public/default/t-{n}" for n in range(3))
+    assert len(lines) == 2
+    assert lines[0].startswith(f"{names} and 2 more: disconnected: ")
+    assert lines[1].endswith(f" and 2 more: connected to {broker.address} again")
+
+
+@simulated
+async def test_an_hour_without_a_broker_is_told_when_it_begins(broker: ScriptedBroker) -> None:
+    with info_lines() as records:
+        async with simulated_client(broker) as client:
+            producers = [await client.create_producer(f"t-{number}") for number in range(5)]
+            await asyncio.sleep(1)
+            records.clear()
+            broker.close()
+            await asyncio.sleep(3600)
+            assert not producers[0].is_connected()
+            assert len(records) == 3, records  # the connection, its parts, nobody there
+
+
+@simulated
+async def test_a_refusal_is_told_once(broker: ScriptedBroker) -> None:
+    def refuse(_end: BrokerEnd, command: BaseCommand) -> bytes:
+        return commands.error(command.producer.request_id, ServiceNotReadyError.code, "loading")
+
+    with info_lines() as records:
+        async with simulated_client(broker) as client:
+            producer = await client.create_producer("t")
+            broker.script[BaseCommand.PRODUCER] = refuse
+            broker.end.cut()
+            await asyncio.sleep(300)
+            assert not producer.is_connected()
+    assert len([each for each in records if "loading" in each]) == 1

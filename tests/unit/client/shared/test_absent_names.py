@@ -60,6 +60,11 @@ def test_proposed_names_are_there() -> None:
                 assert hasattr(owner, method), method
 
 
+def test_the_home_of_schemas_is_named() -> None:
+    with pytest.raises(AttributeError, match=r"use `from pulsar_py\.schema import AvroSchema`"):
+        _ = pulsar_py.AvroSchema
+
+
 def test_instances_say_so_too_and_do_not_list_them() -> None:
     client = pulsar_py.Client("pulsar://nowhere")
     with pytest.raises(AttributeError, match="transactions are not there yet"):
