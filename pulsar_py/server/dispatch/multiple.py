@@ -50,6 +50,11 @@ def is_available(consumer: DispatchConsumer) -> bool:
     return permits.available > 0 and not permits.is_blocked and consumer.connection.is_writable
 
 
+def lacks_permits(consumer: DispatchConsumer) -> bool:
+    """Whether it takes nothing before its permits say so."""
+    return not consumer.permits.can_receive
+
+
 class MultipleConsumersDispatcher(PersistentDispatcher):
     """Owned by a PersistentSubscription while its type is Shared.
 
@@ -61,7 +66,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def __init__(self, host: DispatchHost, broker_limit: BrokerUnackedLimit | None = None) -> None:
         super().__init__(host)
         self._broker_limit = broker_limit
-        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
+        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin(lacks_permits)
         self.redelivery = RedeliveryController()
         self._short_delays = ShortDelayNotice(host)
         self.delayed = host.delayed_tracker()
@@ -105,13 +110,15 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._forget_state()
             self.restart()
         self._turns.add(consumer)
+        consumer.permits.on_ready = partial(self._turns.wake, consumer)
         self._may_replay = True
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
         """Remove a consumer; its entries are sent again, with their redelivery counts unchanged."""
-        if consumer not in self._turns.consumers:
+        if consumer not in self._turns:
             return
         self._turns.remove(consumer)
+        consumer.permits.on_ready = None
         taken = consumer.pending_acks.take_all()
         if self._turns.consumers:  # else the next consumer starts from a rewound cursor anyway
             self.redelivery.add_all(taken)
@@ -149,7 +156,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         for consumer in self._turns.consumers:
             consumer.pending_acks.clear()
             consumer.permits.unacked_messages = 0
-        self._turns = PriorityRoundRobin()
+            consumer.permits.on_ready = None
+        self._turns = PriorityRoundRobin(lacks_permits)
         self._add_unacked(-self.unacked_messages)
         if self._broker_limit is not None:
             self._broker_limit.remove(self)
@@ -359,21 +367,18 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _entries_wanted(self) -> int:
         """Count of entries that consumers could take now; at 0, waits for a connection."""
-        permits = 0
         entries = 0
-        for consumer in self._turns.consumers:
-            available = consumer.permits.available
-            if available <= 0 or consumer.permits.is_blocked:
-                continue
+        most = self._read_batch_entries
+        for consumer in self._turns.ready():
             if not consumer.connection.is_writable:
                 self._wait_until_writable(consumer.connection)
                 continue
-            permits += available
+            available = consumer.permits.available
             average = consumer.average_messages_per_entry
             entries += available if average <= 1 else ceil(available / average)
-        if not permits:
-            return 0
-        return min(entries, self._read_batch_entries)
+            if entries >= most:
+                return most
+        return entries
 
     def _on_writable(self, connection: ClientConnection) -> None:
         self._may_replay = True
@@ -510,7 +515,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         messages_count = consumer.send_messages(
             entries, filtered.ack_sets, redelivery=self.redelivery, sticky_hashes=sticky_hashes
         )
-        if not messages_count and consumer not in self._turns.consumers:
+        if not messages_count and consumer not in self._turns:
             return 0  # The consumer does not know batches and was closed: its entries wait again.
         self._add_unacked(consumer.permits.unacked_messages - unacked_before)
         return messages_count

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import DispatchConsumer, Dispatcher
 from pulsar_py.server.dispatch.exclusive_place import place_taken
 from pulsar_py.server.dispatch.filtering import summary_of
-from pulsar_py.server.dispatch.multiple import is_available
+from pulsar_py.server.dispatch.multiple import is_available, lacks_permits
 from pulsar_py.server.dispatch.priorities import PriorityRoundRobin, choose_active
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.sticky_key import AUTO_SPLIT, mode_name, new_selector
@@ -137,7 +138,7 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin()
+        self._turns: PriorityRoundRobin[DispatchConsumer] = PriorityRoundRobin(lacks_permits)
 
     @property
     def consumers(self) -> Sequence[DispatchConsumer]:
@@ -147,16 +148,20 @@ class NonPersistentMultipleDispatcher(NonPersistentDispatcher):
     def close(self) -> None:
         """Remove all consumers; messages published later are dropped."""
         self.is_closed = True
-        self._turns = PriorityRoundRobin()
+        for consumer in self._turns.consumers:
+            consumer.permits.on_ready = None
+        self._turns = PriorityRoundRobin(lacks_permits)
 
     def add_consumer(self, consumer: DispatchConsumer) -> None:
         """Add a consumer."""
         self._turns.add(consumer)
+        consumer.permits.on_ready = partial(self._turns.wake, consumer)
 
     def remove_consumer(self, consumer: DispatchConsumer) -> None:
         """Remove a consumer."""
-        if consumer in self._turns.consumers:
+        if consumer in self._turns:
             self._turns.remove(consumer)
+            consumer.permits.on_ready = None
 
     def _taker(self, entry: Entry) -> DispatchConsumer | None:  # noqa: ARG002 - any will do
         return self._turns.next(is_available)

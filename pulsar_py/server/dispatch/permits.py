@@ -12,6 +12,8 @@ Source: Consumer.flowPermits, blockedConsumerOnUnackedMsgs in Pulsar's broker.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class ConsumerPermits:
     """The counters of one consumer, which owns it; read by its dispatcher."""
@@ -20,6 +22,7 @@ class ConsumerPermits:
         "available",
         "is_blocked",
         "max_unacked_messages",
+        "on_ready",
         "parked_permits",
         "unacked_messages",
     )
@@ -31,6 +34,8 @@ class ConsumerPermits:
         self.unacked_messages = 0
         self.is_blocked = False
         self.max_unacked_messages = max_unacked_messages
+        # Called when `can_receive` becomes true; set by the dispatcher.
+        self.on_ready: Callable[[], None] | None = None
 
     @property
     def can_receive(self) -> bool:
@@ -51,6 +56,8 @@ class ConsumerPermits:
             self.parked_permits += permits_count
             return False
         self.available += permits_count
+        if self.on_ready is not None and 0 < self.available <= permits_count:
+            self.on_ready()
         return True
 
     def take(self, messages_count: int) -> None:
@@ -88,6 +95,8 @@ class ConsumerPermits:
         self.is_blocked = False
         self.available += self.parked_permits
         self.parked_permits = 0
+        if was_blocked and self.on_ready is not None and self.available > 0:
+            self.on_ready()
         return was_blocked
 
     def _block_at_limit(self) -> None:

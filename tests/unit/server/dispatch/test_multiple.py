@@ -1,6 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -489,3 +494,55 @@ async def test_closing_gives_the_unacknowledged_back_to_the_broker_and_to_nobody
     ]
     dispatcher.close()
     assert limit.unacked_messages == 0
+
+
+@contextmanager
+def lines_run() -> Iterator[list[int]]:
+    """A list that gets the number of lines of the package that were run, again and again in loops."""
+    counted: list[int] = []
+    lines_count = 0
+
+    def on_event(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines_count
+        if "/pulsar_py/" not in frame.f_code.co_filename:
+            return None
+        lines_count += event == "line"
+        return on_event
+
+    before = sys.gettrace()
+    sys.settrace(on_event)
+    try:
+        yield counted
+    finally:
+        sys.settrace(before)
+        counted.append(lines_count)
+
+
+async def work_among(topic: Topic, consumers_count: int) -> tuple[int, int, int]:
+    """Lines that a join, an acknowledged entry and a leaving cost among so many."""
+    subscription = f"{consumers_count} consumers"
+    connection = FakeConnection()
+    consumers = [
+        await topic.consume(number, permits=1, connection=connection, subscription=subscription)
+        for number in range(consumers_count)
+    ]
+    await settle()
+    assert all(each.permits.available == 0 for each in consumers)
+    with lines_run() as joining:
+        joined = await topic.consume(consumers_count, subscription=subscription)
+    with lines_run() as serving:
+        for place in range(0, 100, 2):
+            ack(consumers[place], place)
+            consumers[place].flow(1)
+            await settle(3)
+    assert len(connection.messages) == consumers_count + 50
+    with lines_run() as leaving:
+        joined.subscription.remove_consumer(joined)
+    return joining[0], serving[0], leaving[0]
+
+
+async def test_what_an_entry_costs_does_not_grow_with_the_consumers(topic: Topic) -> None:
+    await topic.publish_many(1_050)
+    few, many = await work_among(topic, 100), await work_among(topic, 1_000)
+    for little, much in zip(few, many, strict=True):
+        assert much <= little * 1.1 + 20

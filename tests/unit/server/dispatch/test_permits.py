@@ -72,3 +72,25 @@ def test_a_raised_limit_unblocks() -> None:
 def test_giving_back_more_than_owed_is_our_own_mistake() -> None:
     with pytest.raises(AssertionError, match="-1 unacknowledged"):
         ConsumerPermits(max_unacked_messages=0).give_back(1)
+
+
+def test_who_watches_is_told_when_it_can_receive_again():
+    told = []
+    permits = ConsumerPermits(max_unacked_messages=2)
+    permits.on_ready = lambda: told.append(permits.can_receive)
+    permits.add(2)
+    permits.add(1)
+    assert told == [True]
+    permits.take(3)
+    permits.add(1)
+    assert told == [True, True]
+    permits.owe(2)
+    permits.add(5)
+    assert permits.is_blocked
+    assert told == [True, True]
+    permits.give_back(1)
+    assert told == [True, True, True]
+    permits.take(6)
+    permits.owe(2)
+    permits.redeliver(3)
+    assert told == [True, True, True]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,3 +135,69 @@ def test_failover_by_the_ring_chooses_what_a_thousand_names_were_recorded_to_get
             )
             chosen.append(joined.index(active))
         assert chosen == recorded, topic
+
+
+def first_available(consumers: list[Named], index: int) -> int | None:
+    """The rule as it is written down: the place of the consumer to serve after `index`."""
+    priority = consumers[index].priority_level
+    level = [place for place, each in enumerate(consumers) if each.priority_level == priority]
+    order = [
+        *range(level[0]),
+        *(place for place in level if place >= index),
+        *(place for place in level if place < index),
+        *range(level[-1] + 1, len(consumers)),
+    ]
+    return next((place for place in order if consumers[place].permits > 0), None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_consumers_at_rest_change_nothing_of_the_order(seed: int) -> None:
+    chance = random.Random(seed)
+    turn: PriorityRoundRobin[Named] = PriorityRoundRobin(lambda each: each.permits <= 0)
+    consumers: list[Named] = []
+    index = 0
+    for number in range(400):
+        action = chance.random()
+        if action < 0.1 or not consumers:
+            joined = Named(str(number), chance.randrange(3), chance.randrange(3))
+            turn.add(joined)
+            place = sum(each.priority_level <= joined.priority_level for each in consumers)
+            consumers.insert(place, joined)
+        elif action < 0.15:
+            gone = chance.randrange(len(consumers))
+            turn.remove(consumers.pop(gone))
+            index -= gone < index
+        elif action < 0.4:
+            woken = chance.choice(consumers)
+            woken.permits += 1
+            turn.wake(woken)
+        elif action < 0.5:
+            assert list(turn.ready()) == [each for each in consumers if each.permits > 0]
+        else:
+            index = index if index < len(consumers) else 0
+            expected = first_available(consumers, index)
+            served = turn.next(lambda each: each.permits > 0)
+            assert served is (None if expected is None else consumers[expected])
+            if expected is not None:
+                index = expected + 1
+                consumers[expected].permits -= 1
+        assert turn.consumers == consumers
+
+
+def test_one_at_rest_is_looked_at_once() -> None:
+    looked_at: list[str] = []
+
+    def may_rest(each: Named) -> bool:
+        looked_at.append(each.name)
+        return each.permits <= 0
+
+    turn: PriorityRoundRobin[Named] = PriorityRoundRobin(may_rest)
+    for number in range(1000):
+        turn.add(Named(str(number), 0, 0))
+    last = Named("last")
+    turn.add(last)
+    for _ in range(10):
+        assert turn.next(lambda each: each.permits > 0) is last
+    assert len(looked_at) == 1000
+    assert last in turn
+    assert Named("another") not in turn
