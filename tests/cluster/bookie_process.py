@@ -17,7 +17,7 @@ from tests.cluster.java_programs import BROKER_POM, LOGGING, POM, java
 from tests.cluster.waiting import freeze
 from tests.cluster.zookeeper_process import ZooKeeperEnsemble, ZooKeeperProcess, free_port
 
-START_SECONDS: Final = 90.0
+START_SECONDS: Final = 240.0
 SESSION_MILLIS: Final = 4_000
 """How long a killed bookie stays registered, and its next start waits for that to end."""
 ROOT: Final = "/ledgers"

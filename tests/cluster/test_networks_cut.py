@@ -69,7 +69,7 @@ async def start_all(brokers: list[OurBroker]) -> None:
 
 def owned_by(broker: OurBroker) -> int:
     """Bundles that a broker has, its heartbeat's included."""
-    return len(broker.ask("GET", "/admin/v2/brokers/load")["bundles"])
+    return len(broker.get("brokers/load")["bundles"])
 
 
 async def test_a_broker_is_cut_off_from_zookeeper(
