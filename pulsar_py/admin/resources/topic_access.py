@@ -171,16 +171,27 @@ def _path_for(request: Request, part: TopicName) -> str:
 
 
 async def ask_owner(
-    broker: BrokerService, name: TopicName, method: str, what: str
+    broker: BrokerService,
+    name: TopicName,
+    method: str,
+    what: str,
+    *,
+    tolerated: Collection[int] = (),
 ) -> Any | None:  # Any: JSON
     """What another broker answers about a topic that it serves; None if no other one does.
 
-    `what` is the end of the path, with its query.
+    `what` is the end of the path, with its query. An empty answer, and a refusal with a status that
+    is `tolerated`, is an empty dictionary.
 
     Raises:
         OtherBrokerError: It refused, or could not be reached.
     """
-    answer = await broker.elsewhere.ask_owner(name, method, f"{topic_path(name)}{what}")
+    try:
+        answer = await broker.elsewhere.ask_owner(name, method, f"{topic_path(name)}{what}")
+    except OtherBrokerError as error:
+        if error.status not in tolerated:
+            raise
+        return {}
     if answer is None:
         return None
     return answer.json() if answer.body else {}

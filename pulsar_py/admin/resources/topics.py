@@ -105,6 +105,10 @@ def message_id_json(position: Position, partition_index: int) -> Json:
     }
 
 
+_MISSING: Final = (HTTPStatus.NOT_FOUND,)
+"""Of a partition that another broker serves: it was deleted alone, or never loaded."""
+
+
 class Topics:
     """Operations on topics and partitioned topics as a whole."""
 
@@ -386,7 +390,7 @@ class Topics:
             if self._topics.loaded(part) is not None:
                 await self._topics.unload(part)
             else:
-                await ask_owner(self._broker, part, "PUT", "/unload")
+                await ask_owner(self._broker, part, "PUT", "/unload", tolerated=_MISSING)
         return NO_CONTENT
 
     async def compact(self, request: Request) -> Response:
@@ -400,7 +404,11 @@ class Topics:
         if partitions_count:
             for index in range(partitions_count):
                 part = name.partition(index)
-                if await ask_owner(self._broker, part, "PUT", "/compaction") is not None:
+                is_under_way = (HTTPStatus.CONFLICT,)
+                asked = await ask_owner(
+                    self._broker, part, "PUT", "/compaction", tolerated=is_under_way
+                )
+                if asked is not None:
                     continue
                 partition = await require_topic(self._broker, part)
                 with contextlib.suppress(NotAllowedError):  # it is under way there
@@ -491,10 +499,10 @@ class Topics:
         )
         async for part in partitions_in_turns(name, partitions_count):
             what = f"/stats{request.passed_on_query}"
-            stats = await ask_owner(self._broker, part, "GET", what)
+            stats = await ask_owner(self._broker, part, "GET", what, tolerated=_MISSING)
             if stats is None and (topic := await self._partition(part)) is not None:
                 stats = await self._stats_json(topic, turns, request)
-            if stats is not None:
+            if stats:
                 await total.add(str(part), stats)
         return json_response(await total.json())
 
@@ -526,10 +534,10 @@ class Topics:
         turns = Turns()
         parts = {}
         async for part in partitions_in_turns(name, partitions_count):
-            stats = await ask_owner(self._broker, part, "GET", "/internalStats")
+            stats = await ask_owner(self._broker, part, "GET", "/internalStats", tolerated=_MISSING)
             if stats is None and (topic := await self._partition(part)) is not None:
                 stats = await _internal_stats_json(topic, turns)
-            if stats is not None:
+            if stats:
                 parts[str(part)] = await encoded_part(stats, turns)
         metadata = {"partitions": partitions_count, "deleted": False}
         return json_response({"metadata": metadata, "partitions": parts})

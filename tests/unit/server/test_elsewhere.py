@@ -191,3 +191,14 @@ async def test_a_dead_owner_is_told_as_such(world: ClusterWorld) -> None:
     status, answer = await ask("GET", f"{TOPIC}/partitioned-stats")
     assert status == 503, answer
     assert "two:8080" in str(answer)
+
+
+@in_cluster("one", "two")
+async def test_partitions_that_were_never_loaded_are_passed_over(world: ClusterWorld) -> None:
+    """Those of a topic in memory exist once somebody connects."""
+    await until(lambda: len(service(world, "one").membership.directory.brokers) == 2, seconds=3)
+    topic = TOPIC.replace("persistent", "non-persistent")
+    assert (await ask("PUT", f"{topic}/partitions", len(PARTITIONS)))[0] == 204
+    for host in world.nodes:
+        assert (await ask("GET", f"{topic}/partitioned-stats", host=host))[0] == 200
+        assert (await ask("PUT", f"{topic}/unload", host=host))[0] == 204
