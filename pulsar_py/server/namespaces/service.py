@@ -54,8 +54,9 @@ from pulsar_py.server.namespaces.ownership_log import OwnershipLog
 logger = logging.getLogger(__name__)
 
 WHOLE_RANGE: Final = "0x00000000_0xffffffff"
-UNLOADS_AT_ONCE: Final = 64
-"""Bundles that are handed over at the same time."""
+UNLOADS_AT_ONCE: Final = 4
+"""Bundles that are handed over at the same time: few, because the topics of each wait for those of
+the others; more than one, because much of it is waiting for the stores."""
 
 CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[None]]
 """Closes the topics of a namespace for which the predicate holds."""
