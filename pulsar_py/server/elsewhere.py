@@ -57,6 +57,8 @@ class Elsewhere:
             MetadataError: Ownership can't be read or written.
             OtherBrokerError: A broker that had to be asked refused, or could not be reached.
         """
+        if self._namespaces.is_owned(name):
+            return None
         result = await self._namespaces.lookup(name)
         for _ in range(MAX_HOPS):
             if self._namespaces.is_owned(name):
