@@ -169,6 +169,7 @@ class WireClient:
         consumer_id: int = 1,
         *,
         durable: bool = True,
+        name: str = "",
     ) -> BaseCommand:
         """A consumer from the earliest message."""
         command = BaseCommand(type=BaseCommand.SUBSCRIBE)
@@ -177,6 +178,7 @@ class WireClient:
         command.subscribe.subType = kind
         command.subscribe.consumer_id = consumer_id
         command.subscribe.durable = durable
+        command.subscribe.consumer_name = name
         command.subscribe.initialPosition = CommandSubscribe.Earliest
         command.subscribe.request_id = self.next_request_id()
         return await self.request(command, self._request_id)

@@ -38,7 +38,6 @@ ABSENT: Final[dict[str, str]] = {
     "pulsar_storage_read_rate": "reads are not counted by topic",
     "pulsar_storage_read_cache_misses_rate": "reads are not counted by topic",
     "pulsar_storage_offloaded_size": "nothing is offloaded to other storage",
-    "pulsar_storage_backlog_age_seconds": "the oldest message is read when somebody asks over REST",
     "pulsar_storage_backlog_quota_exceeded_evictions_total": "evictions are logged, not counted",
     "pulsar_storage_backlog_quota_check_duration_seconds": "checks of quotas are not timed",
     "pulsar_broker_storage_read_rate": "reads are not counted by topic",
@@ -50,7 +49,6 @@ ABSENT: Final[dict[str, str]] = {
     "pulsar_broker_publish_latency": "publishing is not timed one by one",
     "pulsar_broker_lookup": "lookups are not timed or counted, but by "
     "`pulsar_broker_lookup_pending_requests`",
-    "pulsar_subscription_dispatch_throttled_": "how often a limit held dispatch is not counted",
     "pulsar_schema_": "operations on schemas are not timed",
     "pulsar_metadata_store_": "only a metadata store on ZooKeeper is timed: "
     "`pulsar_py_zookeeper_latency_ms`",

@@ -20,11 +20,13 @@ from pulsar_py.admin.metrics.topic_names import (
     PRODUCER_NAMES,
     SUBSCRIPTION_NAMES,
     SUBSCRIPTION_SUMS,
+    THROTTLED_NAMES,
     TOPIC_NAMES,
     TOPIC_SUMS,
     consumer_values,
     producer_values,
     subscription_values,
+    throttled_values,
     topic_values,
 )
 from pulsar_py.common.names import TopicName
@@ -82,6 +84,7 @@ class TopicFigures(Struct):
     selection: Selection
     topics: Table = field(default_factory=lambda: Table(TOPIC_NAMES))
     subscriptions: Table = field(default_factory=lambda: Table(SUBSCRIPTION_NAMES))
+    throttled: Table = field(default_factory=lambda: Table(THROTTLED_NAMES))
     consumers: Table = field(default_factory=lambda: Table(CONSUMER_NAMES))
     producers: Table = field(default_factory=lambda: Table(PRODUCER_NAMES))
     topics_by_namespace: dict[str, int] = field(default_factory=dict)
@@ -101,6 +104,8 @@ class TopicFigures(Struct):
         for subscription_name, subscription in stats.subscriptions.items():
             own = f'{labels},subscription="{escaped(subscription_name)}"'
             self.subscriptions.add(own, subscription_values(subscription))
+            for reason, events in throttled_values(subscription).items():
+                self.throttled.add(f'{own},reason="{reason}"', events)
             for consumer in subscription.consumers if self.selection.consumers else ():
                 ids = {"consumer_name": consumer.consumer_name, "consumer_id": consumer.consumer_id}
                 text = labels_text({key: str(value) for key, value in ids.items()})
@@ -143,7 +148,8 @@ class TopicFigures(Struct):
             counts.add(labels_text({"cluster": self.cluster, "namespace": namespace}), (count,))
         yield from counts.pieces()
         yield from self._namespace_pieces()
-        for table in (self.topics, self.subscriptions, self.consumers, self.producers):
+        tables = (self.topics, self.subscriptions, self.throttled, self.consumers, self.producers)
+        for table in tables:
             yield from table.pieces()
 
     def _namespace_pieces(self) -> Iterator[str]:

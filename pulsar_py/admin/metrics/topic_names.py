@@ -37,6 +37,7 @@ TOPIC_NAMES: Final = (
     "pulsar_average_msg_size",
     "pulsar_storage_backlog_quota_limit",
     "pulsar_storage_backlog_quota_limit_time",
+    "pulsar_storage_backlog_age_seconds",
 )
 """Lines of a topic, as `topic_values` returns them."""
 
@@ -64,6 +65,7 @@ def topic_values(stats: TopicStats, copies_count: int) -> tuple[float, ...]:
         stats.average_message_bytes,
         stats.backlog_quota_limit_bytes,
         stats.backlog_quota_limit_seconds,
+        stats.oldest_backlog_message_age_seconds,
     )
 
 
@@ -131,6 +133,24 @@ def subscription_values(stats: SubscriptionStats) -> tuple[float, ...]:
         filters.rescheduled,
         stats.delayed_index_bytes,
     )
+
+
+THROTTLED_NAMES: Final = (
+    "pulsar_subscription_dispatch_throttled_msg_events",
+    "pulsar_subscription_dispatch_throttled_bytes_events",
+)
+"""Lines of a subscription that a limit has held, by whose limit it was."""
+
+
+def throttled_values(stats: SubscriptionStats) -> dict[str, tuple[float, ...]]:
+    """The values of `THROTTLED_NAMES` by reason; none where no limit ever held it."""
+    events = stats.throttled_events
+    found: dict[str, tuple[float, ...]] = {
+        "subscription": (events.messages_by_subscription, events.bytes_by_subscription),
+        "topic": (events.messages_by_topic, events.bytes_by_topic),
+        "broker": (events.messages_by_broker, events.bytes_by_broker),
+    }
+    return found if any(map(any, found.values())) else {}
 
 
 CONSUMER_NAMES: Final = (

@@ -1,8 +1,9 @@
 """`PartitionedStats`: adds up the statistics of a topic's partitions.
 
-Of numbers the sum or the largest is taken, maps are merged by key, and lists of publishers and
-consumers by name; of other values that of the first partition is taken. The time to add a partition
-depends on its own size alone, and large ones are added in several turns of the loop.
+Of numbers the sum or the largest is taken, of times the largest or the first; averages are made of
+the sums. Maps are merged by key, and lists of publishers and consumers by name; of other values that
+of the first partition is taken. The time to add a partition depends on its own size alone, and large
+ones are added in several turns of the loop.
 
 Source: PartitionedTopicStatsImpl, TopicStatsImpl.add in Pulsar's client API.
 """
@@ -33,9 +34,26 @@ _LARGEST: Final = frozenset(
         "topicCreationTimeStamp",
         "lastPublishTimeStamp",
         "lastPublishTimestamp",
+        "topicEpoch",
+        "lastMessageIndex",
+        "avgMessagesPerEntry",
+        "lastAckedTime",
+        "lastConsumedTime",
     }
 )
-"""Numbers of a topic that are not added up but taken as the largest."""
+"""What is not added up: the largest counts."""
+
+_FIRST: Final = frozenset(
+    {
+        "earliestMsgPublishTimeInBacklogs",
+        "earliestMsgPublishTimeInBacklog",
+        "firstMessagesSentTimestamp",
+        "firstConsumedFlowTimestamp",
+    }
+)
+"""Times of which the first counts; 0 is none."""
+
+_OF_THE_FIRST: Final = frozenset({"producerId"})
 
 
 class PartitionedStats:
@@ -76,6 +94,9 @@ class PartitionedStats:
         for name, stats in self._subscriptions.items():
             await self._turns.take(1 + len(self._consumers[name]) // CONSUMER_UNITS)
             stats["consumers"] = list(self._consumers[name].values())
+        for each in (self._total, *self._publishers.values()):
+            if (rate := each.get("msgRateIn")) and "averageMsgSize" in each:
+                each["averageMsgSize"] = each["msgThroughputIn"] / rate
         if not self._is_empty:
             self._total["publishers"] = list(self._publishers.values())
             self._total["subscriptions"] = self._subscriptions
@@ -101,6 +122,18 @@ def _merged(key: str, left: Any, right: Any) -> Any:  # Any: JSON values of one 
     if isinstance(left, bool) or isinstance(right, bool):
         return left or right
     if isinstance(left, int | float) and isinstance(right, int | float):
-        is_largest = key in _LARGEST or key.endswith("Timestamp")
-        return max(left, right) if is_largest else left + right
+        return _merged_number(key, left, right)
+    if key in _LARGEST and isinstance(left, str) and isinstance(right, str):
+        return max(left, right)
     return left if left is not None else right
+
+
+def _merged_number(key: str, left: float, right: float) -> float:
+    if key in _OF_THE_FIRST:
+        return left
+    if key in _FIRST:
+        return min(left, right) if left and right else left or right
+    if key == "backlogSize" and min(left, right) < 0:
+        return -1  # nobody asked for it
+    is_largest = key in _LARGEST or key.endswith("Timestamp")
+    return max(left, right) if is_largest else left + right

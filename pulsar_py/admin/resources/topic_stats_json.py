@@ -5,8 +5,9 @@ Source: TopicStatsImpl, PersistentTopicInternalStats and their parts in Pulsar's
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from pulsar_py.common.loops.work import Turns
@@ -52,17 +53,25 @@ _WITHOUT_OFFLOADING_AND_TRANSACTIONS: Final = {
 """Of a broker that has neither."""
 
 
+_SYSTEM_READER: Final = "__system_reader"
+
+
 async def topic_stats_json(
     stats: TopicStats,
     turns: Turns,
     *,
     is_persistent: bool,
+    is_system: bool = False,
     owner_broker: str,
     with_publishers: bool = True,
     with_consumers: bool = True,
     with_backlog_size: bool = True,
+    earliest: Mapping[str, int] = MappingProxyType({}),
 ) -> Json:
-    """The answer to GET `{topic}/stats`."""
+    """The answer to GET `{topic}/stats`.
+
+    `earliest` has by subscription when the oldest message of its backlog was published.
+    """
     subscriptions: dict[str, Json] = {}
     for name, each in stats.subscriptions.items():
         consumers: list[Json] = []
@@ -71,13 +80,18 @@ async def topic_stats_json(
             consumers.append(consumer_json(consumer))
         await turns.take(SUBSCRIPTION_UNITS)
         subscriptions[name] = subscription_json(
-            each, consumers, is_persistent=is_persistent, with_backlog_size=with_backlog_size
+            each,
+            consumers,
+            is_persistent=is_persistent,
+            with_backlog_size=with_backlog_size,
+            earliest_millis=earliest.get(name, 0),
         )
     publishers: list[Json] = []
     for producer in stats.producers if with_publishers else ():
         await turns.take(PUBLISHER_UNITS)
         publishers.append(publisher_json(producer, is_persistent=is_persistent))
     ranges = sum(each["nonContiguousDeletedMessagesRanges"] for each in subscriptions.values())
+    index_bytes = sum(each["delayedMessageIndexSizeInBytes"] for each in subscriptions.values())
     index = stats.last_message_index
     return {
         "msgRateIn": float(stats.message_in_rate),
@@ -86,10 +100,10 @@ async def topic_stats_json(
         "msgThroughputOut": float(stats.bytes_out_rate),
         "bytesInCounter": stats.bytes_in_count,
         "msgInCounter": stats.messages_in_count,
-        "systemTopicBytesInCounter": 0,
+        "systemTopicBytesInCounter": stats.bytes_in_count if is_system else 0,
         "bytesOutCounter": stats.bytes_out_count,
         "msgOutCounter": stats.messages_out_count,
-        "bytesOutInternalCounter": 0,
+        "bytesOutInternalCounter": _internal_bytes_out(stats),
         "averageMsgSize": float(stats.average_message_bytes),
         "msgChunkPublished": stats.is_chunked,
         "storageSize": stats.storage_bytes,
@@ -99,7 +113,9 @@ async def topic_stats_json(
         "oldestBacklogMessageAgeSeconds": stats.oldest_backlog_message_age_seconds,
         "oldestBacklogMessageSubscriptionName": stats.oldest_backlog_message_subscription,
         "publishRateLimitedTimes": stats.publish_limited_count,
-        "earliestMsgPublishTimeInBacklogs": 0,
+        "earliestMsgPublishTimeInBacklogs": min(
+            (each for each in earliest.values() if each), default=0
+        ),
         **_WITHOUT_OFFLOADING_AND_TRANSACTIONS,
         "publishers": publishers,
         "waitingPublishers": stats.waiting_producers_count,
@@ -109,7 +125,7 @@ async def topic_stats_json(
         "topicEpoch": stats.topic_epoch,
         "nonContiguousDeletedMessagesRanges": ranges,
         "nonContiguousDeletedMessagesRangesSerializedSize": 0,
-        "delayedMessageIndexSizeInBytes": 0,
+        "delayedMessageIndexSizeInBytes": index_bytes,
         "compaction": _compaction_json(stats.compaction),
         **({} if index is None else {"lastMessageIndex": index}),
         "ownerBroker": owner_broker,
@@ -118,6 +134,15 @@ async def topic_stats_json(
         "lastPublishTimestamp": stats.last_published_millis,
         "msgDropRate": None if is_persistent else stats.dropped_rate,
     }
+
+
+def _internal_bytes_out(stats: TopicStats) -> int:
+    """What brokers have read themselves, of a cluster's system topics."""
+    return sum(
+        each.bytes_out_count
+        for name, each in stats.subscriptions.items()
+        if name.startswith(_SYSTEM_READER)
+    )
 
 
 def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
@@ -129,13 +154,13 @@ def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
         "averageMsgSize": float(stats.average_message_bytes),
         "chunkedMessageRate": float(stats.chunked_rate),
         "producerId": stats.producer_id,
-        "supportsPartialProducer": False,
+        "supportsPartialProducer": stats.supports_partial_producer,
         "producerName": stats.producer_name,
         "address": stats.address,
         "connectedSince": iso_time(stats.connected_since_millis),
         "clientVersion": stats.client_version,
         "metadata": stats.metadata,
-        "msgDropRate": None if is_persistent else 0.0,
+        "msgDropRate": None if is_persistent else float(stats.dropped_rate),
     }
 
 
@@ -145,9 +170,11 @@ def subscription_json(
     *,
     is_persistent: bool,
     with_backlog_size: bool = True,
+    earliest_millis: int = 0,
 ) -> Json:
     """One value of `subscriptions`; `consumers` are the answer's objects of its consumers."""
     is_durable = is_persistent and stats.is_durable
+    throttled = stats.throttled_events
     return {
         "msgRateOut": float(stats.message_out_rate),
         "msgThroughputOut": float(stats.bytes_out_rate),
@@ -155,10 +182,10 @@ def subscription_json(
         "msgOutCounter": stats.messages_out_count,
         "msgRateRedeliver": float(stats.redelivered_rate),
         "messageAckRate": float(stats.acked_rate),
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": float(stats.chunked_rate),
         "msgBacklog": stats.backlog_entries,
         "backlogSize": stats.backlog_bytes if with_backlog_size else -1,
-        "earliestMsgPublishTimeInBacklog": 0,
+        "earliestMsgPublishTimeInBacklog": earliest_millis,
         "msgBacklogNoDelayed": stats.backlog_no_delayed_entries,
         "blockedSubscriptionOnUnackedMsgs": stats.is_blocked_on_unacked_messages,
         "msgDelayed": stats.delayed_entries,
@@ -197,12 +224,12 @@ def subscription_json(
         "filterAcceptedMsgCount": stats.filter_counts.accepted,
         "filterRejectedMsgCount": stats.filter_counts.rejected,
         "filterRescheduledMsgCount": stats.filter_counts.rescheduled,
-        "dispatchThrottledMsgEventsBySubscriptionLimit": 0,
-        "dispatchThrottledBytesEventsBySubscriptionLimit": 0,
-        "dispatchThrottledMsgEventsByTopicLimit": 0,
-        "dispatchThrottledBytesEventsByTopicLimit": 0,
-        "dispatchThrottledMsgEventsByBrokerLimit": 0,
-        "dispatchThrottledBytesEventsByBrokerLimit": 0,
+        "dispatchThrottledMsgEventsBySubscriptionLimit": throttled.messages_by_subscription,
+        "dispatchThrottledBytesEventsBySubscriptionLimit": throttled.bytes_by_subscription,
+        "dispatchThrottledMsgEventsByTopicLimit": throttled.messages_by_topic,
+        "dispatchThrottledBytesEventsByTopicLimit": throttled.bytes_by_topic,
+        "dispatchThrottledMsgEventsByBrokerLimit": throttled.messages_by_broker,
+        "dispatchThrottledBytesEventsByBrokerLimit": throttled.bytes_by_broker,
         "msgDropRate": float(stats.dropped_rate),
         # Not of Apache Pulsar: codes of `Subscriptions.standstill`.
         "standstill": list(stats.standstill),
@@ -248,9 +275,9 @@ def consumer_json(stats: ConsumerStats) -> Json:
         "clientVersion": stats.client_version,
         "lastAckedTimestamp": stats.last_acked_millis,
         "lastConsumedTimestamp": stats.last_consumed_millis,
-        "firstMessagesSentTimestamp": stats.last_consumed_millis,
+        "firstMessagesSentTimestamp": stats.first_consumed_millis,
         "lastConsumedFlowTimestamp": stats.last_flow_millis,
-        "firstConsumedFlowTimestamp": stats.last_flow_millis,
+        "firstConsumedFlowTimestamp": stats.first_flow_millis,
         "metadata": stats.metadata,
         "lastAckedTime": iso_time(stats.last_acked_millis),
         "lastConsumedTime": iso_time(stats.last_consumed_millis),

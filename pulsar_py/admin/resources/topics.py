@@ -74,7 +74,10 @@ _LOCAL_ONLY: Final = Flag("createLocalTopicOnly")
 _NO_PUBLISHERS: Final = Flag("excludePublishers")
 _NO_CONSUMERS: Final = Flag("excludeConsumers")
 _BACKLOG_SIZE: Final = Flag("subscriptionBacklogSize", default=True)
-_STATS: Final = (_NO_PUBLISHERS, _NO_CONSUMERS, _BACKLOG_SIZE)
+_EARLIEST: Final = Flag("getEarliestTimeInBacklog")
+_PRECISE: Final = Flag("getPreciseBacklog")
+"""Backlogs are exact here whether it is set or not."""
+_STATS: Final = (_NO_PUBLISHERS, _NO_CONSUMERS, _BACKLOG_SIZE, _EARLIEST, _PRECISE)
 _PER_PARTITION: Final = Flag("perPartition", default=True)
 _METADATA: Final = Flag("metadata")
 _NEW_COUNT: Final = Body(Int, "number of partitions")
@@ -476,14 +479,19 @@ class Topics:
         return json_response(await self._stats_json(topic, Turns(), request))
 
     async def _stats_json(self, topic: Topic, turns: Turns, request: Request) -> Json:
+        earliest = {}
+        if _EARLIEST.of(request) and isinstance(topic, PersistentTopic):
+            earliest = await topic.oldest_publish_times(turns)
         return await topic_stats_json(
             await topic.stats_in_turns(turns),
             turns,
             is_persistent=topic.name.is_persistent,
+            is_system=topic.name.is_system,
             owner_broker=broker_id_of(self._broker),
             with_publishers=not _NO_PUBLISHERS.of(request),
             with_consumers=not _NO_CONSUMERS.of(request),
             with_backlog_size=_BACKLOG_SIZE.of(request),
+            earliest=earliest,
         )
 
     async def partitioned_stats(self, request: Request) -> Response:

@@ -120,14 +120,15 @@ class RateLimiter:
         if self._bytes is not None:
             self._bytes.take(size_bytes, now)
 
-    def wait(self, messages_count: int, size_bytes: int, on_ready: Callable[[], None]) -> None:
-        """Call `on_ready` once so much may be spent; again for one that waits changes nothing."""
+    def wait(self, messages_count: int, size_bytes: int, on_ready: Callable[[], None]) -> bool:
+        """Call `on_ready` once so much may be spent; False, without effect, if it waits already."""
         if on_ready in self._waiting:
-            return
+            return False
         self.waits_count += 1
         self._waiting[on_ready] = (messages_count, size_bytes)
         if self._timer is None:
             self._arm()
+        return True
 
     def forget(self, on_ready: Callable[[], None]) -> None:
         """Do not call this one any more."""

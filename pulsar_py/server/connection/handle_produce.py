@@ -84,6 +84,7 @@ def _request_of(
         topic_epoch=command.topic_epoch if command.HasField("topic_epoch") else None,
         is_encrypted=command.encrypted,
         is_transactional=command.txn_enabled,
+        supports_partial_producer=cnx.handshake.supports_partial_producer,
         metadata={pair.key: pair.value for pair in command.metadata},
         initial_subscription_name=command.initial_subscription_name or None,
         on_ready=on_ready,

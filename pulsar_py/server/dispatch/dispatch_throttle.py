@@ -11,13 +11,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from pulsar_py.common.loops.rate_limiter import ROUNDING, RateLimiter
+
+
+class ThrottledEvents(Struct):
+    """How often a limit of messages, or of bytes, held a subscription's dispatch, by whose limit.
+
+    The limits of resource groups do not count, as in Pulsar.
+    """
+
+    messages_by_subscription: int = 0
+    bytes_by_subscription: int = 0
+    messages_by_topic: int = 0
+    bytes_by_topic: int = 0
+    messages_by_broker: int = 0
+    bytes_by_broker: int = 0
+
+    def count(self, limiter: RateLimiter, messages_count: int, size_bytes: int) -> None:
+        """Count one wait for a limiter, which has too few messages, or else too few bytes."""
+        messages, size = limiter.available()
+        lacks_messages = messages < messages_count or (size >= size_bytes and limiter.limits[0] > 0)
+        match limiter.scope.partition(" ")[0], lacks_messages:
+            case "subscription", True:
+                self.messages_by_subscription += 1
+            case "subscription", False:
+                self.bytes_by_subscription += 1
+            case "topic", True:
+                self.messages_by_topic += 1
+            case "topic", False:
+                self.bytes_by_topic += 1
+            case "broker", True:
+                self.messages_by_broker += 1
+            case "broker", False:
+                self.bytes_by_broker += 1
 
 
 class DispatchThrottle:
     """The limits on one dispatcher, which owns it; made anew when settings change."""
 
-    __slots__ = ("_counts_entries", "_is_charged_filtered", "_largest", "_limiters")
+    __slots__ = ("_counts_entries", "_is_charged_filtered", "_largest", "_limiters", "events")
 
     def __init__(
         self,
@@ -34,13 +68,15 @@ class DispatchThrottle:
         self._counts_entries = counts_entries
         self._is_charged_filtered = charges_filtered
         self._largest: tuple[int, int] | None = None  # messages and bytes; None before the first
+        self.events = ThrottledEvents()  # shared with those before and after it
 
     def is_ready(self, on_ready: Callable[[], None]) -> bool:
         """Whether an entry may be sent now; if not, `on_ready` is called once it may."""
         messages_count, size_bytes = self._largest or (1, 1)
         for limiter in self._limiters:
             if not limiter.takes(messages_count, size_bytes):
-                limiter.wait(messages_count, size_bytes, on_ready)
+                if limiter.wait(messages_count, size_bytes, on_ready):
+                    self.events.count(limiter, messages_count, size_bytes)
                 return False
         return True
 

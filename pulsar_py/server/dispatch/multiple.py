@@ -195,7 +195,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         # Hot path: acknowledge.
         if self.redelivery.has_counts:
             self.redelivery.forget(positions)
-        acked_count = 0
+        acked_count = ids_count = 0
         has_released = False
         for index, position in enumerate(positions):
             holder = consumer
@@ -209,7 +209,10 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             else:
                 messages_count = self._settle(holder, position)
             acked_count += messages_count
+            ids_count += 1
             has_released |= holder.permits.give_back(messages_count)
+        if consumer is not None:
+            consumer.permits.acknowledged_beyond_ids += acked_count - ids_count
         was_blocked = self.is_blocked
         self._add_unacked(-acked_count)
         if has_released or (was_blocked and not self.is_blocked):

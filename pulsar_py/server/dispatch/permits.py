@@ -19,11 +19,13 @@ class ConsumerPermits:
     """The counters of one consumer, which owns it; read by its dispatcher."""
 
     __slots__ = (
+        "acknowledged_beyond_ids",
         "available",
         "is_blocked",
         "max_unacked_messages",
         "on_ready",
         "parked_permits",
+        "redelivered_messages",
         "unacked_messages",
     )
 
@@ -33,6 +35,10 @@ class ConsumerPermits:
         self.parked_permits = 0
         self.unacked_messages = 0
         self.is_blocked = False
+        # For rates: messages that went back for redelivery, and those of batches that were
+        # acknowledged by one id, but for one.
+        self.redelivered_messages = 0
+        self.acknowledged_beyond_ids = 0
         self.max_unacked_messages = max_unacked_messages
         # Called when `can_receive` becomes true; set by the dispatcher.
         self.on_ready: Callable[[], None] | None = None
@@ -79,6 +85,7 @@ class ConsumerPermits:
 
     def redeliver(self, messages_count: int) -> bool:
         """Subtract messages to redeliver and unblock the consumer; returns as `give_back`."""
+        self.redelivered_messages += messages_count
         self.unacked_messages -= messages_count
         assert self.unacked_messages >= 0, f"{self.unacked_messages} unacknowledged messages"
         return self.unblock()

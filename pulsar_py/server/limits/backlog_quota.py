@@ -33,6 +33,7 @@ class Backlog(Struct, frozen=True):
 
     size_bytes: int
     oldest_age_seconds: float | None
+    cursor_name: str = ""
 
 
 class ExceededQuota(Struct, frozen=True):

@@ -158,7 +158,8 @@ class Producer:
         self._append_run: AppendRun | None = None  # None: entries go one by one
         self._refuses = True  # whether `publish` takes the slow way out
         self._closed: asyncio.Future[None] | None = None  # set when `close` has no more to wait for
-        self._rates = (0.0, 0.0, 0.0, 0, 0, 0)  # last rates, and the counts they started from
+        # The last rates, and the counts they started from.
+        self._rates = (0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0)
 
     @property
     def epoch(self) -> int:
@@ -364,19 +365,21 @@ class Producer:
 
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""
-        *_, messages, size, chunks = self._rates
+        *_, messages, size, chunks, dropped = self._rates
         self._rates = (
             (self.messages_in_count - messages) / seconds,
             (self.bytes_in_count - size) / seconds,
             (self.chunks_count - chunks) / seconds,
+            (self.dropped_count - dropped) / seconds,
             self.messages_in_count,
             self.bytes_in_count,
             self.chunks_count,
+            self.dropped_count,
         )
 
     def stats(self) -> ProducerStats:
         """A snapshot for REST and metrics."""
-        message_rate, bytes_rate, chunk_rate, *_ = self._rates
+        message_rate, bytes_rate, chunk_rate, dropped_rate, *_ = self._rates
         return ProducerStats(
             producer_id=self.producer_id,
             producer_name=self.name,
@@ -392,6 +395,8 @@ class Producer:
             messages_in_count=self.messages_in_count,
             bytes_in_count=self.bytes_in_count,
             dropped_count=self.dropped_count,
+            dropped_rate=dropped_rate,
+            supports_partial_producer=self.request.supports_partial_producer,
         )
 
     def __repr__(self) -> str:

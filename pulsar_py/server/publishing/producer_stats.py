@@ -30,3 +30,5 @@ class ProducerStats(Struct, frozen=True, kw_only=True):
     messages_in_count: int
     bytes_in_count: int
     dropped_count: int
+    dropped_rate: float = 0.0
+    supports_partial_producer: bool = False

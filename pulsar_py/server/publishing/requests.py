@@ -41,6 +41,7 @@ class ProducerRequest(Struct, frozen=True, kw_only=True):
     topic_epoch: int | None = None
     is_encrypted: bool = False
     is_transactional: bool = False
+    supports_partial_producer: bool = False
     metadata: Mapping[str, str] = field(default_factory=dict)
     schema_version: bytes = b""
     initial_subscription_name: str | None = None

@@ -36,7 +36,7 @@ from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats
 from pulsar_py.wire import commands
 from pulsar_py.wire.commands import MessageEncoder
-from pulsar_py.wire.entry_summary import PLAIN
+from pulsar_py.wire.entry_summary import PLAIN, EntrySummary
 from pulsar_py.wire.payload import (
     strip_broker_entry_metadata,
     strip_checksum,
@@ -106,12 +106,13 @@ class Consumer:
         self._was_told_of_end = False  # Since its last FLOW.
         self._has_warned = False  # An invalid acknowledgement is logged once.
         self.connected_since_millis = self._clock.wall_time_millis()
+        self._first_flow_millis = 0
         self._last_flow_millis = 0
         self._last_acked_millis = 0
+        self._first_consumed_millis = 0
         self._last_consumed_millis = 0
         self.messages_out_count = 0
         self.bytes_out_count = 0
-        self._redelivered_count = 0
         self._acked_count = 0
         self._chunks_count = 0
         self._rates = _Rates()
@@ -140,6 +141,7 @@ class Consumer:
                 f"FLOW of {permits_count} permits, expected 1 to {MAX_FLOW_PERMITS}"
             )
         self._last_flow_millis = self._clock.wall_time_millis()
+        self._first_flow_millis = self._first_flow_millis or self._last_flow_millis
         self._was_told_of_end = False
         if self.permits.add(permits_count):
             self.subscription.on_flow(self)
@@ -316,7 +318,10 @@ class Consumer:
         )
         messages_count = 0
         for entry in entries:
-            messages_count += entry.summary.messages_count  # type: ignore[attr-defined]
+            summary: EntrySummary = entry.summary  # type: ignore[assignment]
+            messages_count += summary.messages_count
+            if not summary.is_plain and summary.is_chunk:
+                self._chunks_count += 1
         return buffers, messages_count, bytes_count
 
     def _encode_rare(
@@ -334,7 +339,6 @@ class Consumer:
         for entry in entries:
             key = (entry.ledger_id, entry.entry_id)
             redelivered = 0 if redelivery is None else redelivery.redelivery_count(key)
-            self._redelivered_count += redelivered > 0
             data = self._outgoing(entry.data)
             header = encode(
                 entry.ledger_id,
@@ -347,6 +351,7 @@ class Consumer:
             buffers += (header, data)
             messages_count += _messages_of(entry, ack_sets)
             bytes_count += len(data)
+            self._chunks_count += summary_of(entry).is_chunk
         return buffers, messages_count, bytes_count
 
     def _outgoing(self, data: EntryBytes) -> EntryBytes:
@@ -376,7 +381,9 @@ class Consumer:
     def _count_sent(self, entries_count: int, messages_count: int, bytes_count: int) -> None:
         self.messages_out_count += messages_count
         self.bytes_out_count += bytes_count
-        self._last_consumed_millis = self._clock.wall_time_millis()
+        self._last_consumed_millis = now = self._clock.wall_time_millis()
+        if not self._first_consumed_millis:
+            self._first_consumed_millis = now
         if messages_count == entries_count and self.average_messages_per_entry == 1.0:
             return
         average = messages_count / entries_count
@@ -411,8 +418,8 @@ class Consumer:
             elapsed_seconds,
             self.messages_out_count,
             self.bytes_out_count,
-            self._redelivered_count,
-            self._acked_count,
+            self.permits.redelivered_messages,
+            self._acked_count + self.permits.acknowledged_beyond_ids,
             self._chunks_count,
         )
 
@@ -444,7 +451,9 @@ class Consumer:
             acked_rate=rates.values[3],
             chunked_rate=rates.values[4],
             last_acked_millis=self._last_acked_millis,
+            first_consumed_millis=self._first_consumed_millis,
             last_consumed_millis=self._last_consumed_millis,
+            first_flow_millis=self._first_flow_millis,
             last_flow_millis=self._last_flow_millis,
             key_hash_ranges=tuple(hashes.ranges),
             draining_hashes=hashes.draining,

@@ -42,7 +42,7 @@ from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.delayed.bucket_ledgers import BucketPlace
 from pulsar_py.server.delayed.delayed_index import DelayedIndex, DelayedIndexParts
 from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker, DelayedTracker
-from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
+from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle, ThrottledEvents
 from pulsar_py.server.dispatch.dispatcher import Dispatcher, PersistentDispatcher
 from pulsar_py.server.dispatch.entry_source import EntrySource
 from pulsar_py.server.dispatch.filtering import (
@@ -132,6 +132,7 @@ class PersistentSubscription(Subscription):
         self._compacted_source: CompactedSource | None = None  # made for its first consumer
         self._grace: asyncio.TimerHandle | None = None  # Set while a reader's consumer is awaited.
         self._expired_count = 0
+        self._throttled_events = ThrottledEvents()
         self._expired_rate = 0.0
         self._expired_count_rolled = 0
         self._last_expired_millis = 0
@@ -197,7 +198,10 @@ class PersistentSubscription(Subscription):
 
     def dispatch_throttle(self) -> DispatchThrottle | None:
         """The limits on its dispatch now."""
-        return self.owner.dispatch_throttle(self.name)
+        throttle = self.owner.dispatch_throttle(self.name)
+        if throttle is not None:
+            throttle.events = self._throttled_events
+        return throttle
 
     def last_confirmed_entry(self) -> Position:
         """The topic's last entry."""
@@ -704,6 +708,7 @@ class PersistentSubscription(Subscription):
             non_contiguous_deleted_ranges_count=self.cursor.individual_ranges_count(),
             properties=self.properties(),
             filter_counts=replace(self.filter_counts),
+            throttled_events=replace(self._throttled_events),
             standstill=tuple(each.cause for each in self.standstill()),
             consumers=consumers,
         )

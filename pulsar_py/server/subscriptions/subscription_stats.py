@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
+from pulsar_py.server.dispatch.dispatch_throttle import ThrottledEvents
 from pulsar_py.server.dispatch.draining_hashes import DrainingHash
 from pulsar_py.server.dispatch.user_filters import FilterCounts
 from pulsar_py.server.subscriptions.standstill import Cause
@@ -34,6 +35,8 @@ class ConsumerStats(Struct, frozen=True, kw_only=True):
     last_acked_millis: int
     last_consumed_millis: int
     last_flow_millis: int
+    first_consumed_millis: int = 0
+    first_flow_millis: int = 0
     key_hash_ranges: tuple[tuple[int, int], ...] = ()
     draining_hashes: Sequence[DrainingHash] | None = None
     draining_hashes_cleared_total: int = 0
@@ -81,6 +84,7 @@ class SubscriptionStats(Struct, frozen=True, kw_only=True):
     standstill: tuple[Cause, ...] = ()  # why it does not move
     properties: Mapping[str, str] = field(default_factory=dict)
     filter_counts: FilterCounts = field(default_factory=FilterCounts)
+    throttled_events: ThrottledEvents = field(default_factory=ThrottledEvents)
     consumers: tuple[ConsumerStats, ...] = ()
 
     @property
@@ -95,13 +99,18 @@ class SubscriptionStats(Struct, frozen=True, kw_only=True):
 
     @property
     def redelivered_rate(self) -> float:
-        """Entries a second that were sent again at a client's request."""
+        """Messages a second that clients gave back for redelivery."""
         return sum(each.redelivered_rate for each in self.consumers)
 
     @property
     def acked_rate(self) -> float:
-        """Message ids a second that were acknowledged."""
+        """Messages a second that were acknowledged."""
         return sum(each.acked_rate for each in self.consumers)
+
+    @property
+    def chunked_rate(self) -> float:
+        """Parts of chunked messages a second to all consumers."""
+        return sum(each.chunked_rate for each in self.consumers)
 
     @property
     def last_consumed_millis(self) -> int:

@@ -34,6 +34,7 @@ from pulsar_py.common.errors import (
     TopicTerminatedError,
 )
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.common.position import EARLIEST, LATEST, Position
@@ -45,7 +46,7 @@ from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedg
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
-from pulsar_py.server.limits.backlog import measure_backlog
+from pulsar_py.server.limits.backlog import measure_backlog, oldest_publish_times
 from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal
 from pulsar_py.server.limits.message_checks import (
     check_message,
@@ -108,6 +109,8 @@ class PersistentTopic(Topic):
         self._lost = False  # another owner has the ledger
         self._stored_rate = 0.0  # of entries, in the last window
         self._stored_count_rolled = 0
+        # When the oldest message of the backlog was published, and for which cursor.
+        self._oldest: tuple[int, str] | None = None
         self._max_read_position = LATEST  # later entries are held back from consumers
         self.compaction = (
             None if context.compaction is None else TopicCompaction(self, context.compaction)
@@ -305,6 +308,21 @@ class PersistentTopic(Topic):
         return await measure_backlog(
             self.ledger, self._settings, self.context.clock.wall_time_millis()
         )
+
+    async def oldest_publish_times(self, turns: Turns) -> dict[str, int]:
+        """By subscription, when the oldest message of its backlog was published."""
+        cursors = {
+            name: each.cursor
+            for name, each in self._subscriptions.items()
+            if isinstance(each, PersistentSubscription)
+        }
+        return await oldest_publish_times(self.ledger, cursors, turns)
+
+    def note_oldest(self, backlog: Backlog) -> None:
+        """Keep what was measured of the oldest message of the backlog, for statistics."""
+        age = backlog.oldest_age_seconds
+        now = self.context.clock.wall_time_millis()
+        self._oldest = None if age is None else (now - round(age * 1000), backlog.cursor_name)
 
     # --- subscriptions -----------------------------------------------------------------------
 
@@ -629,9 +647,15 @@ class PersistentTopic(Topic):
         size = quotas.get(BacklogQuotaType.DESTINATION_STORAGE)
         age = quotas.get(BacklogQuotaType.MESSAGE_AGE)
         fields: dict[str, Any] = self._common_stats(producers, subscriptions)  # Any: of TopicStats
+        published_millis, slowest = self._oldest or (None, None)
+        now = self.context.clock.wall_time_millis()
         return TopicStats(
             **fields,
             storage_bytes=self.ledger.size_bytes,
+            oldest_backlog_message_age_seconds=(
+                -1 if published_millis is None else (now - published_millis) // 1000
+            ),
+            oldest_backlog_message_subscription=slowest,
             stored_rate=self._stored_rate,
             backlog_bytes=self.ledger.backlog_size_bytes(),
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,

@@ -36,7 +36,7 @@ class TopicStats(Struct, frozen=True, kw_only=True):
     backlog_bytes: int = 0
     backlog_quota_limit_bytes: int = -1
     backlog_quota_limit_seconds: int = -1
-    oldest_backlog_message_age_seconds: int = -1
+    oldest_backlog_message_age_seconds: int = -1  # as of the last check of quotas
     oldest_backlog_message_subscription: str | None = None
     deduplication_status: str = "Disabled"
     topic_epoch: int | None = None

@@ -114,9 +114,11 @@ async def _published(topic: PersistentTopic, position: Position) -> int | None:
 async def enforce_backlog_quota(topic: PersistentTopic) -> None:
     """Disconnect producers, or evict backlog, if a quota is exceeded; called periodically."""
     settings = topic.settings
-    if not settings.is_backlog_quota_checked or not settings.backlog_quotas or topic.is_system:
+    if not settings.is_backlog_quota_checked or topic.is_system:
         return
-    for exceeded in exceeded_quotas(settings.backlog_quotas, await topic.backlog()):
+    backlog = await topic.backlog()
+    topic.note_oldest(backlog)
+    for exceeded in exceeded_quotas(settings.backlog_quotas, backlog):
         slowest = topic.ledger.slowest_durable_cursor(without=COMPACTION_CURSOR)
         if slowest is None:
             return

@@ -82,6 +82,7 @@ def test_the_topics_numbers(metrics: dict[str, dict[Labels, float]]) -> None:
         "pulsar_average_msg_size": (SENT / PUBLISHED, 0),
         "pulsar_storage_backlog_quota_limit": (-1, -1),
         "pulsar_storage_backlog_quota_limit_time": (-1, -1),
+        "pulsar_storage_backlog_age_seconds": (-1, -1),
     }
     for name, (busy, quiet) in expected.items():
         assert found[name] == pytest.approx({BUSY: busy, QUIET: quiet}), name

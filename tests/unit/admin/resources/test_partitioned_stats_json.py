@@ -65,3 +65,35 @@ async def test_other_names_stay_apart() -> None:
         "a",
         "b",
     ]
+
+
+async def test_what_is_no_sum_is_not_added() -> None:
+    def part(rate: float, size: float, first: int, acked: str) -> Json:
+        consumer = {
+            "consumerName": "c",
+            "avgMessagesPerEntry": 3,
+            "lastAckedTime": acked,
+            "firstConsumedFlowTimestamp": first,
+        }
+        backlog = {"consumers": [consumer], "backlogSize": -1}
+        return {
+            "msgRateIn": rate,
+            "msgThroughputIn": rate * size,
+            "averageMsgSize": size,
+            "topicEpoch": 2,
+            "earliestMsgPublishTimeInBacklogs": first,
+            "publishers": [{"producerName": "p", "producerId": 7}],
+            "subscriptions": {"s": backlog},
+        }
+
+    stats = await sum_of({"0": part(1.0, 10, 0, "2026"), "1": part(3.0, 30, 5, "2025")})
+    assert stats["averageMsgSize"] == (10 + 3 * 30) / 4
+    assert stats["topicEpoch"] == 2
+    assert stats["earliestMsgPublishTimeInBacklogs"] == 5
+    assert stats["publishers"][0]["producerId"] == 7
+    subscription = stats["subscriptions"]["s"]
+    assert subscription["backlogSize"] == -1
+    (consumer,) = subscription["consumers"]
+    assert consumer["avgMessagesPerEntry"] == 3
+    assert consumer["lastAckedTime"] == "2026"
+    assert consumer["firstConsumedFlowTimestamp"] == 5

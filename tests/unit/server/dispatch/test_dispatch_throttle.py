@@ -47,3 +47,30 @@ async def test_batches_and_dropped_entries_count_as_set(virtual_clock: VirtualCl
     assert round(shared.available()[0]) == 92
     DispatchThrottle([shared]).charge((), (), 7)
     assert round(shared.available()[0]) == 92
+
+
+async def test_each_wait_is_counted_once_by_whose_limit_it_is(virtual_clock: VirtualClock) -> None:
+    own = RateLimiter(virtual_clock, "subscription s")
+    own.set_limits(0, 100)
+    topic = RateLimiter(virtual_clock, "topic")
+    topic.set_limits(10, 0)
+    throttle = DispatchThrottle([own, topic])
+    throttle.charge([10], [10])
+
+    def on_ready() -> None:
+        """Waits once, however often it asks."""
+
+    assert not throttle.is_ready(on_ready)
+    assert not throttle.is_ready(on_ready)
+    assert (throttle.events.messages_by_topic, throttle.events.bytes_by_topic) == (1, 0)
+    throttle.forget(on_ready)
+    await virtual_clock.sleep(2)
+    throttle.charge([100], [1])
+    assert not throttle.is_ready(on_ready)
+    events = throttle.events
+    assert (events.messages_by_subscription, events.bytes_by_subscription) == (0, 1)
+    assert (events.messages_by_topic, events.messages_by_broker, events.bytes_by_broker) == (
+        1,
+        0,
+        0,
+    )
