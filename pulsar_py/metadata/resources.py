@@ -20,7 +20,7 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
     MetadataNotFoundError,
 )
-from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import DOMAINS, NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.cache import MISSING, MetadataCache
@@ -290,7 +290,7 @@ class PartitionedTopicResources(Resource[TopicName, PartitionedTopicMetadata]):
         topics: list[TopicName] = []
         for domain in domains:
             prefix = paths.partitioned_topics(namespace, domain)
-            async for names in in_turns(await self._store.children(prefix)):
+            async for names in in_turns(await self._store.children(prefix), NAMES_A_TURN):
                 topics += [
                     TopicName.from_managed_ledger_name(f"{namespace}/{domain}/{name}")
                     for name in names
@@ -317,7 +317,7 @@ class TopicPoliciesResources(Resource[TopicName, TopicPolicies]):
         topics: list[TopicName] = []
         for domain in DOMAINS:
             parent = f"{self._prefix}/{namespace}/{domain}"
-            async for names in in_turns(await self._store.children(parent)):
+            async for names in in_turns(await self._store.children(parent), NAMES_A_TURN):
                 topics += [
                     TopicName.from_managed_ledger_name(f"{namespace}/{domain}/{name}")
                     for name in names

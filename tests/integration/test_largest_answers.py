@@ -13,8 +13,10 @@ import pytest
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.http_messages import whole
 from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.common.names import TopicName
+from pulsar_py.metadata import paths
 from pulsar_py.standalone import Broker
 from tests.counting_loop import CountingLoop
 
@@ -81,3 +83,29 @@ def test_an_answer_keeps_nobody_waiting(prepare: Any, path: str, is_whole: Any) 
         most_calls, body = runner.run(play())
     assert is_whole(json.loads(body))
     assert most_calls <= MAX_CALLS_A_TURN
+
+
+TOPICS = 10_000
+MAX_CALLS_OF_NAMES = 60_000
+"""Of one turn: the store in memory lists, and sorts, all names in one."""
+
+
+def test_a_list_of_topics_keeps_nobody_waiting() -> None:
+    async def play() -> tuple[int, bytes]:
+        loop = cast("CountingLoop", asyncio.get_running_loop())
+        async with asyncio.timeout(120), Broker() as broker:
+            app = AdminApp(all_routes(broker.service))
+            for number in range(TOPICS):
+                name = TopicName.parse(f"t{number}").managed_ledger_name
+                await broker.service.metadata.put(paths.managed_ledger(name), b"")
+            loop.count()
+            try:
+                answer = await app.handle("GET", P, {}, b"")
+            finally:
+                loop.stop_counting()
+            return loop.most_calls, (await whole(answer)).body
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        most_calls, body = runner.run(play())
+    assert len(json.loads(body)) == TOPICS
+    assert most_calls <= MAX_CALLS_OF_NAMES

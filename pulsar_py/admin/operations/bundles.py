@@ -27,7 +27,7 @@ from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import is_sent_here, require_namespace
 from pulsar_py.admin.router import Route, get, put
-from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.namespaces.bundles import bundle_range, topic_hash
@@ -109,7 +109,7 @@ class BundleOperations:
         lower, upper = bundle_range(bundle)
         found = {}
         names = await self._broker.topics.list_topics(namespace, TopicListMode.ALL)
-        async for some in in_turns(names):
+        async for some in in_turns(names, NAMES_A_TURN):
             for name in some:
                 if lower <= topic_hash(name) < upper and (not wanted or name in wanted):
                     found[name] = topic_hash(name)

@@ -16,6 +16,9 @@ T = TypeVar("T")
 MAX_UNITS: Final = 10_000
 """Units between two yields; they cost about 30 ms of CPU at the worst."""
 
+NAMES_A_TURN: Final = 1_000
+"""Names of topics that are made of text between two yields; one takes longer than other units."""
+
 MAX_IDS_A_TURN: Final = 1_000
 """Message ids of a large ACK or REDELIVER between two yields; one takes longer than other units."""
 

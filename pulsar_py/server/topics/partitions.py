@@ -19,7 +19,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.loops.concurrently import each_result
-from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName, url_form_decode
 from pulsar_py.managed_ledger.cut_short_deletions import CutShortDeletions
 from pulsar_py.managed_ledger.log.ledger_format import is_deletion_begun
@@ -67,7 +67,7 @@ class Partitions:
         names = await self._metadata.children(path)
         deleted = await self._deletions.below(path)
         topics: list[TopicName] = []
-        async for some in in_turns(names):
+        async for some in in_turns(names, NAMES_A_TURN):
             topics += [
                 namespace.topic(url_form_decode(name)) for name in some if name not in deleted
             ]
@@ -96,7 +96,7 @@ class Partitions:
     async def stored_beyond(self, name: TopicName, partitions_count: int) -> list[TopicName]:
         """Stored topics that are named like partitions of `name`, beyond that many."""
         found: list[TopicName] = []
-        async for some in in_turns(await self.stored_topics(name.namespace_name)):
+        async for some in in_turns(await self.stored_topics(name.namespace_name), NAMES_A_TURN):
             found += [
                 each
                 for each in some

@@ -31,7 +31,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
@@ -533,7 +533,7 @@ class TopicRegistry:
                 if not topic.name.is_persistent and topic.name.namespace_name == namespace
             ]
         shown: list[str] = []
-        async for some in in_turns(names):
+        async for some in in_turns(names, NAMES_A_TURN):
             shown += [str(name) for name in some if includes_system or not name.is_system]
         return sorted(shown)
 
