@@ -14,11 +14,13 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
+from pulsar_py.admin.declared import Text
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.brokers import VERSION
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.errors import InvalidTopicNameError
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.console.answers import CallerAnswer, RightsAnswer
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action, Scope
 from pulsar_py.server.security.authentication import PRINCIPAL_HEADER
@@ -29,6 +31,11 @@ __all__ = ["BASE", "Callers"]
 BASE: Final = "/admin/console"
 OWN: Final = "open to every caller: it tells the caller's own rights"
 
+_TOPIC: Final = Text("topic")
+_SUBSCRIPTION: Final = Text("subscription")
+_NAMESPACE: Final = Text("namespace")
+_TENANT: Final = Text("tenant")
+_PLACES: Final = (_TOPIC, _SUBSCRIPTION, _NAMESPACE, _TENANT)
 _WITHIN: Final = {
     Scope.CLUSTER: (),
     Scope.TENANT: ("tenant",),
@@ -48,8 +55,8 @@ class Callers:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BASE + "/me", self.me, OWN),
-            get(BASE + "/rights", self.rights, OWN),
+            get(BASE + "/me", self.me, OWN, answer=CallerAnswer),
+            get(BASE + "/rights", self.rights, OWN, *_PLACES, answer=RightsAnswer),
         )
 
     async def me(self, request: Request) -> Response:
@@ -120,13 +127,12 @@ class Callers:
 
 
 def _target(request: Request) -> AccessTarget:
-    given = request.query
     try:
-        if topic := given.get("topic"):
-            return AccessTarget.of_topic(TopicName.parse(topic), given.get("subscription"))
-        if namespace := given.get("namespace"):
+        if topic := _TOPIC.of(request):
+            return AccessTarget.of_topic(TopicName.parse(topic), _SUBSCRIPTION.of(request))
+        if namespace := _NAMESPACE.of(request):
             tenant, _, name = namespace.partition("/")
             return AccessTarget.of_namespace(NamespaceName(tenant, name))
     except InvalidTopicNameError as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
-    return AccessTarget(tenant=given.get("tenant") or None)
+    return AccessTarget(tenant=_TENANT.of(request) or None)

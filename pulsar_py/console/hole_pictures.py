@@ -18,28 +18,31 @@ memory are loaded first. Counting in roaring bitmaps takes a step a cell and a l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from http import HTTPStatus
 from typing import Any, Final
 
 from msgspec import Struct
 
-from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
+from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import subscription_not_found
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.position import Position
+from pulsar_py.console.answers import HolesAnswer
+from pulsar_py.console.parameters import Amount, EntryPlace
 from pulsar_py.console.topic_pages import SUBSCRIPTION
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 
-__all__ = ["Cell", "HolePictures", "cells_between", "persistent_subscription", "read_position"]
+__all__ = ["Cell", "HolePictures", "cells_between", "persistent_subscription"]
 
 MAX_CELLS: Final = 2000
 
-_DEFAULT_CELLS: Final = 600
+_FIRST: Final = EntryPlace("first")
+_LAST: Final = EntryPlace("last")
+_CELLS: Final = Amount("cells", minimum=1, maximum=MAX_CELLS, default=600)
 
 
 class Cell(Struct, frozen=True):
@@ -98,17 +101,21 @@ class HolePictures:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get(SUBSCRIPTION + "/holes", self.picture, Action.GET_STATS),)
+        return (
+            get(
+                SUBSCRIPTION + "/holes",
+                self.picture,
+                Action.GET_STATS,
+                *(_FIRST, _LAST, _CELLS),
+                answer=HolesAnswer,
+            ),
+        )
 
     async def picture(self, request: Request) -> Response:
         """Return the cells of a subscription on one topic or partition."""
         subscription = await persistent_subscription(self._broker, request, "A picture of")
-        text = request.query.get("cells") or str(_DEFAULT_CELLS)
-        if not (text.isdecimal() and len(text) <= len(str(MAX_CELLS))) or not (
-            1 <= int(text) <= MAX_CELLS
-        ):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"cells: expected 1 to {MAX_CELLS}")
-        first, last = read_position(request, "first"), read_position(request, "last")
+        cells_count = _CELLS.required(request)
+        first, last = _FIRST.of(request), _LAST.of(request)
         await subscription.cursor.load_acknowledgements()
         state = subscription.cursor.state
         ledgers = state.ledgers
@@ -116,7 +123,7 @@ class HolePictures:
             first = ledgers.next_valid_position(state.mark_delete_position)
         end = ledgers.last_confirmed_entry
         last = end if last is None else min(last, end)
-        cells = list(cells_between(state, first, last, int(text)))
+        cells = list(cells_between(state, first, last, cells_count))
         return json_response(
             {
                 "first": str(first),
@@ -133,21 +140,6 @@ class HolePictures:
                 "backlog": state.backlog_count(),
             }
         )
-
-
-def read_position(request: Request, name: str) -> Position | None:
-    """A query parameter `ledger:entry`; None if it is not given.
-
-    Raises:
-        HttpError: 400, it is something else.
-    """
-    text = request.query.get(name)
-    if not text:
-        return None
-    ledger, colon, entry = text.partition(":")
-    if colon and ledger.isdecimal() and entry.isdecimal() and len(text) < 40:  # noqa: PLR2004
-        return Position(int(ledger), int(entry))
-    raise HttpError(HTTPStatus.BAD_REQUEST, f"{name}: expected ledger:entry, such as 12:0")
 
 
 async def persistent_subscription(

@@ -22,25 +22,31 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from pulsar_py.admin.declared import Flag
+from pulsar_py.admin.declared import Flag, Text
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
+from pulsar_py.console.answers import NamespacePage, TenantPage, TopicPage
 from pulsar_py.console.callers import BASE, Callers
+from pulsar_py.console.parameters import Amount
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.authorization import AccessTarget, Caller
 from pulsar_py.server.topics.topic import Topic
 
-__all__ = ["ListPage", "Listings", "page_of"]
+__all__ = ["PAGE", "ListPage", "Listings", "page_of"]
 
 OWN: Final = "open to every caller: it lists only what the caller has a right in"
 MAX_LIMIT: Final = 200
 
-_DEFAULT_LIMIT: Final = 50
+_SEARCH: Final = Text("search")
+_AFTER: Final = Text("after")
+_LIMIT: Final = Amount("limit", minimum=1, maximum=MAX_LIMIT, default=50)
+PAGE: Final = (_SEARCH, _AFTER, _LIMIT)
+"""What part of a list is asked for; `ListPage` reads them."""
 _SYSTEM_TOO: Final = Flag("system")
 _SEARCH_CHARACTERS: Final = 500
 _SCANNED_NAMESPACES: Final = 1000
@@ -61,15 +67,10 @@ class ListPage(Struct, frozen=True, kw_only=True):
         Raises:
             HttpError: 400, a parameter is not what it has to be.
         """
-        text = request.query.get("limit") or str(_DEFAULT_LIMIT)
-        if not (text.isdecimal() and len(text) <= len(str(MAX_LIMIT))) or not (
-            1 <= int(text) <= MAX_LIMIT
-        ):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"limit: expected 1 to {MAX_LIMIT}")
         return cls(
-            search=request.query.get("search", "")[:_SEARCH_CHARACTERS].casefold(),
-            after=request.query.get("after", ""),
-            limit=int(text),
+            search=(_SEARCH.of(request) or "")[:_SEARCH_CHARACTERS].casefold(),
+            after=_AFTER.of(request) or "",
+            limit=_LIMIT.required(request),
         )
 
 
@@ -102,9 +103,16 @@ class Listings:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BASE + "/tenants", self.tenants, OWN),
-            get(BASE + "/namespaces/{tenant}", self.namespaces, OWN),
-            get(BASE + "/topics/{tenant}/{namespace}", self.topics, OWN, _SYSTEM_TOO),
+            get(BASE + "/tenants", self.tenants, OWN, *PAGE, answer=TenantPage),
+            get(BASE + "/namespaces/{tenant}", self.namespaces, OWN, *PAGE, answer=NamespacePage),
+            get(
+                BASE + "/topics/{tenant}/{namespace}",
+                self.topics,
+                OWN,
+                *PAGE,
+                _SYSTEM_TOO,
+                answer=TopicPage,
+            ),
         )
 
     async def tenants(self, request: Request) -> Response:

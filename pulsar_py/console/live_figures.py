@@ -25,7 +25,9 @@ from msgspec.structs import asdict
 from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.loops.work import Turns
+from pulsar_py.console.answers import LiveAnswer, StorageAnswer
 from pulsar_py.console.callers import BASE
+from pulsar_py.console.parameters import Amount
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
@@ -37,6 +39,7 @@ LARGEST: Final = 50
 STALE_SECONDS: Final = 30.0
 """After a pause as long as this the next sample has no rates: they would be means over it."""
 
+_SINCE: Final = Amount("since", default=0)
 _LEAST_SECONDS: Final = 1.0
 _SHARE_OF_TIME: Final = 10
 _UNITS_A_TOPIC: Final = 100
@@ -144,15 +147,14 @@ class LiveFigures:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BASE + "/live", self.live, Action.READ_BROKERS),
-            get(BASE + "/storage", self.storage, Action.READ_BROKERS),
+            get(BASE + "/live", self.live, Action.READ_BROKERS, _SINCE, answer=LiveAnswer),
+            get(BASE + "/storage", self.storage, Action.READ_BROKERS, answer=StorageAnswer),
         )
 
     async def live(self, request: Request) -> Response:
         """Return the samples after `since` (milliseconds), and the busiest topics."""
         await self._measure()
-        text = request.query.get("since", "")
-        since = int(text) if text.isdecimal() and len(text) < 20 else 0  # noqa: PLR2004 - 64 bits
+        since = _SINCE.required(request)
         return json_response(
             {
                 "samples": [to_builtins(each) for each in self._samples if each.millis > since],

@@ -23,6 +23,7 @@ from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.names import TopicName
+from pulsar_py.console.answers import PolicyLine
 from pulsar_py.console.callers import BASE
 from pulsar_py.console.topic_pages import TOPIC
 from pulsar_py.metadata.documents import NamespacePolicies
@@ -45,8 +46,18 @@ class PolicyOrigins:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(BASE + "/policies/{tenant}/{namespace}", self.of_namespace, Action.READ_POLICY),
-            get(TOPIC + "/policies", self.of_topic, Action.READ_TOPIC_POLICY),
+            get(
+                BASE + "/policies/{tenant}/{namespace}",
+                self.of_namespace,
+                Action.READ_POLICY,
+                answer=list[PolicyLine],
+            ),
+            get(
+                TOPIC + "/policies",
+                self.of_topic,
+                Action.READ_TOPIC_POLICY,
+                answer=list[PolicyLine],
+            ),
         )
 
     async def of_namespace(self, request: Request) -> Response:

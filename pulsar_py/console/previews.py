@@ -25,12 +25,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from pulsar_py.admin.declared import Text
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import subscription_not_found
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.position import Position
-from pulsar_py.console.hole_pictures import read_position
+from pulsar_py.console.answers import PreviewLine
+from pulsar_py.console.parameters import Amount, EntryPlace
 from pulsar_py.console.topic_pages import SUBSCRIPTION, parts_of
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.server.broker import BrokerService
@@ -40,7 +42,11 @@ from pulsar_py.server.topics.persistent import PersistentTopic
 
 __all__ = ["Effect", "Previews", "effect_of"]
 
-_MAX_DIGITS: Final = 18
+_ACTION: Final = Text("action")
+_COUNT: Final = Amount("count")
+_SECONDS: Final = Amount("seconds")
+_TIMESTAMP: Final = Amount("timestamp")
+_MESSAGE_ID: Final = EntryPlace("messageId")
 
 
 class Effect(Struct, frozen=True, kw_only=True):
@@ -92,7 +98,15 @@ class Previews:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get(SUBSCRIPTION + "/preview", self.preview, Action.GET_STATS),)
+        return (
+            get(
+                SUBSCRIPTION + "/preview",
+                self.preview,
+                Action.GET_STATS,
+                *(_ACTION, _COUNT, _SECONDS, _TIMESTAMP, _MESSAGE_ID),
+                answer=list[PreviewLine],
+            ),
+        )
 
     async def preview(self, request: Request) -> Response:
         """Return the effect on each partition."""
@@ -106,7 +120,7 @@ class Previews:
                 continue
             await subscription.cursor.load_acknowledgements()
             effect = await self._effect(request, topic, subscription)
-            is_reset = request.query.get("action") == "reset"
+            is_reset = _ACTION.of(request) == "reset"
             found.append(
                 {
                     "topic": str(topic.name),
@@ -126,24 +140,24 @@ class Previews:
         self, request: Request, topic: PersistentTopic, subscription: PersistentSubscription
     ) -> Effect:
         state, end = subscription.cursor.state, topic.last_readable_entry()
-        match request.query.get("action"):
+        match _ACTION.of(request):
             case "clear":
                 return effect_of_skipping(state, end)
             case "skip":
-                count = _number(request, "count")
+                count = _COUNT.required(request)
                 through = state.position_after_skipping(count, counts_acknowledged=False)
                 return effect_of_skipping(state, min(through, end))
             case "expire":
                 now = self._broker.clock.wall_time_millis()
                 first_kept = await topic.find_by_publish_time(
-                    now - _number(request, "seconds") * 1000
+                    now - _SECONDS.required(request) * 1000
                 )
                 before = state.ledgers.previous_position(first_kept)
                 return effect_of_skipping(state, min(before, end))
             case "reset":
-                target = read_position(request, "messageId")
+                target = _MESSAGE_ID.of(request)
                 if target is None:
-                    target = await topic.find_by_publish_time(_number(request, "timestamp"))
+                    target = await topic.find_by_publish_time(_TIMESTAMP.required(request))
                 return effect_of(state, _existing(state, target))
             case _:
                 raise HttpError(
@@ -155,10 +169,3 @@ def _existing(state: CursorState, position: Position) -> Position:
     """The entry itself, or the next one that there is; as resetting does."""
     before = Position(position.ledger_id, max(position.entry_id, 0) - 1)
     return state.ledgers.next_valid_position(before)
-
-
-def _number(request: Request, name: str) -> int:
-    text = request.query.get(name, "")
-    if text.isdecimal() and len(text) <= _MAX_DIGITS:
-        return int(text)
-    raise HttpError(HTTPStatus.BAD_REQUEST, f"{name}: expected a whole number")

@@ -29,7 +29,9 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_py.admin.declared import Body
+from msgspec import Struct, field
+
+from pulsar_py.admin.declared import Body, Long
 from pulsar_py.admin.http_messages import (
     HttpError,
     Request,
@@ -37,7 +39,6 @@ from pulsar_py.admin.http_messages import (
     UnreadableBodyError,
     json_response,
 )
-from pulsar_py.admin.json_values import LONG_BITS, read_int, read_properties, read_text
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import require_namespace
 from pulsar_py.admin.router import Route, post
@@ -49,6 +50,7 @@ from pulsar_py.common.errors import (
     SchemaSerializationError,
 )
 from pulsar_py.common.names import TopicName
+from pulsar_py.console.answers import PublishedAnswer, SentBackAnswer
 from pulsar_py.console.callers import Callers
 from pulsar_py.console.topic_pages import SUBSCRIPTION, TOPIC, parts_of
 from pulsar_py.server.broker import BrokerService
@@ -88,7 +90,27 @@ _OF_DEAD_LETTERS: Final = frozenset(
 _ORIGIN: Final = "REAL_TOPIC"
 
 
-_FIELDS: Final = Body(dict[str, Any], "fields")
+class TestMessage(Struct, frozen=True, rename="camel"):
+    """A message to publish: its value, encoded by the topic's schema, or its bytes."""
+
+    value: Any = None  # Any: whatever the schema takes
+    text: str | None = None
+    base64: str | None = None
+    key: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    event_time: Long | None = None
+    deliver_after_seconds: Long | None = None
+
+
+class Letters(Struct, frozen=True):
+    """Which dead letters go back, and where to; by default to the topic that each names."""
+
+    limit: Long = _DEFAULT_LETTERS
+    to: str | None = None
+
+
+_MESSAGE: Final = Body(TestMessage, "message")
+_LETTERS: Final = Body(Letters, "letters")
 
 
 class Sending:
@@ -102,8 +124,16 @@ class Sending:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            post(TOPIC + "/message", self.message, Action.PRODUCE, _FIELDS),
-            post(SUBSCRIPTION + "/send-back", self.send_back, Action.CONSUME, _FIELDS),
+            post(
+                TOPIC + "/message", self.message, Action.PRODUCE, _MESSAGE, answer=PublishedAnswer
+            ),
+            post(
+                SUBSCRIPTION + "/send-back",
+                self.send_back,
+                Action.CONSUME,
+                _LETTERS,
+                answer=SentBackAnswer,
+            ),
         )
 
     def _client(self, request: Request) -> Client:
@@ -113,21 +143,18 @@ class Sending:
 
     async def message(self, request: Request) -> Response:
         """Publish one message."""
-        name, given = topic_of(request), _FIELDS.of(request) or {}
+        name, given = topic_of(request), _MESSAGE.of(request) or TestMessage()
         await require_namespace(self._broker, name.namespace_name)
-        key = read_text(given.get("key"), "key")
-        properties = read_properties(given.get("properties"))
-        event_time = _number(given, "eventTime")
-        delay = _number(given, "deliverAfterSeconds")
+        delay = given.deliver_after_seconds
         payload, info = await self._payload(name, given)
         client = self._client(request)
         try:
             producer = await client.create_producer(str(name), schema=_as_they_are(info))
             message_id = await producer.send(
                 payload,
-                properties or None,
-                partition_key=key,
-                event_timestamp=event_time,
+                given.properties or None,
+                partition_key=given.key,
+                event_timestamp=given.event_time,
                 deliver_after=timedelta(seconds=delay) if delay else None,
             )
         except PulsarError as error:
@@ -137,9 +164,7 @@ class Sending:
         return json_response({"messageId": str(message_id)})
 
     async def _payload(
-        self,
-        name: TopicName,
-        given: dict[str, Any],  # Any: JSON
+        self, name: TopicName, given: TestMessage
     ) -> tuple[bytes, SchemaInfo | None]:
         """The bytes to publish, and the schema that they were encoded by.
 
@@ -147,14 +172,14 @@ class Sending:
             HttpError: 400, the value does not fit the schema.
             UnreadableBodyError: No value, text or base64.
         """
-        if (text := read_text(given.get("text"), "text")) is not None:
-            return text.encode(), None
-        if (encoded := read_text(given.get("base64"), "base64")) is not None:
+        if given.text is not None:
+            return given.text.encode(), None
+        if given.base64 is not None:
             try:
-                return base64.b64decode(encoded, validate=True), None
+                return base64.b64decode(given.base64, validate=True), None
             except binascii.Error:
                 raise UnreadableBodyError("base64: not in base64") from None
-        if "value" not in given:
+        if given.value is None:
             raise UnreadableBodyError("expected a value, a text or base64")
         from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - late
 
@@ -162,7 +187,7 @@ class Sending:
         if info is None:
             raise HttpError(HTTPStatus.BAD_REQUEST, "the topic has no schema: send a text or bytes")
         try:
-            return schema_of(info).encode(given["value"]), info
+            return schema_of(info).encode(given.value), info
         except SchemaSerializationError as error:
             raise HttpError(HTTPStatus.BAD_REQUEST, str(error)) from None
 
@@ -181,12 +206,10 @@ class Sending:
 
     async def send_back(self, request: Request) -> Response:
         """Send some of a subscription's backlog to the topics that the messages name."""
-        name, given = topic_of(request), _FIELDS.of(request) or {}
-        limit = _number(given, "limit")
-        limit = _DEFAULT_LETTERS if limit is None else limit
+        name, given = topic_of(request), _LETTERS.of(request) or Letters()
+        limit, to = given.limit, given.to
         if not 1 <= limit <= MAX_LETTERS:
             raise HttpError(HTTPStatus.BAD_REQUEST, f"limit: expected 1 to {MAX_LETTERS}")
-        to = read_text(given.get("to"), "to")
         if to is not None and _topic(to) == name:
             raise HttpError(HTTPStatus.BAD_REQUEST, "to: the dead letters are in that topic")
         await parts_of(self._broker, name)
@@ -260,10 +283,6 @@ def _as_they_are(info: SchemaInfo | None) -> Any:  # Any: a schema of bytes, or 
     )
 
     return None if info is None else DeadLetterSchema(info)
-
-
-def _number(given: dict[str, Any], name: str) -> int | None:  # Any: JSON
-    return read_int(given.get(name), name, bits=LONG_BITS)
 
 
 def _topic(text: str) -> TopicName:

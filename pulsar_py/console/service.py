@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Self
 
+from pulsar_py.admin.api.document_page import DocumentPage
 from pulsar_py.admin.app import AdminApp, Guard
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
 from pulsar_py.admin.router import Route
 from pulsar_py.console.assets import Assets
-from pulsar_py.console.callers import Callers
+from pulsar_py.console.callers import BASE, Callers
 from pulsar_py.console.hole_pictures import HolePictures
 from pulsar_py.console.listings import Listings
 from pulsar_py.console.live_figures import LiveFigures
@@ -46,7 +47,8 @@ def console_routes(broker: BrokerService, assets: Assets, new_client: NewClient)
         SettingLists(broker),
         Sending(broker, callers, new_client),
     )
-    return chain(assets.routes(), chain.from_iterable(each.routes() for each in resources))
+    calls = [*chain.from_iterable(each.routes() for each in resources)]
+    return [*assets.routes(), *calls, *DocumentPage(calls, BASE + "/openapi.json").routes()]
 
 
 class Console:

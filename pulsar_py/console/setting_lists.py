@@ -13,6 +13,7 @@ from typing import Any, Final
 from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.resources.dynamic_configuration import HIDDEN, without_data
 from pulsar_py.admin.router import Route, get
+from pulsar_py.console.answers import SettingLine
 from pulsar_py.console.callers import BASE
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -32,7 +33,7 @@ class SettingLists:
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
-        return (get(BASE + "/settings", self.all, Action.READ_BROKERS),)
+        return (get(BASE + "/settings", self.all, Action.READ_BROKERS, answer=list[SettingLine]),)
 
     async def all(self, request: Request) -> Response:  # noqa: ARG002
         """Return the settings that have an effect, in the order of their categories."""

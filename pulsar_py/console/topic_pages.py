@@ -34,8 +34,9 @@ from pulsar_py.admin.resources.topic_stats_json import (
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
+from pulsar_py.console.answers import SubscriptionAnswer, TopicAnswer
 from pulsar_py.console.callers import BASE
-from pulsar_py.console.listings import ListPage, page_of
+from pulsar_py.console.listings import PAGE, ListPage, page_of
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
@@ -83,8 +84,14 @@ class TopicPages:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(TOPIC, self.topic, Action.GET_STATS),
-            get(SUBSCRIPTION, self.subscription, Action.GET_STATS),
+            get(TOPIC, self.topic, Action.GET_STATS, *PAGE, answer=TopicAnswer),
+            get(
+                SUBSCRIPTION,
+                self.subscription,
+                Action.GET_STATS,
+                *PAGE,
+                answer=SubscriptionAnswer,
+            ),
         )
 
     async def topic(self, request: Request) -> Response:

@@ -18,14 +18,16 @@ from pulsar_py.admin.router import Route, get
 class DocumentPage:
     """Answers the document of some routes, and of its own."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[Route], path: str = "/admin/openapi.json") -> None:
+        """`path` is where the document is served."""
         self._routes = routes
+        self._path = path
         self._document = b""  # made when it is asked for
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         needs = "open to every caller: it is the same for all brokers of this version"
-        return (get("/admin/openapi.json", self.show, needs, answer=dict[str, Any]),)
+        return (get(self._path, self.show, needs, answer=dict[str, Any]),)
 
     async def show(self, request: Request) -> Response:  # noqa: ARG002
         """Return the OpenAPI document."""

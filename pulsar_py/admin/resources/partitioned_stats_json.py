@@ -1,9 +1,9 @@
 """`PartitionedStats`: adds up the statistics of a topic's partitions.
 
 Of numbers the sum or the largest is taken, of times the largest or the first; averages are made of
-the sums. Maps are merged by key, and lists of publishers and consumers by name; of other values that
-of the first partition is taken. The time to add a partition depends on its own size alone, and large
-ones are added in several turns of the loop.
+the sums. Maps are merged by key, and lists of publishers and consumers by name; of other values
+that of the first partition is taken. The time to add a partition depends on its own size alone, and
+large ones are added in several turns of the loop.
 
 Source: PartitionedTopicStatsImpl, TopicStatsImpl.add in Pulsar's client API.
 """

@@ -1,11 +1,14 @@
-"""A broker in memory and its console, without HTTP between them."""
+"""A broker in memory and its console, without HTTP between them.
+
+Each answer of a call is compared with what its route declares.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -14,13 +17,21 @@ from pulsar_py.admin.http_messages import Response, whole
 from pulsar_py.client.client import Client
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.names import TopicName
+from pulsar_py.console.assets import Assets
+from pulsar_py.console.service import console_routes
+from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.standalone import Broker
 from pulsar_py.web import Web
+from tests.rest_conformance import Conformance
 from tests.unit.test_web import token
 
 TOPIC = "/admin/console/topic/persistent/public/default"
+
+
+def _no_client(caller: Caller, peer: Peer) -> NoReturn:
+    raise AssertionError("these routes are asked for what they declare alone")
 
 
 class ConsoleCalls:
@@ -32,6 +43,8 @@ class ConsoleCalls:
         self.client = client
         self._web = Web(self.service, SystemClock(), PageRules())
         self._web.set_addresses(self.service.addresses)
+        routes = console_routes(self.service, Assets.read(), _no_client)
+        self.conformance = Conformance(routes)
 
     async def call(
         self, method: str, path: str, body: Any = ..., *, role: str | None = None, **headers: str
@@ -44,7 +57,10 @@ class ConsoleCalls:
         if body is not ...:
             data = json.dumps(body).encode()
             named["content-type"] = "application/json"
-        return await whole(await self._web._handle(method, path, named, data, Peer()))
+        response = await whole(await self._web._handle(method, path, named, data, Peer()))
+        if path.startswith("/admin/console"):
+            self.conformance.check(method, path, response)
+        return response
 
     async def get(self, path: str, *, role: str | None = None) -> Any:
         """The JSON of a GET that has to work."""

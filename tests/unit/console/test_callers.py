@@ -66,6 +66,7 @@ async def test_each_call_has_an_action_or_says_why_it_needs_no_right(
     assert free == {
         "/console",
         "/admin/console/me",
+        "/admin/console/openapi.json",
         "/admin/console/rights",
         "/admin/console/tenants",
         "/admin/console/namespaces/{tenant}",
