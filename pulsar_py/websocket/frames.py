@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pulsar_py.client.messages.message import Message
+from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.message_id import MessageId
 
@@ -36,12 +37,17 @@ __all__ = [
     "id_of",
     "id_text",
     "message_text",
+    "number_of",
     "outgoing_frame",
     "receipt_text",
 ]
 
 BAD_JSON: Final = 3
 """FailedToDeserializeFromJSON."""
+UNAUTHENTICATED: Final = 5
+"""AuthenticationError."""
+UNAUTHORIZED: Final = 6
+"""NotAuthorizedError: the right was withdrawn while the producer was there."""
 BAD_PAYLOAD: Final = 7
 """PayloadEncodingError."""
 UNKNOWN: Final = 8
@@ -260,6 +266,13 @@ def receipt_text(message_id: MessageId, context: str | None) -> str:
         batch_index=message_id.batch_index,
     )
     return _answer({"result": "ok", "messageId": id_text(plain)}, context)
+
+
+def number_of(error: Exception) -> int:
+    """The number with which a message that the broker refused is answered."""
+    if isinstance(error, AuthenticationError):
+        return UNAUTHENTICATED
+    return UNAUTHORIZED if isinstance(error, AuthorizationError) else UNKNOWN
 
 
 def error_text(number: int, reason: str, context: str | None) -> str:

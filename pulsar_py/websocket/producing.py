@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.websocket.frames import (
-    UNKNOWN,
     FrameError,
     NullPropertyError,
     OutgoingFrame,
     error_text,
+    number_of,
     outgoing_frame,
     receipt_text,
 )
@@ -70,7 +70,7 @@ class ProducerDialog:
         try:
             result = self._publish(frame)
         except (PulsarError, ValueError, TypeError) as error:
-            self._connection.send_text(error_text(UNKNOWN, str(error), frame.context))
+            self._connection.send_text(error_text(number_of(error), str(error), frame.context))
             return
         self._pending_count += 1
         self._pending_bytes += len(frame.payload)
@@ -96,7 +96,7 @@ class ProducerDialog:
         try:
             text = receipt_text(result.result(), context)
         except PulsarError as error:
-            text = error_text(UNKNOWN, str(error), context)
+            text = error_text(number_of(error), str(error), context)
         self._connection.send_text(text)
         self._look_at_room()
 

@@ -30,7 +30,8 @@ OLD_NAMES: Final[Mapping[str, str]] = {"backlogQuotaDefaultLimitGB": "-1"}
 """Old names that tools still read, with the value that means that the new name counts."""
 
 
-_DATA: Final = re.compile(r"data:[^,\s]*,[^\s,;\"']*")
+_DATA: Final = re.compile(r"data:[^,\s]*,[^\s\"']*")
+"""To the end of the word: data that is not in base64 may have commas itself."""
 
 
 def without_data(text: str) -> str:
@@ -63,21 +64,27 @@ class DynamicSettings:
         return json_response(self._broker.config.dynamic_names())
 
     async def values(self, request: Request) -> Response:  # noqa: ARG002
-        """Return the settings that were changed, with their texts."""
+        """Return the settings that were changed, with their texts; secrets are hidden."""
         found = await self._stored.get("")
-        return json_response({} if found is None else found.texts)
+        return json_response({} if found is None else self._shown(found.texts))
 
     async def runtime(self, request: Request) -> Response:  # noqa: ARG002
-        """Return all settings in use; those without effect have Apache Pulsar's default."""
+        """Return all settings in use; those without effect have Apache Pulsar's default.
+
+        Of users' providers the names alone are shown: nobody else knows what of them is secret.
+        """
         config = self._broker.config
         texts = {name: each.default for name, each in config.settings_without_effect().items()}
         texts |= {**OLD_NAMES, **config.texts()}
-        return json_response(
-            {
-                name: HIDDEN if text and config.is_secret(name) else without_data(text)
-                for name, text in sorted(texts.items())
-            }
-        )
+        hidden = dict.fromkeys(config.provider_settings, HIDDEN)
+        return json_response(dict(sorted({**self._shown(texts), **hidden}.items())))
+
+    def _shown(self, texts: Mapping[str, str]) -> dict[str, str]:
+        is_secret = self._broker.config.is_secret
+        return {
+            name: HIDDEN if text and is_secret(name) else without_data(text)
+            for name, text in texts.items()
+        }
 
     async def set(self, request: Request) -> Response:
         """Change one setting; the text is not checked."""

@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 
 from pulsar_py.client.messages.message import Message
+from pulsar_py.common.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    TopicTerminatedError,
+)
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.proto.PulsarApi_pb2 import EncryptionKeys, KeyValue, MessageMetadata
 from pulsar_py.websocket.frames import (
@@ -22,6 +27,7 @@ from pulsar_py.websocket.frames import (
     id_of,
     id_text,
     message_text,
+    number_of,
     outgoing_frame,
     receipt_text,
     time_text,
@@ -205,3 +211,9 @@ def encrypted(metadata: MessageMetadata) -> Message[bytes]:
     message = Message.of(b"x", metadata=metadata)
     message.entry.encryption_context = EncryptionContext.of(metadata, is_decryption_failed=True)
     return message
+
+
+def test_a_refusal_has_the_number_of_its_kind() -> None:
+    assert number_of(AuthenticationError("the token has expired")) == 5
+    assert number_of(AuthorizationError("may not produce")) == 6
+    assert number_of(TopicTerminatedError("ended")) == 8

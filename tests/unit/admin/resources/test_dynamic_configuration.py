@@ -10,6 +10,7 @@ import pytest
 from pulsar_py.admin.resources.dynamic_configuration import HIDDEN, without_data
 from pulsar_py.standalone import Broker
 from tests.unit.admin.resources.conftest import Admin
+from tests.unit.server.security.test_providers import Badges
 
 C = "/admin/v2/brokers/configuration"
 
@@ -42,12 +43,23 @@ async def test_secrets_are_not_shown() -> None:
         assert "s3cr3t" not in str(await Admin(broker.service).get(C + "/runtime"))
 
 
+async def test_what_users_providers_are_given_is_not_shown() -> None:
+    config = {
+        "authenticationEnabled": True,
+        "authenticationProviders": f"{Badges.__module__}.Badges",
+        "badgeServer": "user:s3cr3t@host",
+    }
+    async with Broker(config=config) as broker:
+        assert (await Admin(broker.service).get(C + "/runtime"))["badgeServer"] == HIDDEN
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "data:;base64,s3cr3t",
         'a=b;{"key": "data:text/plain;charset=x,s3cr3t"}',
         "file:///a data:,s3cr3t",
+        "data:text/plain,user,s3cr3t;s3cr3t",
     ],
 )
 def test_what_is_given_as_data_is_not_shown(text: str) -> None:
