@@ -29,7 +29,7 @@ from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_t
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.position import Position
 from pulsar_py.console.answers import HolesAnswer
-from pulsar_py.console.parameters import Amount, EntryPlace
+from pulsar_py.console.parameters import Amount, EntryParameter
 from pulsar_py.console.topic_pages import SUBSCRIPTION
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.server.broker import BrokerService
@@ -40,8 +40,8 @@ __all__ = ["Cell", "HolePictures", "cells_between", "persistent_subscription"]
 
 MAX_CELLS: Final = 2000
 
-_FIRST: Final = EntryPlace("first")
-_LAST: Final = EntryPlace("last")
+_FIRST: Final = EntryParameter("first")
+_LAST: Final = EntryParameter("last")
 _CELLS: Final = Amount("cells", minimum=1, maximum=MAX_CELLS, default=600)
 
 

@@ -9,7 +9,7 @@ from pulsar_py.admin.declared import Parameter
 from pulsar_py.admin.http_messages import HttpError, Request
 from pulsar_py.common.position import Position
 
-__all__ = ["Amount", "EntryPlace"]
+__all__ = ["Amount", "EntryParameter"]
 
 _MAX_PLACE_CHARACTERS = 40
 
@@ -55,7 +55,7 @@ class Amount(Parameter, frozen=True):
         return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum, **default}
 
 
-class EntryPlace(Parameter, frozen=True):
+class EntryParameter(Parameter, frozen=True):
     """An entry, `ledger:entry`."""
 
     def of(self, request: Request) -> Position | None:

@@ -32,7 +32,7 @@ from pulsar_py.admin.resources.subscriptions import subscription_not_found
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.position import Position
 from pulsar_py.console.answers import PreviewLine
-from pulsar_py.console.parameters import Amount, EntryPlace
+from pulsar_py.console.parameters import Amount, EntryParameter
 from pulsar_py.console.topic_pages import SUBSCRIPTION, parts_of
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.server.broker import BrokerService
@@ -46,7 +46,7 @@ _ACTION: Final = Text("action")
 _COUNT: Final = Amount("count")
 _SECONDS: Final = Amount("seconds")
 _TIMESTAMP: Final = Amount("timestamp")
-_MESSAGE_ID: Final = EntryPlace("messageId")
+_MESSAGE_ID: Final = EntryParameter("messageId")
 
 
 class Effect(Struct, frozen=True, kw_only=True):

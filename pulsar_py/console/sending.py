@@ -90,7 +90,7 @@ _OF_DEAD_LETTERS: Final = frozenset(
 _ORIGIN: Final = "REAL_TOPIC"
 
 
-class TestMessage(Struct, frozen=True, rename="camel"):
+class MessageBody(Struct, frozen=True, rename="camel"):
     """A message to publish: its value, encoded by the topic's schema, or its bytes."""
 
     value: Any = None  # Any: whatever the schema takes
@@ -102,15 +102,15 @@ class TestMessage(Struct, frozen=True, rename="camel"):
     deliver_after_seconds: Long | None = None
 
 
-class Letters(Struct, frozen=True):
+class LettersBody(Struct, frozen=True):
     """Which dead letters go back, and where to; by default to the topic that each names."""
 
     limit: Long = _DEFAULT_LETTERS
     to: str | None = None
 
 
-_MESSAGE: Final = Body(TestMessage, "message")
-_LETTERS: Final = Body(Letters, "letters")
+_MESSAGE: Final = Body(MessageBody, "message")
+_LETTERS: Final = Body(LettersBody, "letters")
 
 
 class Sending:
@@ -143,7 +143,7 @@ class Sending:
 
     async def message(self, request: Request) -> Response:
         """Publish one message."""
-        name, given = topic_of(request), _MESSAGE.of(request) or TestMessage()
+        name, given = topic_of(request), _MESSAGE.of(request) or MessageBody()
         await require_namespace(self._broker, name.namespace_name)
         delay = given.deliver_after_seconds
         payload, info = await self._payload(name, given)
@@ -164,7 +164,7 @@ class Sending:
         return json_response({"messageId": str(message_id)})
 
     async def _payload(
-        self, name: TopicName, given: TestMessage
+        self, name: TopicName, given: MessageBody
     ) -> tuple[bytes, SchemaInfo | None]:
         """The bytes to publish, and the schema that they were encoded by.
 
@@ -206,7 +206,7 @@ class Sending:
 
     async def send_back(self, request: Request) -> Response:
         """Send some of a subscription's backlog to the topics that the messages name."""
-        name, given = topic_of(request), _LETTERS.of(request) or Letters()
+        name, given = topic_of(request), _LETTERS.of(request) or LettersBody()
         limit, to = given.limit, given.to
         if not 1 <= limit <= MAX_LETTERS:
             raise HttpError(HTTPStatus.BAD_REQUEST, f"limit: expected 1 to {MAX_LETTERS}")

@@ -4,7 +4,7 @@ import pytest
 
 from pulsar_py.admin.http_messages import HttpError, Request
 from pulsar_py.common.position import Position
-from pulsar_py.console.parameters import Amount, EntryPlace
+from pulsar_py.console.parameters import Amount, EntryParameter
 
 
 def request(**query: str) -> Request:
@@ -33,7 +33,7 @@ def test_an_amount_without_default_may_be_left_out_where_it_is_not_required() ->
 
 
 def test_places_of_entries() -> None:
-    place = EntryPlace("first")
+    place = EntryParameter("first")
     assert place.of(request()) is None
     assert place.of(request(first="12:0")) == Position(12, 0)
     for text in ("12", "12:", ":1", "a:b", "1:-1", "1" * 30 + ":" + "1" * 30):
