@@ -108,7 +108,7 @@ def loaded_count(broker: OurBroker) -> int:
 
 async def standalone_megabytes(directory: Path, count: int) -> float:
     """The memory of a broker on its own disk with as many topics."""
-    broker = BrokerProcess(directory)
+    broker = BrokerProcess(directory, log=directory.with_suffix(".log"))
     await asyncio.to_thread(broker.start)
     try:
         async with Client(broker.service_url, operation_timeout_seconds=TIMEOUT_SECONDS) as client:
