@@ -43,8 +43,6 @@ ABSENT: Final[dict[str, str]] = {
     "pulsar_broker_storage_read_rate": "reads are not counted by topic",
     "pulsar_broker_storage_read_cache_misses_rate": "reads are not counted by topic",
     "pulsar_broker_storage_backlog_quota_exceeded_evictions_total": "evictions are not counted",
-    "pulsar_broker_in_bytes_total": "see the sum of `pulsar_in_bytes_total`",
-    "pulsar_broker_out_bytes_total": "see the sum of `pulsar_out_bytes_total`",
     "pulsar_broker_pending_bytes_to_dispatch": "sockets bound what is written; no sum is kept",
     "pulsar_broker_publish_latency": "publishing is not timed one by one",
     "pulsar_broker_lookup": "lookups are not timed or counted, but by "

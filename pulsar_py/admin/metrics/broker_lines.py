@@ -78,11 +78,34 @@ def broker_lines(
     for name, value in values.items():
         yield type_line(name, "gauge")
         yield line(name, f"{{{cluster}}}", value)
+    yield from _byte_lines(figures)
     yield from _connection_lines(broker, figures.cluster)
     name = "pulsar_py_loop_lag_seconds"
     yield type_line(name, "histogram")
     for each, labels, value in broker.loop_lag.durations.figures(name):
         yield line(each, f"{{{labels_text({'cluster': figures.cluster} | labels)}}}", value)
+
+
+def _byte_lines(figures: TopicFigures) -> Iterator[str]:
+    """Bytes in and out, those of the brokers themselves apart from all others."""
+    for name, label, total, of_system in (
+        (
+            "pulsar_broker_in_bytes_total",
+            "system_topic",
+            figures.total("pulsar_in_bytes_total"),
+            figures.system_bytes["in"],
+        ),
+        (
+            "pulsar_broker_out_bytes_total",
+            "system_subscription",
+            figures.bytes_out,
+            figures.system_bytes["out"],
+        ),
+    ):
+        yield type_line(name, "gauge")
+        for is_system, value in (("true", of_system), ("false", total - of_system)):
+            labels = labels_text({"cluster": figures.cluster, label: is_system})
+            yield line(name, f"{{{labels}}}", value)
 
 
 def _cache_values(broker: BrokerService, rates: CounterRates) -> dict[str, float]:

@@ -89,6 +89,9 @@ class TopicFigures(Struct):
     producers: Table = field(default_factory=lambda: Table(PRODUCER_NAMES))
     topics_by_namespace: dict[str, int] = field(default_factory=dict)
     sums_by_namespace: dict[str, list[float]] = field(default_factory=dict)
+    system_bytes: dict[str, int] = field(default_factory=lambda: {"in": 0, "out": 0})
+    """Bytes published to system topics, and those that brokers have read themselves."""
+    bytes_out: int = 0
     _places: dict[str, str] = field(default_factory=dict)  # labels by namespace
 
     def add(self, name: TopicName, stats: TopicStats, *, copies_count: int) -> None:
@@ -96,6 +99,10 @@ class TopicFigures(Struct):
         namespace = str(name.namespace_name)
         self.topics_by_namespace[namespace] = self.topics_by_namespace.get(namespace, 0) + 1
         values = topic_values(stats, copies_count)
+        self.bytes_out += stats.bytes_out_count
+        if name.is_system:
+            self.system_bytes["in"] += stats.bytes_in_count
+            self.system_bytes["out"] += stats.internal_bytes_out
         if not self.selection.by_topic:
             self._add_to_namespace(namespace, values, stats)
             return

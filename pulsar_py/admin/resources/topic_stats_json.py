@@ -53,9 +53,6 @@ _WITHOUT_OFFLOADING_AND_TRANSACTIONS: Final = {
 """Of a broker that has neither."""
 
 
-_SYSTEM_READER: Final = "__system_reader"
-
-
 async def topic_stats_json(
     stats: TopicStats,
     turns: Turns,
@@ -103,7 +100,7 @@ async def topic_stats_json(
         "systemTopicBytesInCounter": stats.bytes_in_count if is_system else 0,
         "bytesOutCounter": stats.bytes_out_count,
         "msgOutCounter": stats.messages_out_count,
-        "bytesOutInternalCounter": _internal_bytes_out(stats),
+        "bytesOutInternalCounter": stats.internal_bytes_out,
         "averageMsgSize": float(stats.average_message_bytes),
         "msgChunkPublished": stats.is_chunked,
         "storageSize": stats.storage_bytes,
@@ -134,15 +131,6 @@ async def topic_stats_json(
         "lastPublishTimestamp": stats.last_published_millis,
         "msgDropRate": None if is_persistent else stats.dropped_rate,
     }
-
-
-def _internal_bytes_out(stats: TopicStats) -> int:
-    """What brokers have read themselves, of a cluster's system topics."""
-    return sum(
-        each.bytes_out_count
-        for name, each in stats.subscriptions.items()
-        if name.startswith(_SYSTEM_READER)
-    )
 
 
 def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:

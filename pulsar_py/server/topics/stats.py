@@ -7,12 +7,16 @@ last window (60 s), counts since the topic was loaded, times in milliseconds sin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from msgspec import Struct, field
 
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
+
+SYSTEM_READER_PREFIX: Final = "__system_reader"
+"""Begins the names of the subscriptions by which Apache Pulsar's brokers read system topics."""
 
 
 class TopicStats(Struct, frozen=True, kw_only=True):
@@ -48,3 +52,12 @@ class TopicStats(Struct, frozen=True, kw_only=True):
     producers: tuple[ProducerStats, ...] = ()
     compaction: CompactionStats = field(default_factory=CompactionStats)
     subscriptions: Mapping[str, SubscriptionStats] = field(default_factory=dict)
+
+    @property
+    def internal_bytes_out(self) -> int:
+        """What brokers have read themselves, of a cluster's system topics."""
+        return sum(
+            each.bytes_out_count
+            for name, each in self.subscriptions.items()
+            if name.startswith(SYSTEM_READER_PREFIX)
+        )

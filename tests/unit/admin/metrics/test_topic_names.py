@@ -113,6 +113,35 @@ def test_the_subscriptions_numbers(metrics: dict[str, dict[Labels, float]]) -> N
         assert times["idle"] == 0
 
 
+def test_the_brokers_bytes_are_told_apart_from_those_of_all_others(
+    metrics: dict[str, dict[Labels, float]],
+) -> None:
+    found = by(metrics, "pulsar_broker_in_bytes_total", "system_topic")
+    assert found == {"true": 0, "false": SENT}
+    found = by(metrics, "pulsar_broker_out_bytes_total", "system_subscription")
+    assert found == {"true": 0, "false": OUT}
+
+
+def test_what_brokers_write_and_read_themselves_is_told_apart() -> None:
+    async def run() -> dict[str, dict[Labels, float]]:
+        async with broker(VirtualClock()) as rig:
+            topic, cnx = await rig.topic("__change_events"), rig.cnx()
+            request = subscribe_request(cnx, "__system_reader-1", starts_at_earliest=True)
+            consumer = await topic.subscribe(request)
+            producer = await rig.producer(topic, cnx)
+            send(producer, 0, entry(0))
+            consumer.flow(1)
+            await rig.clock.sleep(0.01)
+            return parsed(await page_text(rig.broker))
+
+    metrics = run_virtual(run())
+    size = len(entry(0))
+    found = by(metrics, "pulsar_broker_in_bytes_total", "system_topic")
+    assert found == {"true": size, "false": 0}
+    found = by(metrics, "pulsar_broker_out_bytes_total", "system_subscription")
+    assert found == {"true": size, "false": 0}
+
+
 def test_the_brokers_sums_are_those_of_its_topics(
     metrics: dict[str, dict[Labels, float]],
 ) -> None:
