@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,54 @@ def test_it_is_started_as_testcontainers_does(home: Path) -> None:
         assert process.wait(60) == 0
     assert "clusterName=tests\n" in (home / "conf" / "standalone.conf").read_text()
     assert (home / "data").is_dir()
+
+
+@pytest.fixture
+def called(home: Path, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Calls `pulsar standalone` with a `pulsar-py` that prints how it is called itself."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "pulsar-py"
+    program.write_text('#!/bin/sh\necho "$*" "at=${PULSAR_PREFIX_advertisedAddress-}"\n')
+    program.chmod(0o755)
+    settings = environment()
+    settings["PATH"] = f"{programs}{os.pathsep}{settings['PATH']}"
+
+    def call(*options: str) -> tuple[int, str]:
+        found = subprocess.run(
+            [home / "bin" / "pulsar", "standalone", *options],
+            env=settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.returncode, (found.stdout or found.stderr).strip()
+
+    return call
+
+
+def test_options_of_apache_pulsars_script_are_taken(
+    called: Callable[..., tuple[int, str]], home: Path, tmp_path: Path
+) -> None:
+    data, own = home / "data", tmp_path / "own.conf"
+    own.touch()
+    usual = f"standalone --data-dir {data} --config {home}/conf/standalone.conf"
+    assert called("-nfw", "-nss") == (0, f"{usual} at=")
+    assert called("--num-bookies", "3", "--bookkeeper-port=3181") == (0, f"{usual} at=")
+    assert called("-a", "here", "--port", "7") == (0, f"{usual} --port 7 at=here")
+    given = f"standalone --data-dir {data} --config {own}"
+    assert called("-c", str(own), "--set=a=b") == (0, f"{given} --set=a=b at=")
+    data.mkdir(exist_ok=True)
+    (data / "file").touch()
+    assert called("--wipe-data", f"--config={own}") == (0, f"{given} at=")
+    assert list(data.iterdir()) == []
+
+
+def test_options_that_have_no_place_here_say_so(called: Callable[..., tuple[int, str]]) -> None:
+    code, text = called("--only-broker")
+    assert code == 1
+    assert "--only-broker: broker, metadata and ledgers are one process here" in text
+    assert called("--config")[0] == 1
 
 
 def test_settings_of_the_environment_come_into_files(home: Path, tmp_path: Path) -> None:
