@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from pulsar_py.admin_client import AdminSettings
     from pulsar_py.cli.connecting.connection import Connection
-    from pulsar_py.client import Authentication, Client
+    from pulsar_py.client import Client
 
 __all__ = ["CONNECTION", "admin_settings_of", "client_of", "connection_of"]
 
@@ -91,27 +91,10 @@ def client_of(connection: Connection) -> Client:
     Raises:
         ConfigurationError: The credentials can't be read.
     """
-    from pulsar_py.cli.connecting.connection import token_of  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
-    from pulsar_py.client import AuthenticationToken, Client  # noqa: PLC0415 - as above
-    from pulsar_py.client.security.authentication_plugins import (  # noqa: PLC0415 - as above
-        authentication_from_plugin,
-    )
+    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - for --help
     from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
 
-    plugin, params = (connection.values.get(key, "") for key in ("authPlugin", "authParams"))
-    authentication: Authentication | None = None
     try:
-        if plugin and plugin.lower().endswith("token"):
-            authentication = AuthenticationToken(token_of(params))
-        elif plugin:
-            authentication = authentication_from_plugin(plugin, params)
+        return connection.client()
     except ContextError as error:
         raise ConfigurationError(str(error)) from None
-    return Client(
-        connection.service_url,
-        authentication,
-        tls_trust_certs_file_path=connection.values.get("tlsTrustCertsFilePath"),
-        tls_allow_insecure_connection=connection.flag("tlsAllowInsecureConnection", default=False),
-        tls_validate_hostname=connection.flag("tlsEnableHostnameVerification", default=True),
-    )
