@@ -287,7 +287,7 @@ class SchemaRegistry:
         """Whether it is better to read one version than all: they are many, and not cached."""
         if schema_id in self._cache:
             return False
-        return len(await self._storage.places(schema_id)) > LONG_HISTORY
+        return await self._storage.count(schema_id) > LONG_HISTORY
 
     async def _history(self, schema_id: str) -> _History:
         history = self._cache.get(schema_id)

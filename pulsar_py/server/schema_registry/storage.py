@@ -17,6 +17,7 @@ Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -52,6 +53,11 @@ _LOCATOR_DEPTH = 3  # tenants, namespaces, topics
 NAMES_AT_ONCE = 64
 """Requests to the metadata store that are under way at the same time."""
 
+PARSED_INDEXES = 8
+"""Parsed locators of many versions that are kept; one of 10,000 versions takes some MB."""
+FEW_VERSIONS = 50
+"""A locator of at most so many versions is parsed each time."""
+
 WRITE_TIMEOUT_SECONDS = 60.0
 """Seconds within which a version's ledger has to be created, written and closed."""
 
@@ -74,6 +80,23 @@ class SchemaPlace(NamedTuple):
     position: Position
 
 
+class _Index:
+    """A schema id's locator as it was read last."""
+
+    __slots__ = ("entries", "first_live", "value")
+
+    def __init__(self, value: bytes) -> None:
+        # Compared as it is: a locator that was removed and made anew may have the same version.
+        self.value = value
+        self.entries = SchemaLocator.FromString(value).index
+        self.first_live = 0
+        """The first version after the last deletion, which has no hash."""
+        for number in range(len(self.entries) - 1, -1, -1):
+            if not self.entries[number].hash:
+                self.first_live = number + 1
+                break
+
+
 class SchemaStorage:
     """Reads and appends versions; owned by the `SchemaRegistry`."""
 
@@ -89,6 +112,7 @@ class SchemaStorage:
         self._ledger_store = ledger_store
         self._cluster = cluster
         self._ledger_options = ledger_options or LedgerOptions()
+        self._indexes: OrderedDict[str, _Index] = OrderedDict()
 
     async def load(
         self,
@@ -120,16 +144,35 @@ class SchemaStorage:
     async def read_one(self, schema_id: str, version: int | None) -> StoredSchema | None:
         """One version since the last deletion, or the newest, without reading the others.
 
-        A deletion is known by its entry in the locator, which has no hash.
+        Its locator is parsed only if it has changed: of 10,000 versions that takes some
+        milliseconds.
         """
-        found = await self._metadata.get(locator_path(schema_id))
+        index = await self._index(schema_id)
+        if index is None:
+            return None
+        number = len(index.entries) - 1 if version is None else version
+        if not index.first_live <= number < len(index.entries):
+            return None
+        return await self._read(schema_id, index.entries[number])
+
+    async def count(self, schema_id: str) -> int:
+        """How many versions there are, deletions too."""
+        index = await self._index(schema_id)
+        return 0 if index is None else len(index.entries)
+
+    async def _index(self, schema_id: str) -> _Index | None:
+        path = locator_path(schema_id)
+        found = await self._metadata.get(path)
+        index = self._indexes.pop(path, None)
         if found is None:
             return None
-        index = SchemaLocator.FromString(found.value).index
-        number = len(index) - 1 if version is None else version
-        if not 0 <= number < len(index) or not all(each.hash for each in index[number:]):
-            return None
-        return await self._read(schema_id, index[number])
+        if index is None or index.value != found.value:
+            index = _Index(found.value)
+        if len(index.entries) > FEW_VERSIONS:
+            self._indexes[path] = index
+            if len(self._indexes) > PARSED_INDEXES:
+                self._indexes.popitem(last=False)
+        return index
 
     async def places(self, schema_id: str) -> list[SchemaPlace]:
         """Where all versions are stored, oldest first."""

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import MetadataExistsError, StorageError
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
+from pulsar_py.server.schema_registry import storage
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
@@ -78,3 +80,72 @@ async def test_failed_write_is_raised() -> None:
     confirmed.on_confirmed(1, 0)
     with pytest.raises(StorageError, match="broken"):
         await confirmed.future
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The locators that are parsed to read one version; those of two versions count as many."""
+    found: list[bytes] = []
+
+    class Noted(storage._Index):
+        def __init__(self, value: bytes) -> None:
+            found.append(value)
+            super().__init__(value)
+
+    monkeypatch.setattr(storage, "_Index", Noted)
+    monkeypatch.setattr(storage, "FEW_VERSIONS", 1)
+    monkeypatch.setattr(storage, "PARSED_INDEXES", 2)
+    return found
+
+
+async def with_versions(schemas: SchemaStorage, schema_id: str, count: int, first: int = 0) -> None:
+    locator_version = MUST_NOT_EXIST
+    for number in range(count):
+        stored = replace(version(first + number), version=number)
+        locator_version = await schemas.append(schema_id, stored, locator_version)
+
+
+async def data_of(schemas: SchemaStorage, schema_id: str, number: int | None) -> bytes | None:
+    found = await schemas.read_one(schema_id, number)
+    return None if found is None else found.definition.data
+
+
+async def test_the_index_of_many_versions_is_parsed_once(
+    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
+) -> None:
+    schemas = SchemaStorage(metadata, bookie)
+    await with_versions(schemas, ID, 3)
+    assert [await data_of(schemas, ID, each) for each in (0, 2, None, 3, -1)] == [
+        b"\x00", b"\x02", b"\x02", None, None,
+    ]  # fmt: skip
+    assert await schemas.count(ID) == 3
+    assert len(parsed) == 1
+    await schemas.remove(ID)
+    assert await schemas.count(ID) == 0
+    await with_versions(schemas, ID, 3, first=7)
+    assert await data_of(schemas, ID, 0) == b"\x07"
+    assert len(parsed) == 2
+
+
+async def test_a_locator_made_anew_unseen_is_not_taken_for_the_former_one(
+    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
+) -> None:
+    schemas, others = SchemaStorage(metadata, bookie), SchemaStorage(metadata, bookie)
+    await with_versions(schemas, ID, 2)
+    assert await data_of(schemas, ID, 1) == b"\x01"
+    await others.remove(ID)
+    await with_versions(others, ID, 2, first=7)
+    assert await data_of(schemas, ID, 1) == b"\x08"
+
+
+async def test_parsed_indexes_are_bounded(
+    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
+) -> None:
+    schemas = SchemaStorage(metadata, bookie)
+    names = [f"public/default/t{number}" for number in range(3)]
+    for name in names:
+        await with_versions(schemas, name, 2)
+    for name in [*names, *names[1:], names[0]]:
+        assert await schemas.count(name) == 2
+    assert len(parsed) == 4
+    assert len(schemas._indexes) == 2
