@@ -12,8 +12,8 @@ import asyncio
 import json
 import statistics
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import uvloop
@@ -50,6 +50,8 @@ class Load:
     name: str
     run: Callable[[Target, float], Awaitable[Figures]]
     figure: str = "entries_per_second"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of our broker, beside the defaults."""
 
 
 LOADS = [
@@ -84,6 +86,22 @@ LOADS = [
             target, size_bytes=CHUNK_BYTES, connections=1, seconds=seconds, chunks_count=4
         ),
     ),
+    *(
+        Load(
+            f"publish with ascending sequence ids, {label}, {'with' if is_on else 'without'} "
+            "deduplication",
+            lambda target, _, size=size, batch=batch: loads.publish_ascending(
+                target, size_bytes=size, batch=batch
+            ),
+            settings={"brokerDeduplicationEnabled": str(is_on).lower()},
+        )
+        for label, size, batch in (
+            ("100 B", 100, 1),
+            ("1 KB", 1024, 1),
+            ("batches of 100 x 100 B", 100, 100),
+        )
+        for is_on in (False, True)
+    ),
     Load(
         "official client, batches of 1,000 x 1 KB",
         lambda target, seconds: loads.official_batched_publish(target, seconds=seconds),
@@ -107,6 +125,7 @@ LOADS = [
     Load(
         "catch-up, 1 KB, 256 MB backlog",
         lambda target, _: loads.catch_up(target, backlog_bytes=CATCH_UP_BACKLOG_BYTES),
+        settings=SMALL_CACHES,
     ),
     Load(
         "publish to receive at 1,000/s",
@@ -184,8 +203,7 @@ def measure_brokers(
     """
     table: dict[str, dict[str, Figures]] = {}
     for load in chosen:
-        settings = SMALL_CACHES if load.name.startswith("catch-up") else {}
-        ours = start_ours(directory, settings)
+        ours = start_ours(directory, dict(load.settings))
         targets = [ours, *others]
         try:
             taken: dict[str, list[Figures]] = {}

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.__main__ import LOADS, SMALL_CACHES, Load, run_load
+from benchmarks.__main__ import LOADS, Load, run_load
 from benchmarks.loads import Figures
 from benchmarks.targets import Target, start_ours
 
@@ -100,7 +100,7 @@ def main() -> None:
         for load in LOADS:
             if arguments.loads not in load.name:
                 continue
-            settings = SMALL_CACHES if load.name.startswith("catch-up") else {}
+            settings = dict(load.settings)
             before = start_ours(directory, settings, tree=arguments.before)
             after = start_ours(directory, settings)
             try:

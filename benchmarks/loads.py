@@ -12,12 +12,14 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.raw_client import (
     RawConnection,
     StampedSend,
+    batch_entry,
     chunked_block,
     entry,
     frame,
@@ -87,11 +89,15 @@ class Publisher:
             self._block, self._window = chunks_count, 2 * chunks_count
         else:
             blocks, self._block, self._window = _blocks(size_bytes, window_bytes)
-        self._blocks = itertools.cycle(blocks)
+        self._blocks: Iterator[bytes] = itertools.cycle(blocks)
         self._in_flight = 0
         self.is_stopped = False
         self.limit: int | None = None
         self.sent_count = 0
+
+    def use(self, blocks: Iterable[bytes]) -> None:
+        """Send these blocks of as many entries, which are made at once, in place of its own."""
+        self._blocks = iter(list(blocks))
 
     def start(self) -> None:
         """Send the first window; receipts keep it full."""
@@ -261,6 +267,36 @@ async def tailing_consume(
         entries_per_second=count / elapsed,
         megabytes_per_second=count * size_bytes / elapsed / 1e6,
         cpu_micros_per_entry=used / max(count, 1) * 1e6,
+    )
+
+
+async def publish_ascending(
+    target: Target, *, size_bytes: int, batch: int = 1, count: int = 40_000
+) -> Figures:
+    """So many SENDs whose sequence ids ascend, as deduplication wants them, made beforehand."""
+    connection = await RawConnection.connect(target.host, target.port)
+    await connection.create_producer(fresh_topic(), 1)
+    stored = batch_entry([os.urandom(size_bytes)] * batch) if batch > 1 else None
+    stored = stored or entry(os.urandom(size_bytes))
+    publisher = Publisher(connection, min(len(stored), 8192), 4 << 20)
+    publisher.use(
+        send_block(1, first * batch, _BLOCK, stored, batch=batch)
+        for first in range(0, count, _BLOCK)
+    )
+    publisher.limit = count
+    cpu, start = target.cpu_seconds(), time.perf_counter()
+    publisher.start()
+    while publisher.receipts_count < count:
+        await asyncio.sleep(0.005)
+        if time.perf_counter() - start > 120:
+            raise RuntimeError(f"{target.name}: {publisher.receipts_count} of {count} in 120 s")
+    elapsed = time.perf_counter() - start
+    used = target.cpu_seconds() - cpu
+    connection.close()
+    return Figures(
+        entries_per_second=count / elapsed,
+        megabytes_per_second=count * len(stored) / elapsed / 1e6,
+        cpu_micros_per_entry=used / count * 1e6,
     )
 
 

@@ -19,6 +19,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandSubscribe,
     MessageMetadata,
+    SingleMessageMetadata,
 )
 
 _SIZE = struct.Struct(">I")
@@ -29,6 +30,21 @@ def frame(command: BaseCommand, rest: bytes = b"") -> bytes:
     """One frame: sizes, command, and what follows it."""
     data = command.SerializeToString()
     return struct.pack(">II", 4 + len(data) + len(rest), len(data)) + data + rest
+
+
+def batch_entry(bodies: list[bytes]) -> bytes:
+    """Checksum, metadata and payload of a batch."""
+    metadata = MessageMetadata(
+        producer_name="bench",
+        sequence_id=0,
+        publish_time=1_700_000_000_000,
+        num_messages_in_batch=len(bodies),
+    ).SerializeToString()
+    parts = []
+    for body in bodies:
+        single = SingleMessageMetadata(payload_size=len(body)).SerializeToString()
+        parts += (_SIZE.pack(len(single)), single, body)
+    return _checked(metadata, b"".join(parts))
 
 
 def entry(body: bytes, *, key: str | None = None) -> bytes:
@@ -44,13 +60,19 @@ def _checked(metadata: bytes, body: bytes) -> bytes:
     return b"\x0e\x01" + _SIZE.pack(crc32c.crc32c(checked)) + checked
 
 
-def send_block(producer_id: int, first_sequence_id: int, count: int, stored: bytes) -> bytes:
-    """`count` SEND frames in one buffer."""
+def send_block(
+    producer_id: int, first_sequence_id: int, count: int, stored: bytes, *, batch: int = 1
+) -> bytes:
+    """`count` SEND frames in one buffer, of so many messages each."""
     command = BaseCommand(type=BaseCommand.SEND)
     command.send.producer_id = producer_id
+    command.send.num_messages = batch
     parts = []
-    for sequence_id in range(first_sequence_id, first_sequence_id + count):
+    end = first_sequence_id + count * batch
+    for sequence_id in range(first_sequence_id, end, batch):
         command.send.sequence_id = sequence_id
+        if batch > 1:
+            command.send.highest_sequence_id = sequence_id + batch - 1
         parts.append(frame(command, stored))
     return b"".join(parts)
 
