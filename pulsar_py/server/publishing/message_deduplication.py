@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import (
@@ -34,13 +35,15 @@ from pulsar_py.wire.payload import parse_metadata
 
 if TYPE_CHECKING:
     from pulsar_py.server.policies.topic_settings import TopicSettings
-    from pulsar_py.server.publishing.producer import Producer, PublishContext
+    from pulsar_py.server.publishing.producer import AppendRun, Producer, PublishContext
 
 logger = logging.getLogger(__name__)
 
 _REPLAY_ENTRIES = 100
 _REPLAY_BYTES = 5 * 1024 * 1024
 _UNCOUNTED = (MARKER, CHUNK_PART)
+_SEQUENCE_IDS = itemgetter(1, 2)  # of a PublishContext
+_KIND = itemgetter(5)  # the same; 0 is MESSAGE
 
 FEW_NAMES: Final = 5000
 """With so many names at most they go back from the log into the cursor's properties."""
@@ -109,6 +112,25 @@ class MessageDeduplication:
         name = metadata.producer_name
         if isinstance(name, str):  # bytes if it is not UTF-8: the name of no producer
             self.state.replay(name, highest, self._clock.monotonic_seconds())
+
+    def append_run(
+        self, append_run: AppendRun, datas: list[bytes], contexts: Sequence[PublishContext]
+    ) -> int:
+        """Append the first entries of a run by a function, if all are new; returns how many.
+
+        It is 0 for a run of which each message has to be decided by itself.
+        """
+        # Hot path: publish-1k with deduplication, once a run.
+        producer = contexts[0][0]
+        if any(map(_KIND, contexts)) or not self.state.is_new_run(
+            producer.name, map(_SEQUENCE_IDS, contexts)
+        ):
+            return 0
+        taken_count = append_run(datas, contexts)
+        if taken_count:
+            _, sequence_id, highest, *_ = contexts[taken_count - 1]
+            self.state.on_pushed(producer.name, max(sequence_id, highest or 0))
+        return taken_count
 
     def on_group_persisted(
         self, contexts: Sequence[PublishContext], last_position: Position

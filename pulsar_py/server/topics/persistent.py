@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -157,16 +158,28 @@ class PersistentTopic(Topic):
 
     def append_function(self) -> Append:
         """The ledger's own `append`, unless messages have to be checked first."""
-        looks = (
-            looks_at_messages(self._settings)
-            or self.deduplication is not None
-            or self._stamper.is_needed
-        )
+        looks = self.deduplication is not None or self._looks_at_each
         return self._throttled(self._append_checked if looks else self.ledger.append)
 
+    @property
+    def _looks_at_each(self) -> bool:
+        """Whether something other than deduplication looks at each message."""
+        return looks_at_messages(self._settings) or self._stamper.is_needed
+
     def append_run_function(self, append: Append) -> AppendRun | None:
-        """The ledger's own `append_run`, where `append` is the ledger's own, too."""
-        return self.ledger.append_run if append is self.ledger.append else None
+        """The ledger's own `append_run`, where `append` is the ledger's own, too.
+
+        Deduplication alone decides a run as a whole.
+        """
+        if append is self.ledger.append:
+            return self.ledger.append_run
+        if (
+            append == self._append_checked
+            and self.deduplication is not None
+            and not self._looks_at_each
+        ):
+            return partial(self.deduplication.append_run, self.ledger.append_run)
+        return None
 
     def _append_checked(self, data: bytes, context: PublishContext) -> None:
         """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""

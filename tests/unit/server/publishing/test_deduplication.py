@@ -148,3 +148,17 @@ def test_nothing_is_stored_twice(sends: list[tuple[str, int, bool]]) -> None:
         dedup.check()
     for ids in stored.values():
         assert ids == sorted(set(ids))
+
+
+def test_a_run_is_new_if_all_of_it_ascends():
+    state = Deduplication(max_producers=10)
+    assert not state.is_new_run("p", [(0, None)])  # the name is not known
+    assert state.decide("p", 3, 3) is DuplicateStatus.NEW
+    assert state.is_new_run("p", [(4, None), (5, 8), (9, 9)])
+    assert not state.is_new_run("p", [(3, None), (4, None)])
+    assert not state.is_new_run("p", [(4, 6), (6, None)])
+    state.on_pushed("p", 9)
+    assert not state.is_new_run("p", [(9, None)])
+    assert state.last_sequence_id("p") == 9
+    state.on_append_failed()
+    assert state.is_new_run("p", [(0, None)])

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
+import pytest
+
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.publishing.message_deduplication import MessageDeduplication
+from pulsar_py.server.publishing.producer import PublishContext, Send
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, send
@@ -138,3 +144,78 @@ async def test_switching_off_deletes_the_cursor(rig: Rig) -> None:
     send(producer, 0)
     await producer.close()
     assert cnx.take() == ["receipt 0 at 0", "receipt 0 at 1"]
+
+
+def run_of(*sequence_ids: tuple[int, int | None], **fields: bool) -> list[Send]:
+    is_chunk, is_marker = fields.get("is_chunk", False), fields.get("is_marker", False)
+    return [(each, highest, 1, is_chunk, is_marker, entry(each)) for each, highest in sequence_ids]
+
+
+def count_runs(topic: PersistentTopic, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many entries of each run the ledger takes from now on."""
+    taken: list[int] = []
+    append_run = topic.ledger.append_run
+
+    def counted(datas: list[bytes], contexts: Sequence[PublishContext]) -> int:
+        taken.append(append_run(datas, contexts))
+        return taken[-1]
+
+    monkeypatch.setattr(topic.ledger, "append_run", counted)
+    topic._producers.set_append(topic.append_function())
+    return taken
+
+
+async def test_a_run_of_new_messages_is_decided_as_a_whole(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, cnx = await deduplicated(rig), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    taken = count_runs(topic, monkeypatch)
+    send(producer, 0)
+    producer.publish_run(run_of((1, None), (2, 6), (7, 7)))
+    producer.publish_run(run_of((8, None), (9, None)))
+    assert taken == [3, 2]
+    state(topic).state.check()
+    await rig.clock.sleep(0.01)
+    producer.publish_run(run_of((9, None), (10, None)))
+    producer.publish_run(run_of((11, None), (11, None)))
+    producer.publish_run(run_of((12, None), (13, None), is_marker=True))
+    assert taken == [3, 2]
+    await producer.close()
+    assert sorted(cnx.take()) == sorted(
+        [
+            *(f"receipt {each} at {place}" for place, each in enumerate((0, 1, 2, 7, 8, 9))),
+            "receipt 9 at none",
+            "receipt 10 at 6",
+            "receipt 11 at 7",
+            "error 11 PersistenceError",
+            "receipt 12 at 8",
+            "receipt 13 at 9",
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_runs_are_answered_as_their_messages_one_by_one(rig: Rig, seed: int) -> None:
+    chance = random.Random(seed)
+    answers: list[list[str]] = []
+    topics = [await deduplicated(rig), await rig.persistent("another")]
+    makers = [(each, rig.cnx()) for each in topics]
+    producers = [await rig.producer(topic, cnx) for topic, cnx in makers]
+    newest = 0
+    for _ in range(30):
+        ids = []
+        for _ in range(chance.randrange(2, 6)):
+            newest = max(newest + chance.choice([1, 1, 1, 1, 2, 0, -3]), 0)
+            ids.append((newest, chance.choice([None, None, newest + 2, newest - 1])))
+        producers[0].publish_run(run_of(*ids))
+        for sequence_id, highest in ids:
+            send(producers[1], sequence_id, highest=highest)
+        if chance.random() < 0.5:
+            await rig.clock.sleep(0.01)
+    for producer, (topic, cnx) in zip(producers, makers, strict=True):
+        await producer.close()
+        answers.append(sorted(cnx.take()))
+        state(topic).state.check()
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > 60
