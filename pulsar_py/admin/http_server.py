@@ -52,9 +52,18 @@ _BACKLOG: Final = 1024
 _SWEEP_SECONDS: Final = 5.0
 _SMALL_BODY_BYTES: Final = 64 * 1024
 """A body that is taken however much others send."""
-_CREDENTIALS: Final = frozenset(
-    {b"authorization", METHOD_HEADER.encode(), PRINCIPAL_HEADER.encode()}
+_ONCE: Final = frozenset(
+    {
+        b"authorization",
+        METHOD_HEADER.encode(),
+        PRINCIPAL_HEADER.encode(),
+        b"origin",
+        b"sec-fetch-site",
+    }
 )
+"""Headers by which somebody is let in or refused."""
+
+_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _FORWARDED: Final = b"x-forwarded-for"
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
@@ -290,7 +299,7 @@ class HttpConnection(asyncio.Protocol):
             if _head_bytes(event) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
-            if _says_twice_who_it_is(event):
+            if _can_be_read_in_two_ways(event):
                 self._refuse(HTTPStatus.BAD_REQUEST)
                 return
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
@@ -487,7 +496,18 @@ def _head_bytes(request: h11.Request) -> int:
     return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
 
 
-def _says_twice_who_it_is(request: h11.Request) -> bool:
-    """Whether a header of credentials is there twice: a proxy may have checked the other one."""
-    names = [name for name, _ in request.headers if name in _CREDENTIALS]
-    return len(names) > len(set(names))
+def _can_be_read_in_two_ways(request: h11.Request) -> bool:
+    """Whether a proxy in front may have understood something else than what is served here.
+
+    It may have checked the other one of two credentials, or seen a second request where this server
+    sees a body, or the other way round: a length beside chunks, or chunks in HTTP/1.0.
+
+    Source: RFC 9112, section 6.1.
+    """
+    names = [name for name, _ in request.headers]
+    once = [name for name in names if name in _ONCE]
+    if len(once) > len(set(once)):
+        return True
+    if b"transfer-encoding" not in names:
+        return False
+    return request.http_version == b"1.0" or _LENGTHS.issubset(names)

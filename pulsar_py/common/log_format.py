@@ -59,8 +59,12 @@ class JsonFormatter(logging.Formatter):
 
 
 def _word(value: object) -> str:
-    """A value as one word: quoted where it holds blanks, quotes or line ends."""
+    """A value as one word: quoted where it holds blanks, quotes or what is not printable.
+
+    Names come from clients: nothing in them may begin a line, or be a command to a terminal.
+    """
     text = str(value)
-    if text and not any(character.isspace() or character in "\"'=" for character in text):
+    is_printable = text.isprintable()
+    if text and is_printable and not any(each.isspace() or each in "\"'=" for each in text):
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=not is_printable)

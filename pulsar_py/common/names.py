@@ -24,13 +24,19 @@ NON_PERSISTENT: Final = "non-persistent"
 DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 PARTITION_SUFFIX: Final = "-partition-"
 
+CHANGE_EVENTS: Final = "__change_events"
+"""The local name of the topic that has the events of a namespace's policies."""
+
+COMPACTION_SUBSCRIPTION: Final = "__compaction"
+"""The subscription that stands for what a topic's compaction kept."""
+
 _ENTITY = re.compile(r"(?!\.\.?\Z)[-=:.\w]+", re.ASCII)
 _NO_PARTS = frozenset({".", ".."})
 _MAX_PARTITION = 2**31 - 1
 
 _SYSTEM_LOCAL_NAMES = frozenset(
     {
-        "__change_events",
+        CHANGE_EVENTS,
         "__transaction_buffer_snapshot",
         "__transaction_buffer_snapshot_segments",
         "__transaction_buffer_snapshot_indexes",

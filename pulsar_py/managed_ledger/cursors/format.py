@@ -31,6 +31,7 @@ from msgspec import Struct, field
 
 from pulsar_py.common import ack_set
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.names import COMPACTION_SUBSCRIPTION
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
 from pulsar_py.managed_ledger.cursors.batch_deleted_indexes import BatchDeletedIndexes
@@ -49,7 +50,7 @@ INTERNAL_PREFIX = "#pulsar.internal."
 
 NO_LEDGER = -1
 
-COMPACTION_CURSOR = "__compaction"
+COMPACTION_CURSOR = COMPACTION_SUBSCRIPTION
 """The cursor that holds a topic's entries until they are compacted."""
 
 COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"

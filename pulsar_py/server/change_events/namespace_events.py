@@ -36,7 +36,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
 from pulsar_py.metadata.documents import TopicPolicies
 from pulsar_py.metadata.resources import Resources, TopicPoliciesResources
 from pulsar_py.server.change_events.event_log import EventLog, LoggedEvent
@@ -47,9 +47,6 @@ from pulsar_py.server.topics.registry import TopicOwnership
 from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)
-
-CHANGE_EVENTS: Final = "__change_events"
-"""The local name of the topic."""
 
 RETRY_SECONDS: Final = 1.0
 """Seconds until what failed in the background is tried again."""

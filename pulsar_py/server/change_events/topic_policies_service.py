@@ -13,9 +13,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
 from pulsar_py.server.change_events.namespace_events import (
-    CHANGE_EVENTS,
     Document,
     EventParts,
     NamespaceEvents,

@@ -27,7 +27,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandWatchTopicList,
     CommandWatchTopicListClose,
 )
-from pulsar_py.server.connection.authorizing import authorize
+from pulsar_py.server.connection.authorizing import authorize, rights_version
 from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
 from pulsar_py.server.namespaces.lookup import LookupType
@@ -279,9 +279,14 @@ async def _start_watcher(
     budget, held_bytes = cnx.connections.topic_lists, 0
     try:
         refusal = "Client is not authorized to watchTopicList"
-        await authorize(cnx, Action.GET_TOPICS, AccessTarget.of_namespace(namespace), refusal)
+        target = AccessTarget.of_namespace(namespace)
+        rights = rights_version(cnx)
+        await authorize(cnx, Action.GET_TOPICS, target, refusal)
         held_bytes = await budget.acquire(command.namespace)
         await watcher.start(cnx.connections.topics)
+        while rights != rights_version(cnx):
+            rights = rights_version(cnx)
+            await authorize(cnx, Action.GET_TOPICS, target, refusal)
         topics = watcher.topics
         held_bytes = budget.correct(command.namespace, held_bytes, _list_bytes(topics))
         if cnx.watchers.get(command.watcher_id) is not watcher:

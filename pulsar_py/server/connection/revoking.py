@@ -1,9 +1,15 @@
-"""Takes producers and consumers away from clients that have lost their right (edge).
+"""Takes producers, consumers and watches away from clients that have lost their right (edge).
 
-Changed policies of a namespace or tenant, or changed settings, make every producer and consumer
-concerned be checked again; one without its right gets CLOSE_PRODUCER or CLOSE_CONSUMER, the
-connection stays. Whoever is being admitted meanwhile sees by `changes_count` that the right has to
-be asked for again.
+Changed policies of a namespace or tenant, or changed settings, make every one concerned be checked
+again; the connection stays:
+
+    producer                            CLOSE_PRODUCER
+    producer that waits to be exclusive ERROR, as the last answer to its PRODUCER
+    consumer                            CLOSE_CONSUMER
+    watch of a namespace's topics       ends; there is no command that would say so
+
+Whoever is being admitted meanwhile sees by `changes_count` that the right has to be asked for
+again. Apache Pulsar leaves those that wait, and watches, as they are.
 
 Source: PersistentTopic.onPoliciesUpdate, Producer.checkPermissionsAsync in Pulsar's broker.
 """
@@ -14,10 +20,12 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import AuthorizationError, PulsarError
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.connection.pending import PendingProducer
+from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.audit import Audit
@@ -34,8 +42,10 @@ class RightsHolder(Protocol):
     role: str | None
     original_principal: str | None
     producers: dict[int, Producer]
+    pending_producers: dict[int, PendingProducer]
     consumers: dict[int, Consumer]
     consumer_topics: dict[int, Topic]
+    watchers: dict[int, TopicListWatcher]
 
 
 class Revoking:
@@ -76,7 +86,7 @@ class Revoking:
         self._stop_watching.clear()
 
     def check(self, is_concerned: Callable[[NamespaceName], bool] = lambda _: True) -> None:
-        """Check all producers and consumers again in the namespaces that are concerned."""
+        """Check again all that was admitted in the namespaces that are concerned."""
         if not self._authorization.is_enabled:
             return
         self.changes_count += 1
@@ -85,6 +95,11 @@ class Revoking:
     async def _check_all(self, is_concerned: Callable[[NamespaceName], bool]) -> None:
         for cnx in list(self._open_connections()):
             caller = Caller(cnx.role, cnx.original_principal)
+            # Those that wait come first: who is admitted meanwhile is in `producers` then.
+            for pending in list(cnx.pending_producers.values()):
+                waiting = pending.producer
+                if waiting is not None and is_concerned(waiting.topic.name.namespace_name):
+                    await self._check_waiting(cnx, caller, pending, waiting)
             for producer in list(cnx.producers.values()):
                 if is_concerned(producer.topic.name.namespace_name):
                     await self._check_producer(caller, producer)
@@ -93,6 +108,32 @@ class Revoking:
                 if topic is not None and is_concerned(topic.name.namespace_name):
                     target = AccessTarget.of_topic(topic.name, consumer.subscription.name)
                     await self._check_consumer(caller, consumer, target)
+            for watcher_id, watcher in list(cnx.watchers.items()):
+                if is_concerned(watcher.namespace):
+                    await self._check_watcher(cnx, caller, watcher_id, watcher)
+
+    async def _check_waiting(
+        self, cnx: RightsHolder, caller: Caller, pending: PendingProducer, waiting: Producer
+    ) -> None:
+        target = AccessTarget.of_topic(waiting.topic.name)
+        if await self._is_allowed(caller, Action.PRODUCE, target):
+            return
+        if pending in cnx.pending_producers.values():
+            logger.info("producer lost its right", extra=self._fields(caller, target))
+            waiting.on_connection_lost()
+            assert waiting.request.on_ready is not None, "else it would not wait"
+            waiting.request.on_ready(AuthorizationError("Client is not authorized to Produce"))
+
+    async def _check_watcher(
+        self, cnx: RightsHolder, caller: Caller, watcher_id: int, watcher: TopicListWatcher
+    ) -> None:
+        target = AccessTarget.of_namespace(watcher.namespace)
+        if await self._is_allowed(caller, Action.GET_TOPICS, target):
+            return
+        logger.info("watch lost its right", extra=self._fields(caller, target))
+        watcher.close()
+        if cnx.watchers.get(watcher_id) is watcher:
+            del cnx.watchers[watcher_id]
 
     async def _check_producer(self, caller: Caller, producer: Producer) -> None:
         target = AccessTarget.of_topic(producer.topic.name)

@@ -31,9 +31,9 @@ class TopicListWatcher:
         namespace: NamespaceName,
         pattern: TopicPattern,
     ) -> None:
+        self.namespace = namespace
         self._cnx = cnx
         self._watcher_id = watcher_id
-        self._namespace = namespace
         self._pattern = pattern
         self._topics: set[str] = set()
         self._early: (
@@ -43,8 +43,8 @@ class TopicListWatcher:
 
     async def start(self, registry: TopicRegistry) -> None:
         """Begin to watch, and read the list."""
-        self._end_watch = registry.watch(self._namespace, self._on_changed)
-        topics = await registry.list_topics(self._namespace, TopicListMode.PERSISTENT)
+        self._end_watch = registry.watch(self.namespace, self._on_changed)
+        topics = await registry.list_topics(self.namespace, TopicListMode.PERSISTENT)
         self._topics = set(await self._pattern.filter_many(topics))
         early, self._early = self._early or [], None
         for created, deleted in early:

@@ -5,6 +5,10 @@
     role with an action             on a namespace's topics, or on one topic
     subscription                    the role stands in its list, if it has one, and may consume;
                                     its name begins with the role where a namespace wants that
+    __change_events                 may be written to by a tenant's admin alone: its messages are
+                                    policies of topics, which nobody else may set
+    __compaction                    is a tenant admin's subscription: without it a topic loses what
+                                    its compaction kept
 
 A proxy acts for a role that it names: both need the right, whatever the other has. `decide` is
 pure; `PulsarAuthorization` reads what it decides from. While authorization is off, `Unrestricted`
@@ -20,7 +24,12 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import (
+    CHANGE_EVENTS,
+    COMPACTION_SUBSCRIPTION,
+    NamespaceName,
+    TopicName,
+)
 from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.security.actions import Action, Right, Scope
@@ -165,7 +174,7 @@ def decide(
         return False
     if role in (tenant.admin_roles or ()):
         return True
-    if action.right is Right.TENANT_ADMIN or policies is None:
+    if action.right is Right.TENANT_ADMIN or policies is None or _is_for_admins(action, target):
         return False
     grants: Mapping[str, Any] = policies.auth_policies or {}  # Any: JSON
     if action.scope is Scope.SUBSCRIPTION and target.subscription is not None:
@@ -188,6 +197,18 @@ def decide(
         for place in places
         for granted, actions in (place or {}).items()
         if _is_meant(granted, role, has_wildcards=has_wildcards)
+    )
+
+
+def _is_for_admins(action: Action, target: AccessTarget) -> bool:
+    """Whether no grant gives it: writing policies as messages, using what a compaction kept."""
+    if action.scope is Scope.SUBSCRIPTION:
+        return target.subscription == COMPACTION_SUBSCRIPTION
+    topic = target.topic
+    return (
+        action.right is Right.PRODUCE
+        and topic is not None
+        and topic.base.local_name == CHANGE_EVENTS
     )
 
 

@@ -406,7 +406,14 @@ def test_a_connection_belongs_to_a_server() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Authorization", "X-Original-Principal", "X-Pulsar-Auth-Method-Name"]
+    "name",
+    [
+        "Authorization",
+        "X-Original-Principal",
+        "X-Pulsar-Auth-Method-Name",
+        "Origin",
+        "Sec-Fetch-Site",
+    ],
 )
 async def test_who_says_twice_who_he_is_is_refused(name: str) -> None:
     async with serving() as server:
@@ -415,3 +422,23 @@ async def test_who_says_twice_who_he_is_is_refused(name: str) -> None:
                 lines = "".join(f"{name}: {value}\r\n" for value in values)
                 writer.write(f"GET / HTTP/1.1\r\nHost: x\r\n{lines}\r\n".encode())
                 assert (await read_response(reader))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("version", "lengths"),
+    [
+        ("1.1", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"),
+        ("1.1", "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n"),
+        ("1.0", "Connection: keep-alive\r\nTransfer-Encoding: chunked\r\n"),
+    ],
+)
+async def test_a_body_that_a_proxy_may_see_end_elsewhere_is_refused(
+    version: str, lengths: str
+) -> None:
+    """What follows could be a request of somebody else's."""
+    second = "GET /second HTTP/1.1\r\nHost: x\r\n\r\n"
+    async with serving() as server, connected(server) as (reader, writer):
+        head = f"POST / HTTP/{version}\r\nHost: x\r\n{lengths}\r\n"
+        writer.write(f"{head}0\r\n\r\n{second}".encode())
+        assert (await read_response(reader))[0] == 400
+        assert await reader.read() == b""

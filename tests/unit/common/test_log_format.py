@@ -26,6 +26,13 @@ def test_text_puts_the_fields_behind_the_event() -> None:
     )
 
 
+def test_what_a_name_has_in_it_begins_no_line_and_is_no_command_to_a_terminal() -> None:
+    for name in ("x\ny", "x\x1b[2Jy", "x\x9b2Jy", "x\u2028y", "x\ry"):
+        line = TextFormatter().format(record(topic=name))
+        assert line.isprintable(), line
+    assert TextFormatter().format(record(topic="ä ö")).endswith('topic="ä ö"')
+
+
 def test_json_is_one_object_a_line() -> None:
     line = json.loads(JsonFormatter().format(record(ledger_id=7, where=ValueError("ä\n"))))
     assert line.pop("time")

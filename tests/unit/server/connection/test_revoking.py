@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pulsar_py.common.errors import AuthorizationError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName, TopicName
@@ -28,10 +31,44 @@ class Held:
     def __init__(self) -> None:
         self.topic = SimpleNamespace(name=TOPIC)
         self.subscription = SimpleNamespace(name="s")
+        self.namespace = NAMESPACE
         self.is_there = True
+        self.answers: list[object] = []
+        self.request = SimpleNamespace(on_ready=self.answers.append)
 
     def disconnect(self) -> None:
         self.is_there = False
+
+    on_connection_lost = close = disconnect
+
+
+def connection(**parts: Any) -> Any:
+    """One of the role `me`."""
+    nothing: dict[int, Any] = {}
+    empty = dict.fromkeys(
+        ("producers", "pending_producers", "consumers", "consumer_topics", "watchers"), nothing
+    )
+    return SimpleNamespace(**{"role": "me", "original_principal": None, **empty, **parts})
+
+
+@asynccontextmanager
+async def withdrawn(cnx: Any, left: list[str]) -> AsyncIterator[None]:
+    """After `me`, who had all rights, was left with these."""
+    store = MemoryMetadataStore(SystemClock())
+    resources = Resources(store, store)
+    await resources.tenants.create("t", TenantInfo(admin_roles=()))
+    await resources.namespaces.create(NAMESPACE, grants(me=["produce", "consume"]))
+    tasks = TaskOwner("test")
+    rules = PulsarAuthorization(resources, AuthorizationSettings)
+    revoking = Revoking(rules, resources, lambda: [cnx], tasks, Audit(SystemClock()))
+    revoking.start()
+    await resources.namespaces.update(NAMESPACE, lambda _: grants(me=left, other=["produce"]))
+    for _ in range(50):
+        await asyncio.sleep(0)
+    revoking.close()
+    yield
+    await tasks.close()
+    await resources.close()
 
 
 def grants(**roles: list[str]) -> NamespacePolicies:
@@ -45,26 +82,29 @@ def grants(**roles: list[str]) -> NamespacePolicies:
 async def test_only_what_has_no_right_any_more_goes(
     left: list[str], *, producer_stays: bool, consumer_stays: bool
 ) -> None:
-    store = MemoryMetadataStore(SystemClock())
-    resources = Resources(store, store)
-    await resources.tenants.create("t", TenantInfo(admin_roles=()))
-    await resources.namespaces.create(NAMESPACE, grants(me=["produce", "consume"]))
     producer, consumer = Held(), Held()
-    cnx: Any = SimpleNamespace(
-        role="me",
-        original_principal=None,
-        producers={1: producer},
-        consumers={1: consumer},
-        consumer_topics={1: consumer.topic},
+    cnx = connection(
+        producers={1: producer}, consumers={1: consumer}, consumer_topics={1: consumer.topic}
     )
-    tasks = TaskOwner("test")
-    rules = PulsarAuthorization(resources, AuthorizationSettings)
-    revoking = Revoking(rules, resources, lambda: [cnx], tasks, Audit(SystemClock()))
-    revoking.start()
-    await resources.namespaces.update(NAMESPACE, lambda _: grants(me=left, other=["produce"]))
-    for _ in range(50):
-        await asyncio.sleep(0)
-    revoking.close()
-    assert (producer.is_there, consumer.is_there) == (producer_stays, consumer_stays)
-    await tasks.close()
-    await resources.close()
+    async with withdrawn(cnx, left):
+        assert (producer.is_there, consumer.is_there) == (producer_stays, consumer_stays)
+
+
+@pytest.mark.parametrize(("left", "stays"), [(["produce"], True), (["consume"], False)])
+async def test_who_waits_to_be_exclusive_waits_no_more(left: list[str], *, stays: bool) -> None:
+    waiting, being_made = Held(), SimpleNamespace(producer=None)
+    cnx = connection(pending_producers={1: SimpleNamespace(producer=waiting), 2: being_made})
+    async with withdrawn(cnx, left):
+        assert waiting.is_there == stays
+        assert [type(each) for each in waiting.answers] == ([] if stays else [AuthorizationError])
+
+
+@pytest.mark.parametrize(("left", "stays"), [(["produce"], True), ([], False)])
+async def test_a_watch_of_topics_ends_with_the_right_to_their_names(
+    left: list[str], *, stays: bool
+) -> None:
+    watcher = Held()
+    cnx = connection(watchers={7: watcher})
+    async with withdrawn(cnx, left):
+        assert watcher.is_there == stays
+        assert (7 in cnx.watchers) == stays

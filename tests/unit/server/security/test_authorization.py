@@ -135,3 +135,20 @@ async def test_without_authorization_nobody_is_refused() -> None:
     rules = Unrestricted()
     assert rules.is_valid(Caller("me", "you"), may_name_itself=False)
     assert await rules.allows(Caller(None), Action.CREATE_TENANT, AccessTarget())
+
+
+def test_who_may_produce_sets_no_policies_by_messages() -> None:
+    events = TopicName.parse("persistent://t/n/__change_events")
+    for name in (events, events.partition(0)):
+        granted = {str(events): {"p": ["produce", "consume"]}}
+        found = policies(namespace_auth={"p": ["produce", "consume"]}, destination_auth=granted)
+        assert not may("p", Action.PRODUCE, found, name)
+        assert may("p", Action.CONSUME, found, name)
+        assert may("boss", Action.PRODUCE, found, name)
+
+
+def test_who_may_consume_does_not_touch_what_a_compaction_kept() -> None:
+    found = policies(namespace_auth={"c": ["consume"]})
+    assert not may("c", Action.UNSUBSCRIBE, found, subscription="__compaction")
+    assert not may("c", Action.CONSUME, found, subscription="__compaction")
+    assert may("boss", Action.CONSUME, found, subscription="__compaction")
