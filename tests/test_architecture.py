@@ -720,6 +720,21 @@ def test_an_init_only_re_exports() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_each_package_says_what_comes_in_and_what_goes_out() -> None:
+    """The package itself has an example instead, and `proto` is generated."""
+    ways = (
+        re.compile(r"\bin(:| comes| and out:)|comes in", re.IGNORECASE),
+        re.compile(r"\bout(:| goes)|goes out", re.IGNORECASE),
+    )
+    wrong = []
+    for module in MODULES:
+        if module.is_package and module.name not in {"pulsar_py", "pulsar_py.proto"}:
+            docstring = ast.get_docstring(module.tree) or ""
+            if not all(way.search(docstring) for way in ways):
+                wrong.append(module.name)
+    assert not wrong, wrong
+
+
 def _exports_lazily(node: ast.stmt) -> bool:
     """What a package needs to re-export on first use: PEP 562, and imports for the checker."""
     if isinstance(node, ast.FunctionDef):

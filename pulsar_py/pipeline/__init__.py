@@ -3,6 +3,9 @@
     from pulsar_py.pipeline.export import ExportSettings, export
     export(session, ExportSettings(source=TopicRange(...), lake=LakeSettings(...), streaming=...))
 
+In: settings, and data frames of topics or tables. Out: data frames to tables or topics, figures,
+and what `Watch` reports on the way.
+
 The modules here are the pipelines (`export`, `backfill`, `aggregate`, `copy`, `compact`, `lag`,
 `replay`, `report`), what they share (`topics` and `lake` read and write data frames), and `jobs`,
 which checks a pipeline before Spark starts. The rooms below hold the parts; each may import those

@@ -1,5 +1,8 @@
 """Virtual time, simulated disks and networks, and fixtures: shipped, imported by tests only.
 
+In: code that takes a clock, a disk, or stores as arguments. Out: the same code in virtual time, on
+media that fail from a seed; brokers for tests as fixtures.
+
 What is exported is loaded when it is asked for: every pytest of the environment imports this
 package for its plugin.
 
