@@ -148,7 +148,7 @@ class Bookie(ChosenLedgers):
             settings,
             end=storage.manifest.mark,
             on_group=self._outcomes.on_group,
-            may_take=lambda: self._housekeeper.has_room,
+            may_take=self._housekeeper.has_room,
             once=storage.run_log,
         )
         self._watch = AnswerWatch(

@@ -106,7 +106,6 @@ class Housekeeper:
             self._cache.seal(self._clock.monotonic_seconds())
             self._tasks.spawn(self._try_flush(), "flush")
 
-    @property
     def has_room(self) -> bool:
         """Whether another group may be confirmed: False while both generations are full.
 

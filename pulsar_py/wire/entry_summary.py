@@ -234,10 +234,10 @@ _is_plain_tail = re.compile(rb"\x10" + _VARINT + rb"\x18" + _VARINT).fullmatch
 def summarize_entry(data: EntryBytes) -> EntrySummary:
     """The summary of a stored entry; of an unreadable one `is_readable` is False."""
     # Hot path: summarize_entry in benchmarks/micro.
-    return PlainSummary(data) if _plain_headers_end(data) else summarize_parsed(data)
+    return PlainSummary(data) if plain_headers_end(data) else summarize_parsed(data)
 
 
-def _plain_headers_end(data: EntryBytes) -> int:
+def plain_headers_end(data: EntryBytes) -> int:
     """The offset after the metadata of a plain entry; 0 if the entry is not plain."""
     try:
         magic, _, size = _unpack_headers(data)
@@ -278,11 +278,16 @@ class PlainShape:
         """Whether it is a plain entry, of this shape or another."""
         if int.from_bytes(data[: self.end], "big") & self.mask == self.pattern:
             return True
-        end = _plain_headers_end(data)
-        if end and self._others_count % _NEW_SHAPE_EVERY == 0:
-            self._learn(bytes(data[:end]))
-        self._others_count += end > 0
+        end = plain_headers_end(data)
+        if end:
+            self.meet(data, end)
         return end > 0
+
+    def meet(self, data: EntryBytes, end: int) -> None:
+        """Take note of a plain entry of another shape, whose headers end at `end`."""
+        if self._others_count % _NEW_SHAPE_EVERY == 0:
+            self._learn(bytes(data[:end]))
+        self._others_count += 1
 
     def are_plain(self, entries: Sequence[EntryBytes]) -> bool:
         """Whether all of them are plain entries, of this shape or others."""

@@ -487,7 +487,7 @@ class ServerCnx(asyncio.Protocol):
         return (
             not self._is_output_paused
             and not self._is_closed
-            and not self.connections.namespaces.holds_messages
+            and not self.connections.namespaces.holds_messages()
             and self._queued_bytes < self.connections.settings.output_high_water_bytes
         )
 

@@ -30,6 +30,7 @@ from pulsar_py.wire.entry_summary import (
     EntrySummary,
     PlainShape,
     PlainSummary,
+    plain_headers_end,
     summarize_entry,
     summarize_parsed,
 )
@@ -165,8 +166,14 @@ class EntryFilters:
                     entry.summary = PLAIN
                     messages_count += 1
                     continue
-                summary = entry.summary = PLAIN if shape.is_plain(data) else summarize_parsed(data)
-                end, mask, pattern = shape.end, shape.mask, shape.pattern
+                headers_end = plain_headers_end(data)
+                if headers_end:
+                    shape.meet(data, headers_end)
+                    end, mask, pattern = shape.end, shape.mask, shape.pattern
+                    entry.summary = PLAIN
+                    messages_count += 1
+                    continue
+                summary = entry.summary = summarize_parsed(data)
             messages_count += summary.messages_count  # type: ignore[attr-defined]
             if not summary.is_plain:  # type: ignore[attr-defined]
                 is_plain = False

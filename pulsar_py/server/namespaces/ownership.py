@@ -179,7 +179,6 @@ class BundleOwnership:
                 "opened until the store answers"
             )
 
-    @property
     def must_hold(self) -> bool:
         """Whether this process stood still for longer than its session, and knows no more so far.
 
@@ -481,7 +480,7 @@ class BundleOwnership:
         self._is_connected = event in (SessionEvent.RECONNECTED, SessionEvent.NEW_SESSION)
         if event is SessionEvent.CONNECTION_LOST:
             return
-        self._is_overslept = self.must_hold
+        self._is_overslept = self.must_hold()
         self._doubts_count += 1
         logger.warning("metadata session", extra={"event": event.value})
         if event is not SessionEvent.IN_DOUBT and not self._is_validating:

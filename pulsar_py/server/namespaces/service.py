@@ -88,6 +88,11 @@ class NamespaceService:
             self._on_bundle_lost,
             *(() if clock is None else (clock.wall_time_millis,)),
         )
+        self.holds_messages = self._ownership.must_hold
+        """Returns whether nothing may be delivered: this process stood still for too long.
+
+        It ends when what is owned was looked at. Asked once a batch of messages.
+        """
         self._resources = resources
         self._default_bundles_count = default_bundles_count
         self._unload_timeout_seconds = unload_timeout_seconds
@@ -356,14 +361,6 @@ class NamespaceService:
         raise ManagedLedgerFencedError(
             f"{managed_ledger_name}: this broker gave the bundle up, another one may own it"
         )
-
-    @property
-    def holds_messages(self) -> bool:
-        """Whether nothing may be delivered: this process stood still for longer than its session.
-
-        It ends when what is owned was looked at. Asked once a batch of messages.
-        """
-        return self._ownership.must_hold
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         """Call back each time that what is owned was looked at after a doubt."""

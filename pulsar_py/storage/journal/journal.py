@@ -236,10 +236,12 @@ class Journal:
 
     def _take(self) -> None:
         assert self._group is None
-        if not self._may_take():
-            self._is_held_back = True
-            return
-        group = self._collect()
+        group: Group | None = None
+        if self._dirty or self._changes:
+            if not self._may_take():
+                self._is_held_back = True
+                return
+            group = self._collect()
         if group is None:
             self._is_busy = False
             if self._idle is not None and not self._idle.done():
@@ -325,12 +327,9 @@ class Journal:
             self._life = self._life.begun(self._end)
             offset = self._life.first_offset
             buffers.append(self._life.encode())
-        block, length = encode_block(
-            self._life,
-            offset,
-            group.sections,
-            [(change.ledger.ledger_id, change.stored) for change in group.changes],
-        )
+        changes = group.changes
+        records = [(each.ledger.ledger_id, each.stored) for each in changes] if changes else ()
+        block, length = encode_block(self._life, offset, group.sections, records)
         assert length <= self._largest_block_bytes, (length, self._largest_block_bytes)
         buffers += block
         group.end = (file_id, offset + length)
@@ -345,7 +344,7 @@ class Journal:
         assert group is not None
         self._group = None
         self.write_durations.add(self._loop.time() - self._taken_at)
-        failure = _as_storage_error(error)
+        failure = None if error is None else _as_storage_error(error)
         if failure is None and group.is_late:
             failure = StorageError("journal: the disk answered after the time-out")
         if failure is None:
@@ -474,7 +473,7 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
     return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes, lent=lent)
 
 
-def _as_storage_error(error: BaseException | None) -> StorageError | None:
-    if error is None or isinstance(error, StorageError):
+def _as_storage_error(error: BaseException) -> StorageError:
+    if isinstance(error, StorageError):
         return error
     return StorageError(f"journal: {error}")

@@ -261,8 +261,11 @@ class StandInNamespaces:
         self.error: Exception | None = None
         self.doubt: Exception | None = None
         self.asked: list[tuple[str, bool, str | None]] = []
-        self.holds_messages = False
+        self.is_holding = False
         self.settled: Callable[[], None] = lambda: None
+
+    def holds_messages(self) -> bool:
+        return self.is_holding
 
     def when_settled(self, callback: Callable[[], None]) -> None:
         self.settled = callback

@@ -365,12 +365,12 @@ async def test_nothing_is_writable_until_the_broker_knows_what_it_owns(server: S
     client = await server.connect()
     server.connections.start()
     called: list[str] = []
-    server.namespaces.holds_messages = True
+    server.namespaces.is_holding = True
     assert not client.cnx.is_writable
     client.cnx.when_writable(lambda: called.append("later"))
     await settle()
     assert called == []
-    server.namespaces.holds_messages = False
+    server.namespaces.is_holding = False
     server.namespaces.settled()
     await settle()
     assert called == ["later"]

@@ -309,19 +309,19 @@ async def test_what_can_wait_does_not_begin_while_the_store_is_away(owner: Owner
 
 async def test_who_overslept_delivers_nothing_before_the_records_were_seen(owner: Owner) -> None:
     settled: list[bool] = []
-    owner.ownership.on_settled = lambda: settled.append(owner.ownership.must_hold)
+    owner.ownership.on_settled = lambda: settled.append(owner.ownership.must_hold())
     await owner.acquire()
     await owner.session.get_in_doubt()
-    assert not owner.ownership.must_hold, "it saw the doubt come"
+    assert not owner.ownership.must_hold(), "it saw the doubt come"
     await owner.session.come_back()
     await settle()
     assert settled == [False]
     owner.session.oversleep()
-    assert owner.ownership.must_hold
+    assert owner.ownership.must_hold()
     assert not owner.owns()
     await owner.session.get_in_doubt()
     await owner.session.come_back()
-    assert owner.ownership.must_hold, "not before the record was seen"
+    assert owner.ownership.must_hold(), "not before the record was seen"
     await settle()
     assert settled == [False, False]
     assert owner.owns()
