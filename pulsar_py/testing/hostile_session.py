@@ -37,13 +37,29 @@ class HostileSession(Session):
         self.last_news_seconds = client.clock.monotonic_seconds()
         self.listeners: list[SessionListener] = []
         self._client = client
+        self._is_doubt_told = False
+        self._has_overslept = False  # the doubt was told when the time-out was over
+
+    @property
+    def _timeout_seconds(self) -> float:
+        return self._client.service.settings.session_timeout_seconds
+
+    @property
+    def _silent_seconds(self) -> float:
+        """Since the last answered request was sent."""
+        return self._client.clock.monotonic_seconds() - self.last_news_seconds
 
     @property
     def is_good(self) -> bool:
         """Whether less than 5/6 of the time-out passed since the last answered request was sent."""
-        timeout_seconds = self._client.service.settings.session_timeout_seconds
-        silent_seconds = self._client.clock.monotonic_seconds() - self.last_news_seconds
-        return self.is_open and silent_seconds < IN_DOUBT_SHARE * timeout_seconds
+        return self.is_open and self._silent_seconds < IN_DOUBT_SHARE * self._timeout_seconds
+
+    @property
+    def has_overslept(self) -> bool:
+        """Whether the time-out passed before the doubt could be told: the client was frozen."""
+        return self._has_overslept or (
+            not self._is_doubt_told and self._silent_seconds >= self._timeout_seconds
+        )
 
     def listen(self, listener: SessionListener) -> Callable[[], None]:
         """Call `listener` with every event; returns a function that ends this."""
@@ -57,6 +73,10 @@ class HostileSession(Session):
 
     def tell(self, event: SessionEvent) -> None:
         """Call all listeners; errors that they raise are logged."""
+        if event is SessionEvent.IN_DOUBT:
+            self._has_overslept, self._is_doubt_told = self.has_overslept, True
+        elif event is not SessionEvent.CONNECTION_LOST:
+            self._has_overslept = self._is_doubt_told = False
         for listener in tuple(self.listeners):
             with ErrorsLogged(logger, "session listener failed", extra={"event": event.value}):
                 listener(event)

@@ -18,6 +18,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.managed_ledger.log.appender import Appender
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.metadata import paths
@@ -110,7 +111,10 @@ def a_lost_bundles_topics_stay() -> Iterator[None]:
 @contextmanager
 def a_lost_topic_is_written_down() -> Iterator[None]:
     """Who loses a topic closes it as one that is unloaded: cursors, ledger and list are written."""
-    with _replaced(PersistentTopic, lose=lambda self: self.context.on_topic_lost(self)):
+    with (
+        _replaced(PersistentTopic, lose=lambda self: self.context.on_topic_lost(self)),
+        cursors_are_written_before_it_is_known_who_owns(),
+    ):
         yield
 
 
@@ -146,7 +150,7 @@ def owners_are_deleted_without_version() -> Iterator[None]:
 def an_unload_stops_where_it_fails() -> Iterator[None]:
     """What can't be given up at once is forgotten, and its record stays."""
 
-    async def release(self: Any, namespace: Any, bundle: str) -> None:
+    async def release(self: Any, namespace: Any, bundle: str, reason: str = "") -> None:
         key = (namespace, bundle)
         owned = self._owned.pop(key, None)
         if owned is not None:
@@ -189,17 +193,34 @@ def a_stale_owner_takes_over_the_version() -> Iterator[None]:
 
     async def adopt(self: Any, refusal: Exception) -> bytes | None:
         stored = await self._read()
-        self._is_now(MUST_NOT_EXIST if stored is None else stored.version)
+        self._is_now(MUST_NOT_EXIST if stored is None else stored.version, None)
         return None
 
-    with _replaced(OwnedRecord, _adopt=adopt), cursors_are_written_before_it_is_known_who_owns():
+    async def confirm(self: Any) -> None:
+        return None
+
+    with (
+        _replaced(OwnedRecord, _adopt=adopt, confirm=confirm),
+        cursors_are_written_before_it_is_known_who_owns(),
+    ):
         yield
 
 
 @contextmanager
 def cursors_are_written_before_it_is_known_who_owns() -> Iterator[None]:
-    """A new session writes what the old one left, as long as nobody else has written it."""
-    with _replaced(ManagedLedger, check_owner=lambda self: None):
+    """A new session writes what the old one left, as long as nobody else has written it.
+
+    Neither the session is asked nor the list of ledgers, which every new owner writes; each of the
+    two sees nearly all that the other one does.
+    """
+
+    async def confirm(self: Any) -> None:
+        return None
+
+    with (
+        _replaced(ManagedLedger, check_owner=lambda self: None),
+        _replaced(LedgerListStore, confirm=confirm),
+    ):
         yield
 
 
@@ -235,7 +256,7 @@ def ids_are_leased_in_blocks() -> Iterator[None]:
     async def next_id(self: Any) -> int:
         block = blocks.get(id(self._metadata))
         if block is None or not block:
-            first = int(await self._take()) * 100
+            first = await self._number() * 100
             block = blocks[id(self._metadata)] = list(range(first, first + 100))
         return block.pop(0)
 

@@ -339,6 +339,29 @@ class Run:
         node = chance.choice(self.world.nodes)
         self._note("expire", node.name)
         node.metadata.expire()
+        self._spawn(self._visit(self._other(node), chance.random()), f"visit {node.name}'s topics")
+
+    async def _visit(self, node: Node, late: float) -> None:
+        """Ask a broker for all topics until it has them: those of the other one, whose session ends.
+
+        Their clients stay where they are, so the new owner opens topics and has nothing to write.
+        `late` is how much of the last second before that session's end is let pass.
+        """
+        await asyncio.sleep(SESSION_SECONDS - 1 + late)
+        until = self.now() + SESSION_SECONDS / 2
+        waiting = [TopicName.parse(topic) for topic in TOPICS]
+        service = node.broker.service
+        while waiting and self.now() < until:
+            try:
+                await service.namespaces.lookup(waiting[0])
+                self._on_success(node, "LOOKUP")
+                if service.namespaces.is_owned(waiting[0]):
+                    await service.topics.get_or_load(waiting.pop(0), create_if_missing=True)
+                    self.met["visits"] += 1
+                    continue
+            except PulsarError as error:
+                self._note("not visited", node.name, repr(error))
+            await asyncio.sleep(0.1)
 
     def _cut(self, chance: random.Random) -> None:
         node = chance.choice(self.world.nodes)

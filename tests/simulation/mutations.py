@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
@@ -83,8 +83,10 @@ def journals_removed_before_the_checkpoint() -> Iterator[None]:
     original = Housekeeper._flush_sealed
 
     async def mutated(self: Any) -> None:
-        for file_id in range(self.oldest_journal_id, self._cache.sealed.mark[0] + 1):
-            await self._disk.remove(journal_path(file_id))
+        if (sealed := self._cache.sealed) is not None:
+            while self.oldest_journal_id < sealed.mark[0]:
+                await self._disk.remove(journal_path(self.oldest_journal_id))
+                self.oldest_journal_id += 1
         await original(self)
 
     with patch.object(Housekeeper, "_flush_sealed", mutated):
@@ -171,8 +173,8 @@ def recovery_loses_the_last_entry() -> Iterator[None]:
 def _recovered(change: Callable[[Any], None]) -> Any:
     original = CursorStore.recover
 
-    async def mutated(self: Any, *arguments: Any) -> Any:
-        snapshot = await original(self, *arguments)
+    async def mutated(self: Any, *arguments: Any, **options: Any) -> Any:
+        snapshot = await original(self, *arguments, **options)
         change(snapshot)
         return snapshot
 
@@ -231,7 +233,8 @@ def reset_is_not_written() -> Iterator[None]:
 
 @contextmanager
 def cursor_record_outlives_deletion() -> Iterator[None]:
-    async def mutated(self: Any) -> None:
+    async def mutated(self: Any, owned_ledger_ids: Sequence[int] = ()) -> None:
+        del owned_ledger_ids
         await self.drop_ledger(self.ledger_id)
 
     with patch.object(CursorStore, "delete", mutated):

@@ -8,25 +8,24 @@ import pytest
 
 from tests.simulation.broker_mutations import MUTATIONS
 from tests.simulation.brokers_run import SeedError, run_seed
+from tests.simulation.findings import is_finding
 
 FOUND_WITHIN_SEEDS = 500
 
 FIRST_SEEDS = {
-    "owned_until_given_up": 3,
-    "doubt_only_when_told": 3,
-    "nothing_is_refused_in_doubt": 7,
+    "owned_until_given_up": 1,
+    "doubt_only_when_told": 1,
+    "nothing_is_refused_in_doubt": 1,
     "doubt_is_not_asked_again": 9,
-    "a_new_session_owns_what_the_old_one_did": 3,
-    "session_events_are_ignored": 3,
-    "a_lost_bundles_topics_stay": 4,
-    "a_lost_topic_is_written_down": 50,
-    "owners_are_deleted_without_version": 28,
-    "an_unload_stops_where_it_fails": 4,
-    "a_topic_that_fails_to_close_ends_the_unload": 4,
-    "a_stale_owner_takes_over_the_version": 22,
-    "cursors_are_written_before_it_is_known_who_owns": 50,
-    "one_s_own_write_is_another_owners": 1,
-    "a_cache_takes_no_news_for_none": 2,
+    "session_events_are_ignored": 7,
+    "a_lost_bundles_topics_stay": 5,
+    "a_lost_topic_is_written_down": 2,
+    "owners_are_deleted_without_version": 46,
+    "an_unload_stops_where_it_fails": 2,
+    "a_topic_that_fails_to_close_ends_the_unload": 2,
+    "cursors_are_written_before_it_is_known_who_owns": 8,
+    "one_s_own_write_is_another_owners": 7,
+    "what_can_not_be_read_now_is_never_read": 5,
 }
 """Where it is not 0. They move with every change of what brokers do; then others are found."""
 
@@ -39,8 +38,9 @@ def first_failure(name: str) -> int | None:
         try:
             with MUTATIONS[name]():
                 run_seed(seed)
-        except SeedError:
-            return seed
+        except SeedError as error:
+            if is_finding(error):
+                return seed
     return None
 
 

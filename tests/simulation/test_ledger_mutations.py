@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.findings import is_finding
 from tests.simulation.ledger_mutations import FOUND_BY, MUTATIONS
 from tests.simulation.ledger_run import run_ledger_seed
 from tests.simulation.run import SeedError
@@ -15,8 +16,8 @@ def is_found(name: str, seed: int) -> bool:
     with MUTATIONS[name]():
         try:
             run_ledger_seed(seed)
-        except SeedError:
-            return True
+        except SeedError as error:
+            return is_finding(error)
     return False
 
 

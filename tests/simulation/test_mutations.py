@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.crash.storage.sync_mutations import SYNC_MUTATIONS
+from tests.simulation.findings import is_finding
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.run import SeedError, run_seed
 
@@ -15,8 +16,9 @@ def first_failure(ignored_syncs: frozenset[str] = frozenset()) -> int | None:
     for seed in range(FOUND_WITHIN_SEEDS):
         try:
             run_seed(seed, ignored_syncs=ignored_syncs)
-        except SeedError:
-            return seed
+        except SeedError as error:
+            if is_finding(error):
+                return seed
     return None
 
 

@@ -34,6 +34,31 @@ async def grow_silent(virtual_clock: VirtualClock) -> None:
     await client.close()
 
 
+def test_one_that_stood_still_for_its_whole_time_has_overslept_until_there_is_news() -> None:
+    run_virtual(oversleep(VirtualClock()))
+
+
+async def oversleep(virtual_clock: VirtualClock) -> None:
+    settings = HostileSettings(session_timeout_seconds=TIMEOUT_SECONDS)
+    client = HostileMetadata(random.Random(1), virtual_clock, settings).connect("a", virtual_clock)
+    session = HostileSession(client, "0x1")
+    client.freeze()
+    await virtual_clock.sleep(TIMEOUT_SECONDS - 0.01)
+    assert not session.has_overslept
+    await virtual_clock.sleep(0.02)
+    assert session.has_overslept, "nobody told of a doubt"
+    session.tell(SessionEvent.IN_DOUBT)
+    session.tell(SessionEvent.CONNECTION_LOST)
+    assert session.has_overslept
+    session.last_news_seconds = virtual_clock.monotonic_seconds()
+    session.tell(SessionEvent.RECONNECTED)
+    assert not session.has_overslept
+    session.tell(SessionEvent.IN_DOUBT)
+    await virtual_clock.sleep(2 * TIMEOUT_SECONDS)
+    assert not session.has_overslept, "it saw the doubt come"
+    await client.close()
+
+
 def test_a_listener_that_raises_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     assert run_virtual(tell_two(VirtualClock())) == [SessionEvent.IN_DOUBT]
