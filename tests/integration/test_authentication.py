@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import bcrypt
@@ -25,17 +25,19 @@ from pulsar_py.client import AuthenticationToken, Client
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.log_format import fields_of
 from pulsar_py.metadata.documents import DynamicConfiguration
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, ServerError
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.authentication import (
     Authenticated,
     AuthenticationState,
     ClientCredentials,
     HttpCredentials,
 )
+from pulsar_py.server.security.authorization import AccessTarget, Caller, PulsarAuthorization
 from pulsar_py.standalone import Broker
 from pulsar_py.testing import BrokerThread
 from tests.certificates import Authority
-from tests.wire_client import WireClient
+from tests.wire_client import WireClient, encode
 
 KEY = secrets.token_bytes(32)
 SECRET_KEY = "data:;base64," + base64.b64encode(KEY).decode()
@@ -380,6 +382,58 @@ async def test_a_proxy_acts_for_whom_it_names() -> None:
                 **headers,
             )
             assert found == expected, original
+
+
+class Hearing(PulsarAuthorization):
+    """Rules that take note of who asked."""
+
+    heard: ClassVar[list[Caller]] = []
+
+    async def allows(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
+        self.heard.append(caller)
+        return await super().allows(caller, action, target)
+
+
+async def test_original_principal_is_handed_through_from_connect_and_from_its_header() -> None:
+    config = authorized(
+        authorizationProvider=f"{__name__}.Hearing",
+        proxyRoles="proxy",
+        superUserRoles="admin,proxy",
+    )
+    async with Broker(config=config) as broker:
+        headers = {
+            "Authorization": f"Bearer {token('proxy')}",
+            "X_Original_Principal": "you",
+        }
+        Hearing.heard.clear()
+        assert (await http(broker, "GET", "/admin/v2/tenants", **headers))[0] == 401
+        assert Hearing.heard == [Caller("proxy", "you")]
+
+        Hearing.heard.clear()
+        address = urlsplit(broker.service_url)
+        proxy = WireClient(*await asyncio.open_connection(address.hostname, address.port))
+        for kind, field, values in (
+            (
+                BaseCommand.CONNECT,
+                "connect",
+                {
+                    "client_version": "test",
+                    "protocol_version": 21,
+                    "auth_method_name": "token",
+                    "auth_data": token("proxy").encode(),
+                    "original_principal": "you",
+                },
+            ),
+            (BaseCommand.LOOKUP, "lookupTopic", {"topic": TOPIC, "request_id": 1}),
+        ):
+            command = BaseCommand(type=kind)
+            for name, value in values.items():
+                setattr(getattr(command, field), name, value)
+            proxy.writer.write(encode(command))
+            answer = (await proxy._read()).command
+        assert answer.lookupTopicResponse.error == ServerError.AuthorizationError
+        assert Hearing.heard == [Caller("proxy", "you")]
+        await proxy.close()
 
 
 @pytest.mark.setting("authenticateOriginalAuthData")
