@@ -90,7 +90,7 @@ def test_contents_of_files_and_by_schema(tmp_path: Path) -> None:
         ("consume t", 2, "--subscription-name"),
         ("read t -m x", 1, "no message id"),
         ("read x:// -m earliest", 1, "invalid topic name"),
-        ("--proxy-url x read t", 1, "not through a proxy"),
+        ("--proxy-url x read t", 1, "a proxy by SNI is not supported"),
         ("--auth-plugin token --auth-params token:x read t", 1, "every user of this machine"),
     ],
 )
