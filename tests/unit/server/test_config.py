@@ -347,6 +347,33 @@ FURTHER: dict[str, str] = {
 of the bookie, and those that providers of authentication read."""
 
 
+STANDALONE: dict[str, str] = {
+    "bindAddress": "0.0.0.0",
+    "clusterName": "standalone",
+    "statusFilePath": "/usr/local/apache/htdocs",
+    "topicPublisherThrottlingTickTimeMillis": "2",
+    "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.NoopLoadManager",
+    "loadBalancerEnabled": "false",
+    "loadBalancerMemoryResourceWeight": "1.0",
+    "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
+    "managedLedgerCacheEvictionFrequency": "100.0",
+    "tlsKeyStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+    "athenzDomainNames": "",
+    "maxMessageSizeCheckIntervalInSeconds": "60",
+    "nettyMaxFrameSizeBytes": "5253120",
+    "flushInterval": "60000",
+    "dbStorage_writeCacheMaxSizeMb": "",
+    "dbStorage_readAheadCacheBatchSize": "1000",
+    "dbStorage_rocksDB_numLevels": "-1",
+    "journalMaxGroupWaitMSec": "1",
+    "journalSyncData": "false",
+    "diskUsageThreshold": "0.99",
+}
+"""Values of the public standalone.conf that its class has not, those of the bookie among them."""
+
+
 def reference_settings() -> dict[str, str]:
     """Every setting of Apache Pulsar 4.2.4 and its default."""
     lines = (RECORDINGS / "service_configuration.tsv").read_text(encoding="utf-8").splitlines()
@@ -366,6 +393,13 @@ def test_every_setting_of_apache_pulsar_is_known_with_its_default(*, is_of_clust
     # Its own default is never reported as having no effect.
     given = {name for name in config.without_effect if name in ignored}
     assert given - FURTHER.keys() == set()
+
+
+@pytest.mark.parametrize("name", STANDALONE)
+def test_values_of_the_public_standalone_conf_are_taken(name: str) -> None:
+    BrokerConfig.load(
+        properties_text=f"{name}={STANDALONE[name]}\n", properties_place="standalone.conf"
+    )
 
 
 def test_protection_is_never_dropped_silently() -> None:
