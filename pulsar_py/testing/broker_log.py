@@ -74,8 +74,8 @@ class _Tap(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._logs: list[BrokerLog] = []
-        # The loggers that were changed, with their own levels.
-        self._levels: dict[logging.Logger, int] = {}
+        # The loggers that were changed, with their own levels and those that they were given.
+        self._levels: dict[logging.Logger, tuple[int, int]] = {}
 
     def add(self, log: BrokerLog) -> None:
         self._logs.append(log)
@@ -85,17 +85,19 @@ class _Tap(logging.Filter):
         for name, logger in list(logging.root.manager.loggerDict.items()):
             is_ours = name.startswith(_PACKAGE) and not name.startswith(_CLIENT)
             if is_ours and isinstance(logger, logging.Logger) and logger not in self._levels:
-                level = min(logging.INFO, logger.getEffectiveLevel())
-                self._levels[logger] = logger.level
-                logger.setLevel(level)
+                # One below, which nobody else sets: so a level that a test sets is told from it.
+                given = max(min(logging.INFO, logger.getEffectiveLevel()) - 1, 1)
+                self._levels[logger] = (logger.level, given)
+                logger.setLevel(given)
                 logger.addFilter(self)
 
     def remove(self, log: BrokerLog) -> None:
         self._logs.remove(log)
         if not self._logs:
-            for logger, level in self._levels.items():
+            for logger, (level, given) in self._levels.items():
                 logger.removeFilter(self)
-                logger.setLevel(level)
+                if logger.level == given:
+                    logger.setLevel(level)
             self._levels.clear()
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -108,7 +110,9 @@ class _Tap(logging.Filter):
         """What would be the logger's level if nothing were changed."""
         at: logging.Logger | None = logger
         while at is not None:
-            if level := self._levels.get(at, at.level):
+            own, given = self._levels.get(at, (at.level, at.level))
+            level = own if at.level == given else at.level
+            if level:
                 return level
             at = at.parent
         return logging.NOTSET

@@ -49,3 +49,13 @@ def test_only_so_many_lines_are_kept() -> None:
             logger.info("line %d", number)
     assert log.text().startswith("... 5 earlier lines\n")
     assert len(log.text().splitlines()) == MAX_LINES + 1
+
+
+def test_a_level_set_meanwhile_counts(caplog: pytest.LogCaptureFixture) -> None:
+    with BrokerLog():
+        with caplog.at_level(logging.INFO, logger.name):
+            logger.info("asked for")
+        logger.info("unseen")
+        with caplog.at_level(logging.ERROR, logger.name):
+            logger.warning("unseen")
+    assert [each.getMessage() for each in caplog.records] == ["asked for"]
