@@ -123,7 +123,7 @@ def test_an_admin_url_behind_which_nobody_is(
     with pytest.raises(Exception, match=r"admin\.url: internal statistics of .*127\.0\.0\.1:1"):
         do(spark, options | {"admin.url": "http://127.0.0.1:1"})
     no_web_service = broker.service_url.replace("pulsar://", "http://")
-    with pytest.raises(Exception, match=r"admin\.url: .* is a web service there"):
+    with pytest.raises(Exception, match=r"admin\.url: .* no web service on that port"):
         do(spark, options | {"admin.url": no_web_service})
 
 

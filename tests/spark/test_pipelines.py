@@ -569,7 +569,7 @@ def test_a_continuous_export_ends_on_a_signal(
             events.append(step["event"])
             if events[-1] == "committed":
                 os.killpg(process.pid, number)
-        assert process.wait() == 0
+        assert process.wait() == 0, (events, others)
     assert events[0] == "started"
     assert events[-1] == "stopped"
     assert events.count("stopped") == 1

@@ -274,7 +274,7 @@ class HttpLookup:
         is_only_one = len(self._hosts.url.hosts) == 1
         if is_only_one and not self._is_tls and await speaks_plain_pulsar(*host_and_port(host)):
             raise NotABrokerError(
-                f"{host}: no web service on that port, it speaks the binary protocol:"
+                f"http://{host}: no web service on that port, it speaks the binary protocol:"
                 f" use pulsar://{host}"
             ) from error
 
