@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MASTER = "local[2,3]"
+BROKER_CONFIG = {
+    "brokerDeduplicationEnabled": True,
+    # Spark may take longer to start than a topic without a subscription is kept.
+    "brokerDeleteInactiveTopicsEnabled": False,
+}
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
@@ -134,7 +139,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerThread]:
     """One that drops duplicates; modules that need another have their own."""
-    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as thread:
+    with BrokerThread(config=BROKER_CONFIG) as thread:
         yield thread
 
 

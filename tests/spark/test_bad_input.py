@@ -49,7 +49,7 @@ def write(spark: SparkSession, options: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerThread]:
-    with BrokerThread() as broker:
+    with BrokerThread(config={"brokerDeleteInactiveTopicsEnabled": False}) as broker:
         yield broker
 
 

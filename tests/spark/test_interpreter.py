@@ -41,7 +41,7 @@ def test_spark_submit_runs_a_program_with_the_interpreter_that_is_named() -> Non
 
 
 def run_program(command: list[str], environ: dict[str, str]) -> None:
-    with BrokerThread() as broker:
+    with BrokerThread(config={"brokerDeleteInactiveTopicsEnabled": False}) as broker:
         done = subprocess.run(
             [*command, "examples/spark/write_batch.py", broker.service_url],
             cwd=ROOT,

@@ -35,7 +35,7 @@ both_encodings = pytest.mark.parametrize("encoding", list(KeyValueEncodingType))
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerThread]:
-    with BrokerThread() as broker:
+    with BrokerThread(config={"brokerDeleteInactiveTopicsEnabled": False}) as broker:
         yield broker
 
 

@@ -567,9 +567,11 @@ def test_a_continuous_export_ends_on_a_signal(
                 others.append(step["line"])
                 continue
             events.append(step["event"])
+            if step["event"] == "failed":
+                others.append(line)
             if events[-1] == "committed":
                 os.killpg(process.pid, number)
-        assert process.wait() == 0, (events, others)
+        assert process.wait() == 0, others[-20:]
     assert events[0] == "started"
     assert events[-1] == "stopped"
     assert events.count("stopped") == 1

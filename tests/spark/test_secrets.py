@@ -48,7 +48,7 @@ def test_no_output_has_a_secret(spark: SparkSession, tmp_path: Path) -> None:
     unreachable = secrets("pulsar://127.0.0.1:1", "http://127.0.0.1:1")
     commands = [[name, *needed, *unreachable, *SPARK] for name, needed in NEEDED.items()]
     commands.append(["lag", *unreachable])
-    with BrokerThread() as broker:
+    with BrokerThread(config={"brokerDeleteInactiveTopicsEnabled": False}) as broker:
         asyncio.run(publish(broker.service_url))
         there = secrets(broker.service_url, broker.web_service_url)
         export = ["export", "--topic", "t", "--to", f"parquet:{tmp_path / 'table'}"]

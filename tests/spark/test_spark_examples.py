@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pulsar_py.testing.broker_thread import BrokerThread
-from tests.spark.conftest import ROOT
+from tests.spark.conftest import BROKER_CONFIG, ROOT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,7 @@ PRINTED = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerThread]:
-    with BrokerThread(config={"brokerDeduplicationEnabled": True}) as broker:
+    with BrokerThread(config=BROKER_CONFIG) as broker:
         yield broker
 
 

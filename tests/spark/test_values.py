@@ -64,7 +64,7 @@ AN_ORDER = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerThread]:
-    with BrokerThread() as broker:
+    with BrokerThread(config={"brokerDeleteInactiveTopicsEnabled": False}) as broker:
         yield broker
 
 
