@@ -189,7 +189,10 @@ def a_topic_that_fails_to_close_ends_the_unload() -> Iterator[None]:
 
 @contextmanager
 def a_stale_owner_takes_over_the_version() -> Iterator[None]:
-    """Who finds another version goes on from it: a woken broker overwrites the next owner's."""
+    """Who finds another version goes on from it: a woken broker overwrites the next owner's.
+
+    A fence or a lost bundle does not stop it either: each of the two would, before it writes.
+    """
 
     async def adopt(self: Any, refusal: Exception) -> bytes | None:
         stored = await self._read()
@@ -201,7 +204,8 @@ def a_stale_owner_takes_over_the_version() -> Iterator[None]:
 
     with (
         _replaced(OwnedRecord, _adopt=adopt, confirm=confirm),
-        cursors_are_written_before_it_is_known_who_owns(),
+        _replaced(ManagedLedger, prove_ownership=confirm),
+        a_lost_topic_is_written_down(),
     ):
         yield
 

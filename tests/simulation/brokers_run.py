@@ -340,6 +340,26 @@ class Run:
         self._note("expire", node.name)
         node.metadata.expire()
         self._spawn(self._visit(self._other(node), chance.random()), f"visit {node.name}'s topics")
+        self._spawn(self._insist(node), f"change subscriptions at {node.name}")
+
+    async def _insist(self, node: Node) -> None:
+        """Change subscriptions' properties while a session begins again, as an administrator does.
+
+        Each change writes a cursor's record at once, at a broker that may not own it any more.
+        """
+        await asyncio.sleep(SESSION_SECONDS * 1.1)  # `HostileClient.expire` cuts it for so long
+        for number in range(10):
+            for topic in list(node.broker.service.topics.topics.values()):
+                for each in list(topic.subscriptions.values()):
+                    change = each.set_properties({"asked": str(number)})
+                    self._spawn(self._tried(change), f"change {each.name}")
+            await asyncio.sleep(0.02)
+
+    async def _tried(self, change: Awaitable[None]) -> None:
+        try:
+            await change
+        except PulsarError as error:
+            self._note("not changed", repr(error))
 
     async def _visit(self, node: Node, late: float) -> None:
         """Ask a broker for all topics until it has them: those of the other one, whose session ends.
