@@ -25,6 +25,13 @@ COMPONENT: Final = "component"
 CLUSTER: Final = "pulsar/cluster"
 """The label that Pulsar does not have: the cluster whose metadata names the ledger."""
 
+MANAGED_LEDGER: Final = "managed-ledger"
+COMPACTED_LEDGER: Final = "compacted-ledger"
+DELAYED_INDEX_BUCKET: Final = "delayed-index-bucket"
+SCHEMA: Final = "schema"
+SEQUENCE_IDS: Final = "pulsar-py-sequence-ids"
+"""The components; the last one is not of Pulsar."""
+
 CURSOR: Final = "pulsar/cursor"
 """The name of a cursor ledger's cursor."""
 COMPACTED_TO: Final = "pulsar/compactedTo"
@@ -45,7 +52,7 @@ _PULSAR: Final = b"pulsar"
 
 def managed_ledger(cluster: str, name: str) -> dict[str, bytes]:
     """Labels of a data ledger; `name` is the managed ledger's, encoded as in its path."""
-    return {**_labels(cluster, "managed-ledger"), "pulsar/managed-ledger": name.encode()}
+    return {**_labels(cluster, MANAGED_LEDGER), "pulsar/managed-ledger": name.encode()}
 
 
 def cursor(cluster: str, name: str, cursor_name: str) -> dict[str, bytes]:
@@ -55,13 +62,13 @@ def cursor(cluster: str, name: str, cursor_name: str) -> dict[str, bytes]:
 
 def schema(cluster: str, schema_id: str) -> dict[str, bytes]:
     """Labels of a ledger that holds a schema's version; `tenant/namespace/topic`."""
-    return {**_labels(cluster, "schema"), "pulsar/schemaId": schema_id.encode()}
+    return {**_labels(cluster, SCHEMA), "pulsar/schemaId": schema_id.encode()}
 
 
 def compacted_ledger(cluster: str, topic: str, compacted_to: bytes) -> dict[str, bytes]:
     """Labels of what compaction kept of a topic, up to the position in `compacted_to`."""
     return {
-        **_labels(cluster, "compacted-ledger"),
+        **_labels(cluster, COMPACTED_LEDGER),
         "pulsar/compactedTopic": topic.encode(),
         COMPACTED_TO: compacted_to,
     }
@@ -72,7 +79,7 @@ def delayed_index_bucket(
 ) -> dict[str, bytes]:
     """Labels of a bucket of the delayed-message index; the key is its property of the cursor."""
     return {
-        **_labels(cluster, "delayed-index-bucket"),
+        **_labels(cluster, DELAYED_INDEX_BUCKET),
         "pulsar/delayedIndexTopic": topic.encode(),
         "pulsar/delayedIndexCursor": subscription.encode(),
         BUCKET_KEY: bucket_key.encode(),
@@ -82,7 +89,7 @@ def delayed_index_bucket(
 def sequence_ids(cluster: str, topic: str) -> dict[str, bytes]:
     """Labels of a ledger with sequence ids of a topic's producers; Apache Pulsar has none."""
     return {
-        **_labels(cluster, "pulsar-py-sequence-ids"),
+        **_labels(cluster, SEQUENCE_IDS),
         "pulsar/managed-ledger": topic.encode(),
     }
 

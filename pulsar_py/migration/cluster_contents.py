@@ -29,7 +29,7 @@ from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.migration.contents import Contents
 from pulsar_py.migration.cursor_states import cursor_states
-from pulsar_py.migration.moved_keys import CURSOR_PARTS, ROOTS, Home, moved
+from pulsar_py.migration.moved_keys import ROOTS, Home, is_cursor, moved
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 
 KEYS_AT_ONCE: Final = 64
@@ -130,7 +130,7 @@ def named_by(keys: Mapping[str, bytes]) -> Iterator[int]:
             for version in SchemaLocator.FromString(value).index:
                 yield version.position.ledgerId
         elif path.startswith(f"{paths.MANAGED_LEDGERS}/"):
-            if len(path[1:].split("/")) == CURSOR_PARTS:
+            if is_cursor(path):
                 record = decode_cursor_record(value)
                 yield from owned_ledgers(record.snapshot.properties, record.cursor_properties)
                 if record.cursor_ledger_id != NO_LEDGER:

@@ -40,7 +40,7 @@ ROOTS: Final = {
 }
 """What is moved: these keys and all below them."""
 
-CURSOR_PARTS: Final = 6
+_CURSOR_PARTS: Final = 6
 """Parts of a cursor's path: managed-ledgers, tenant, namespace, persistent, topic, cursor."""
 _TOPIC_ROOTS: Final = (paths.MANAGED_LEDGERS, paths.SCHEMAS, paths.PARTITIONED_TOPICS)
 
@@ -69,6 +69,11 @@ def root_of(path: str) -> str | None:
         if path == root or path.startswith(f"{root}/"):
             return root
     return None
+
+
+def is_cursor(path: str) -> bool:
+    """Whether a key below `managed-ledgers` is a cursor's; else it is a topic's, or above one."""
+    return len(path[1:].split("/")) == _CURSOR_PARTS
 
 
 def moved(keys: Mapping[str, bytes], cluster: str) -> dict[str, bytes]:
@@ -102,9 +107,9 @@ class Rewriting:
     def _value(self, path: str, value: bytes) -> bytes:
         match root_of(path):
             case paths.MANAGED_LEDGERS:
-                parts = path[1:].split("/")
-                if len(parts) == CURSOR_PARTS:
-                    return self.renumbering.cursor_record(value, decode_name(parts[-1]))
+                if is_cursor(path):
+                    name = decode_name(path.rpartition("/")[2])
+                    return self.renumbering.cursor_record(value, name)
                 return self.renumbering.topic_record(value)
             case paths.SCHEMAS:
                 return self.renumbering.schema_locator(value)

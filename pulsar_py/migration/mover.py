@@ -38,13 +38,13 @@ from pulsar_py.migration.contents import Contents, MoveTarget
 from pulsar_py.migration.cursor_states import compared, cursor_states
 from pulsar_py.migration.ledger_copy import copy_ledger
 from pulsar_py.migration.moved_keys import (
-    CURSOR_PARTS,
     ROOTS,
     Existing,
     Fate,
     Home,
     Rewriting,
     fate_of,
+    is_cursor,
     root_of,
 )
 from pulsar_py.migration.plan import Plan, refusals
@@ -327,9 +327,7 @@ class Mover:
     async def _compare_cursors(self, values: Mapping[str, bytes], renumbering: Renumbering) -> None:
         contents, target = self._contents, self._target
         cursors = [
-            path
-            for path in values
-            if root_of(path) == paths.MANAGED_LEDGERS and len(path[1:].split("/")) == CURSOR_PARTS
+            path for path in values if root_of(path) == paths.MANAGED_LEDGERS and is_cursor(path)
         ]
         for first in range(0, len(cursors), CURSORS_AT_ONCE):
             some = cursors[first : first + CURSORS_AT_ONCE]

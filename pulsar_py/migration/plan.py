@@ -6,12 +6,12 @@ Texts are whole sentences for whoever runs the command.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from pulsar_py.metadata import paths
-from pulsar_py.migration.moved_keys import CURSOR_PARTS, Fate, root_of
+from pulsar_py.migration.moved_keys import Fate, is_cursor, root_of
 from pulsar_py.migration.roles import Role
 
 SHOWN: Final = 20
@@ -55,8 +55,8 @@ class Plan:
             yield f"goes on: {self.verified} ledgers are there and were compared"
         name = "" if self.cluster == self.former_cluster else f", in place of {self.former_cluster}"
         yield f"cluster: {self.cluster}{name}"
-        yield f"topics: {self._count(paths.MANAGED_LEDGERS, is_cursor=False)}"
-        yield f"subscriptions: {self._count(paths.MANAGED_LEDGERS, is_cursor=True)}"
+        yield f"topics: {self._count(paths.MANAGED_LEDGERS, lambda path: not is_cursor(path))}"
+        yield f"subscriptions: {self._count(paths.MANAGED_LEDGERS, is_cursor)}"
         yield f"topics with schemas: {self._count(paths.SCHEMAS)}"
         yield f"tenants and namespaces: {self._count(paths.POLICIES)}"
         yield f"keys: {len(self.fates)}"
@@ -80,13 +80,8 @@ class Plan:
         if len(found) > SHOWN:
             yield f"{text}: {len(found) - SHOWN} more"
 
-    def _count(self, root: str, *, is_cursor: bool = False) -> int:
-        is_topic = root == paths.MANAGED_LEDGERS
-        return sum(
-            root_of(path) == root
-            and (not is_topic or (len(path[1:].split("/")) == CURSOR_PARTS) == is_cursor)
-            for path in self.fates
-        )
+    def _count(self, root: str, is_counted: Callable[[str], bool] = lambda _: True) -> int:
+        return sum(root_of(path) == root and is_counted(path) for path in self.fates)
 
 
 def refusals(fates: dict[str, Fate]) -> list[str]:

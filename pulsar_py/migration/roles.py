@@ -33,11 +33,11 @@ class Role(Enum):
 
 
 _COMPONENTS: Final = {
-    b"managed-ledger": Role.DATA,
-    b"schema": Role.SCHEMA,
-    b"compacted-ledger": Role.COMPACTED,
-    b"delayed-index-bucket": Role.DELAYED,
-    b"pulsar-py-sequence-ids": Role.SEQUENCE_IDS,
+    labels.MANAGED_LEDGER: Role.DATA,
+    labels.SCHEMA: Role.SCHEMA,
+    labels.COMPACTED_LEDGER: Role.COMPACTED,
+    labels.DELAYED_INDEX_BUCKET: Role.DELAYED,
+    labels.SEQUENCE_IDS: Role.SEQUENCE_IDS,
 }
 _DIGESTS: Final = {Role.COMPACTED: DigestType.CRC32, Role.DELAYED: DigestType.CRC32C}
 _WITHOUT_PASSWORD: Final = {Role.SCHEMA, Role.COMPACTED, Role.DELAYED}
@@ -45,7 +45,8 @@ _WITHOUT_PASSWORD: Final = {Role.SCHEMA, Role.COMPACTED, Role.DELAYED}
 
 def role_of(custom_metadata: Mapping[str, bytes]) -> Role:
     """What a ledger with these labels holds."""
-    role = _COMPONENTS.get(custom_metadata.get(labels.COMPONENT, b""), Role.UNLABELLED)
+    component = custom_metadata.get(labels.COMPONENT, b"").decode(errors="replace")
+    role = _COMPONENTS.get(component, Role.UNLABELLED)
     if role is Role.DATA and labels.CURSOR in custom_metadata:
         return Role.CURSOR
     return role

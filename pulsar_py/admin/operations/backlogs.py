@@ -23,9 +23,8 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of, topic_of
-from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
+from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_on_partitions
 from pulsar_py.admin.resources.topic_access import (
-    for_each_partition,
     require_namespace,
     require_topic,
 )
@@ -139,28 +138,13 @@ class Backlogs:
         self, request: Request
     ) -> tuple[list[tuple[TopicName, PersistentSubscription]], list[HttpResponse]]:
         """The subscription on the topic or its partitions, and what other brokers answered."""
-        name, wanted = topic_of(request), request.path["subscription"]
-        is_partitioned = bool(await self._broker.topics.partitioned.count(name))
-        if not name.is_persistent:
+        if not topic_of(request).is_persistent:
             raise HttpError(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 "Cannot enable/disable replicated subscriptions on non-persistent topics",
             )
-        found: list[tuple[TopicName, PersistentSubscription]] = []
-        answers: list[HttpResponse] = []
-
-        async def collect(part: TopicName) -> None:
-            subscription = (await require_topic(self._broker, part)).subscriptions.get(wanted)
-            if isinstance(subscription, PersistentSubscription):
-                found.append((part, subscription))
-
-        await for_each_partition(
-            self._broker,
-            name,
-            collect,
-            on_answer=lambda _, answer: answers.append(answer),
-            tolerated=(HTTPStatus.NOT_FOUND,),
-        )
-        if not found and not answers:
-            raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
-        return found, answers
+        found, answers = await subscription_on_partitions(self._broker, request)
+        of_cursors = [
+            (part, each) for part, each in found if isinstance(each, PersistentSubscription)
+        ]
+        return of_cursors, answers

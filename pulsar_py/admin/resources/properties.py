@@ -22,16 +22,14 @@ from pulsar_py.admin.http_messages import (
     optional_json_response,
 )
 from pulsar_py.admin.resources.requests import topic_of
-from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_not_found
-from pulsar_py.admin.resources.topic_access import for_each_partition, require_topic
+from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_on_partitions
+from pulsar_py.admin.resources.topic_access import require_topic
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.names import TopicName
-from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.metadata.documents import PartitionedTopicMetadata
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
-from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 
 MAX_PROPERTIES_BYTES: Final = 128 * 1024
@@ -111,8 +109,8 @@ class Properties:
     async def subscription_properties(self, request: Request) -> Response:
         """Return a subscription's properties; of a partitioned topic those of all partitions."""
         found: dict[str, str] = {}
-        subscriptions, answers = await self._subscriptions(request)
-        for subscription in subscriptions:
+        subscriptions, answers = await subscription_on_partitions(self._broker, request)
+        for _, subscription in subscriptions:
             found.update(subscription.properties())
         for answer in answers:
             found.update(answer.json())
@@ -121,42 +119,13 @@ class Properties:
     async def replace_subscription_properties(self, request: Request) -> Response:
         """Replace all properties of a subscription; without a body they are removed."""
         properties = _checked(PROPERTIES.of(request) or {})
-        subscriptions, _ = await self._subscriptions(request)
-        for subscription in subscriptions:
+        subscriptions, _ = await subscription_on_partitions(self._broker, request)
+        for _, subscription in subscriptions:
             try:
                 await subscription.set_properties(properties)
             except ValueError as error:
                 raise HttpError(HTTPStatus.PRECONDITION_FAILED, str(error)) from None
         return NO_CONTENT
-
-    async def _subscriptions(
-        self, request: Request
-    ) -> tuple[list[Subscription], list[HttpResponse]]:
-        """The subscription on the topic, or on each partition that has it.
-
-        Other brokers, which serve some partitions, do there what the request asks; their answers
-        come second.
-        """
-        name, wanted = topic_of(request), request.path["subscription"]
-        is_partitioned = bool(await self._broker.topics.partitioned.count(name))
-        found: list[Subscription] = []
-        answers: list[HttpResponse] = []
-
-        async def collect(part: TopicName) -> None:
-            subscription = (await require_topic(self._broker, part)).subscriptions.get(wanted)
-            if subscription is not None:
-                found.append(subscription)
-
-        await for_each_partition(
-            self._broker,
-            name,
-            collect,
-            on_answer=lambda _, answer: answers.append(answer),
-            tolerated=(HTTPStatus.NOT_FOUND,),
-        )
-        if not found and not answers:
-            raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
-        return found, answers
 
 
 def _persistent(request: Request) -> TopicName:

@@ -453,6 +453,40 @@ def subscription_not_found(
     )
 
 
+async def subscription_on_partitions(
+    broker: BrokerService, request: Request
+) -> tuple[list[tuple[TopicName, Subscription]], list[HttpResponse]]:
+    """The subscription of a request on the topic, or on each partition that has it.
+
+    Other brokers, which serve some partitions, do there what the request asks; their answers come
+    second.
+
+    Raises:
+        HttpError: 404, no partition has it.
+        OtherBrokerError: Another broker refused for another reason, or could not be reached.
+    """
+    name, wanted = topic_of(request), request.path["subscription"]
+    is_partitioned = bool(await broker.topics.partitioned.count(name))
+    found: list[tuple[TopicName, Subscription]] = []
+    answers: list[HttpResponse] = []
+
+    async def collect(part: TopicName) -> None:
+        subscription = (await require_topic(broker, part)).subscriptions.get(wanted)
+        if subscription is not None:
+            found.append((part, subscription))
+
+    await for_each_partition(
+        broker,
+        name,
+        collect,
+        on_answer=lambda _, answer: answers.append(answer),
+        tolerated=(HTTPStatus.NOT_FOUND,),
+    )
+    if not found and not answers:
+        raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
+    return found, answers
+
+
 def _nothing_to_expire(by: str, name: TopicName, subscription: Subscription) -> HttpError:
     return HttpError(
         HTTPStatus.CONFLICT,
