@@ -41,6 +41,8 @@ OFFICIAL = {
 
 DATA = {"data", "entries", "index", "journal"}
 """Directories of a data directory."""
+MADE = "build"
+"""What commands write; a fresh clone does not have it."""
 
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)+/?|\w+\.(?:py|md|txt|toml|conf)")
 
@@ -93,7 +95,8 @@ def test_paths_that_are_named_exist(name: str) -> None:
             continue
         # Data directories, protocols and requests have paths, too; ours begin with what is there.
         first = span.split("/")[0]
-        if not span.endswith((".py", ".md")) and not (ROOT / first).is_dir():
+        is_home = (ROOT / first).is_dir() and first != MADE
+        if not span.endswith((".py", ".md")) and not is_home:
             continue
         homes = (ROOT, PACKAGE, (ROOT / name).parent)
         if not any(list(home.glob(span)) for home in homes) and first not in DATA:
