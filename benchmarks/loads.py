@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -270,6 +270,21 @@ async def tailing_consume(
     )
 
 
+async def _until(
+    target: Target, count: Callable[[], int], wanted: int, *, look_seconds: float = 0.005
+) -> None:
+    """Wait until so many are counted.
+
+    Raises:
+        RuntimeError: That took longer than 120 seconds.
+    """
+    start = time.perf_counter()
+    while count() < wanted:
+        await asyncio.sleep(look_seconds)
+        if time.perf_counter() - start > 120:
+            raise RuntimeError(f"{target.name}: {count()} of {wanted} in 120 s")
+
+
 async def publish_ascending(
     target: Target, *, size_bytes: int, batch: int = 1, count: int = 40_000
 ) -> Figures:
@@ -286,10 +301,7 @@ async def publish_ascending(
     publisher.limit = count
     cpu, start = target.cpu_seconds(), time.perf_counter()
     publisher.start()
-    while publisher.receipts_count < count:
-        await asyncio.sleep(0.005)
-        if time.perf_counter() - start > 120:
-            raise RuntimeError(f"{target.name}: {publisher.receipts_count} of {count} in 120 s")
+    await _until(target, lambda: publisher.receipts_count, count)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     connection.close()
@@ -354,10 +366,7 @@ async def acknowledge(
     consumer = Acknowledger(consuming, asks_for_receipts=asks_for_receipts)
     cpu, start = target.cpu_seconds(), time.perf_counter()
     consumer.start()
-    while consumer.acknowledged_count < count:
-        await asyncio.sleep(0.005)
-        if time.perf_counter() - start > 120:
-            raise RuntimeError(f"{target.name}: {consumer.acknowledged_count} of {count} in 120 s")
+    await _until(target, lambda: consumer.acknowledged_count, count)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     consuming.close()
@@ -378,23 +387,14 @@ async def catch_up(
     total = backlog_bytes // size_bytes // _BLOCK * _BLOCK
     publisher.limit = total
     publisher.start()
-    start = time.perf_counter()
-    while publisher.receipts_count < total:
-        await asyncio.sleep(0.05)
-        if time.perf_counter() - start > 120:
-            raise RuntimeError(
-                f"{target.name}: {publisher.receipts_count} of {total} receipts in 120 s"
-            )
+    await _until(target, lambda: publisher.receipts_count, total, look_seconds=0.05)
     await asyncio.sleep(2.0)
     metric = "pulsar_py_storage_entry_log_read_bytes_total"
     read_before = target.metric(metric)
     cpu, start = target.cpu_seconds(), time.perf_counter()
     subscriber = Subscriber(consuming, queue)
     subscriber.start()
-    while subscriber.received_count < total:
-        await asyncio.sleep(0.01)
-        if time.perf_counter() - start > 120:
-            raise RuntimeError(f"{target.name}: {subscriber.received_count} of {total} in 120 s")
+    await _until(target, lambda: subscriber.received_count, total, look_seconds=0.01)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     read_after = target.metric(metric)

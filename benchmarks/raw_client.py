@@ -66,7 +66,8 @@ def send_block(
     """`count` SEND frames in one buffer, of so many messages each."""
     command = BaseCommand(type=BaseCommand.SEND)
     command.send.producer_id = producer_id
-    command.send.num_messages = batch
+    if batch > 1:
+        command.send.num_messages = batch
     parts = []
     end = first_sequence_id + count * batch
     for sequence_id in range(first_sequence_id, end, batch):

@@ -24,6 +24,7 @@ from typing import Any
 import crc32c
 import uvloop
 
+from benchmarks.limited_rows import print_limited
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, entry, frame
 from benchmarks.targets import Target, start_ours
@@ -189,10 +190,7 @@ def measure_compaction(keys: int, directory: Path) -> dict[str, float]:
 def print_compaction(figures: dict[str, float]) -> None:
     """One line a figure."""
     title = f"compaction of {figures['keys']:,.0f} keys"
-    print(f"\n{title:<56}{'limit':>8}")
-    for name, value in figures.items():
-        limit = f"{LIMITS[name]:8.0f}" if name in LIMITS else ""
-        print(f"{name:<44}{value:12,.2f}{limit}")
+    print_limited(title, figures, LIMITS)
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from typing import Any
 import crc32c
 import uvloop
 
+from benchmarks.limited_rows import print_limited
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe, MessageMetadata
@@ -179,10 +180,7 @@ def measure_delays(count: int, directory: Path) -> dict[str, float]:
 def print_delays(figures: dict[str, float]) -> None:
     """One line a figure."""
     title = f"{figures['delays']:,.0f} delays over 30 days, 2 subscriptions"
-    print(f"\n{title:<56}{'limit':>8}")
-    for name, value in figures.items():
-        limit = f"{LIMITS[name]:8.0f}" if name in LIMITS else ""
-        print(f"{name:<44}{value:12,.2f}{limit}")
+    print_limited(title, figures, LIMITS)
 
 
 def main() -> None:

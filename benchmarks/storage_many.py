@@ -22,6 +22,7 @@ from pathlib import Path
 import crc32c
 import uvloop
 
+from benchmarks.limited_rows import print_limited
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.targets import Target, start_ours
@@ -260,10 +261,7 @@ def measure_topics(count: int, directory: Path) -> dict[str, float]:
 
 def print_many(figures: dict[str, float]) -> None:
     """One line a figure."""
-    print(f"\n{'many names and topics':<56}{'limit':>8}")
-    for name, value in figures.items():
-        limit = f"{LIMITS[name]:8.0f}" if name in LIMITS else ""
-        print(f"{name:<44}{value:12,.2f}{limit}")
+    print_limited("many names and topics", figures, LIMITS)
 
 
 def main() -> None:
