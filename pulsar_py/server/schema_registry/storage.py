@@ -176,12 +176,10 @@ class SchemaStorage:
 
     async def places(self, schema_id: str) -> list[SchemaPlace]:
         """Where all versions are stored, oldest first."""
-        found = await self._metadata.get(locator_path(schema_id))
-        if found is None:
-            return []
+        index = await self._index(schema_id)
         return [
             SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
-            for each in SchemaLocator.FromString(found.value).index
+            for each in (() if index is None else index.entries)
         ]
 
     async def _read(self, schema_id: str, index: IndexEntry) -> StoredSchema:
