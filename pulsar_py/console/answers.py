@@ -89,14 +89,19 @@ class TopicPage(ExactAnswer, frozen=True):
     total: int
 
 
-class SampleAnswer(ExactAnswer, frozen=True):
-    """The broker at one moment."""
+class Rates(ExactAnswer, frozen=True):
+    """What goes in and out, a second."""
 
-    millis: int
     message_in_rate: Number
     bytes_in_rate: Number
     message_out_rate: Number
     bytes_out_rate: Number
+
+
+class SampleAnswer(Rates, frozen=True):
+    """The broker at one moment."""
+
+    millis: int
     topics: int
     subscriptions: int
     producers: int
@@ -106,14 +111,10 @@ class SampleAnswer(ExactAnswer, frozen=True):
     storage_bytes: int
 
 
-class BusyTopic(ExactAnswer, frozen=True):
+class BusyTopic(Rates, frozen=True):
     """One of the busiest topics."""
 
     topic: str
-    message_in_rate: Number
-    bytes_in_rate: Number
-    message_out_rate: Number
-    bytes_out_rate: Number
     backlog: int
 
 
@@ -212,13 +213,9 @@ class SettingLine(ExactAnswer, frozen=True):
     is_dynamic: bool
 
 
-class Totals(ExactAnswer, frozen=True):
+class Totals(Rates, frozen=True):
     """Sums over the partitions of a topic."""
 
-    message_in_rate: Number
-    bytes_in_rate: Number
-    message_out_rate: Number
-    bytes_out_rate: Number
     messages_in: int
     bytes_in: int
     messages_out: int

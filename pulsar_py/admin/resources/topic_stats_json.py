@@ -69,20 +69,14 @@ async def topic_stats_json(
 
     `earliest` has by subscription when the oldest message of its backlog was published.
     """
-    subscriptions: dict[str, Json] = {}
-    for name, each in stats.subscriptions.items():
-        consumers: list[Json] = []
-        for consumer in each.consumers if with_consumers else ():
-            await turns.take(CONSUMER_UNITS + len(consumer.key_hash_ranges) // 10)
-            consumers.append(consumer_json(consumer))
-        await turns.take(SUBSCRIPTION_UNITS)
-        subscriptions[name] = subscription_json(
-            each,
-            consumers,
-            is_persistent=is_persistent,
-            with_backlog_size=with_backlog_size,
-            earliest_millis=earliest.get(name, 0),
-        )
+    subscriptions = await _subscriptions_json(
+        stats,
+        turns,
+        is_persistent=is_persistent,
+        with_consumers=with_consumers,
+        with_backlog_size=with_backlog_size,
+        earliest=earliest,
+    )
     publishers: list[Json] = []
     for producer in stats.producers if with_publishers else ():
         await turns.take(PUBLISHER_UNITS)
@@ -131,6 +125,32 @@ async def topic_stats_json(
         "lastPublishTimestamp": stats.last_published_millis,
         "msgDropRate": None if is_persistent else stats.dropped_rate,
     }
+
+
+async def _subscriptions_json(
+    stats: TopicStats,
+    turns: Turns,
+    *,
+    is_persistent: bool,
+    with_consumers: bool,
+    with_backlog_size: bool,
+    earliest: Mapping[str, int],
+) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    for name, each in stats.subscriptions.items():
+        consumers: list[Json] = []
+        for consumer in each.consumers if with_consumers else ():
+            await turns.take(CONSUMER_UNITS + len(consumer.key_hash_ranges) // 10)
+            consumers.append(consumer_json(consumer))
+        await turns.take(SUBSCRIPTION_UNITS)
+        found[name] = subscription_json(
+            each,
+            consumers,
+            is_persistent=is_persistent,
+            with_backlog_size=with_backlog_size,
+            earliest_millis=earliest.get(name, 0),
+        )
+    return found
 
 
 def publisher_json(stats: ProducerStats, *, is_persistent: bool) -> Json:
