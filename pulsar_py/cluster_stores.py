@@ -1,4 +1,4 @@
-"""ClusterStores: opens the stores of a broker on Apache ZooKeeper and Apache BookKeeper (edge).
+"""`ClusterStores`: opens the stores of a broker on Apache ZooKeeper and Apache BookKeeper (edge).
 
 The composition root gives a broker factories of its stores (`embedded_ledgers`,
 `metadata.embedded`); these two open clients of the services. Nothing is written before the cluster
@@ -43,7 +43,7 @@ FRAME_ROOM_BYTES: Final = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LargestQuorums:
-    """What a ledger may have at most."""
+    """The largest ensemble and quorums that a ledger may have."""
 
     ensemble_size: int = 5
     write_quorum_size: int = 5
@@ -113,7 +113,7 @@ def _zookeeper(setting: str, url: str) -> ZooKeeperAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStoreSettings:
-    """How the services are talked to."""
+    """The settings of the clients of ZooKeeper and BookKeeper."""
 
     addresses: ClusterAddresses
     zookeeper: ZooKeeperSettings = field(default_factory=ZooKeeperSettings)

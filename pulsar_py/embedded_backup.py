@@ -1,4 +1,4 @@
-"""EmbeddedBackup: what a broker with embedded stores keeps on disk, as files of a backup (edge).
+"""`EmbeddedBackup`: lists the files of a broker with embedded stores, for a backup (edge).
 
     metadata.sqlite      a copy, made by SQLite while the broker works
     ledgers/…            index tables, entry logs, the manifest, the cookie

@@ -1,4 +1,4 @@
-"""`Web`: what one broker serves over HTTP: administration, its console, and WebSocket.
+"""`Web`: one broker's HTTP applications: the REST API, the console, and WebSocket.
 
 It is built before the ports are bound, and learns the broker's addresses when they are. WebSocket
 is imported by its first handshake, and has the rights of whoever sends it: credentials are those of
@@ -139,8 +139,8 @@ class Web:
         return await self._websockets.handshake(method, target, headers, caller_of)
 
     def _new_websockets(self) -> WebSocketService:
-        from pulsar_py.websocket.connection import WebSocketLimits  # noqa: PLC0415
-        from pulsar_py.websocket.service import WebSocketService  # noqa: PLC0415
+        from pulsar_py.websocket.connection import WebSocketLimits  # noqa: PLC0415 - at first use
+        from pulsar_py.websocket.service import WebSocketService  # noqa: PLC0415 - at first use
 
         config = self._service.config
         limits = WebSocketLimits(

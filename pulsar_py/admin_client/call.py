@@ -1,4 +1,4 @@
-"""`Call`: one call of the REST API as a value, whoever sends it (pure).
+"""`Call`: one call of the REST API as a value, for blocking and asyncio clients alike (pure).
 
 The modules `tenants`, `clusters`, `brokers`, `namespaces`, `topics`, `subscriptions`, `schemas`,
 `transactions` and `policies` declare the calls: a function for each, whose arguments are the
@@ -43,7 +43,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[A]):
-    """One call: what is sent, and how its answer is read."""
+    """One call: the request, and the function that reads its answer."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""Where the REST API is, with which credentials it is called, and which error a status is (values).
+"""The REST API's address and credentials, and the error that stands for a status (values).
 
 Source: PulsarAdminBuilder and PulsarAdminException in Pulsar's admin client.
 """
@@ -58,7 +58,7 @@ def answer_of_error(error: Exception) -> tuple[int, str] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminSettings:
-    """Where the REST API is, and with which credentials it is called."""
+    """The address of the REST API, and the credentials for it."""
 
     url: str
     """`http://host:port` or `https://host:port`; more hosts follow after commas."""

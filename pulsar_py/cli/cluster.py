@@ -131,8 +131,8 @@ def initialize_cluster_metadata(**options: Any) -> None:  # Any: each option has
     What is there already stays; doing it again does no harm. The layout of BookKeeper's metadata
     is left to the first bookie.
     """
-    from pulsar_py.cli.cluster_setup_jobs import initialize  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.cluster_setup_jobs import initialize
+    from pulsar_py.cli.places import run
 
     raise SystemExit(run(initialize(options)))
 
@@ -181,8 +181,8 @@ def migrate(
     stays as it is, and no broker starts there any more. What was stopped in the middle goes on when
     it is called again.
     """
-    from pulsar_py.cli import migration_jobs as jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli import migration_jobs as jobs
+    from pulsar_py.cli.places import run
 
     if release:
         raise SystemExit(run(jobs.release(data_dir)))
@@ -204,8 +204,8 @@ def ledger() -> None:
 @OUTPUT
 def list_ledgers(output: str, **places: Any) -> None:  # Any: each option has its own type
     """All ledgers, whoever they belong to."""
-    from pulsar_py.cli.ledger_jobs import list_all  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.ledger_jobs import list_all
+    from pulsar_py.cli.places import look
 
     raise SystemExit(look(places, lambda cluster: list_all(cluster, output)))
 
@@ -216,8 +216,8 @@ def list_ledgers(output: str, **places: Any) -> None:  # Any: each option has it
 @OUTPUT
 def ledger_info(ledger_id: int, output: str, **places: Any) -> None:  # Any: as above
     """One ledger: state, last entry, quorums, labels, and which bookies have it."""
-    from pulsar_py.cli.ledger_jobs import info  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.ledger_jobs import info
+    from pulsar_py.cli.places import look
 
     raise SystemExit(look(places, lambda cluster: info(cluster, ledger_id, output)))
 
@@ -245,8 +245,8 @@ def read_ledger(
     **places: Any,  # Any: as above
 ) -> None:
     """Entries of one ledger, up to the last one that is confirmed."""
-    from pulsar_py.cli.ledger_jobs import read  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.ledger_jobs import read
+    from pulsar_py.cli.places import look
 
     raise SystemExit(
         look(places, lambda cluster: read(cluster, ledger_id, (first, last), shown_bytes, output))
@@ -262,8 +262,8 @@ def orphans(output: str, **places: Any) -> None:  # Any: as above
     Where clusters share a BookKeeper, those of the others are among them: look at the column.
     One that was created a moment ago may be among them: its name is written afterwards.
     """
-    from pulsar_py.cli.ledger_jobs import find_orphans  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.ledger_jobs import find_orphans
+    from pulsar_py.cli.places import look
 
     raise SystemExit(look(places, lambda cluster: find_orphans(cluster, output)))
 
@@ -280,8 +280,8 @@ def metadata() -> None:
 @OUTPUT
 def metadata_ls(path: str, output: str, *, recursive: bool, **places: Any) -> None:  # Any: as above
     """The names below PATH."""
-    from pulsar_py.cli.metadata_jobs import ls  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.metadata_jobs import ls
+    from pulsar_py.cli.places import look
 
     raise SystemExit(
         look(places, lambda cluster: ls(cluster, path, output, is_recursive=recursive))
@@ -295,8 +295,8 @@ def metadata_ls(path: str, output: str, *, recursive: bool, **places: Any) -> No
 @OUTPUT
 def metadata_get(path: str, output: str, *, raw: bool, **places: Any) -> None:  # Any: as above
     """The value at PATH: JSON indented, other text as it is, anything else in hexadecimal."""
-    from pulsar_py.cli.metadata_jobs import get  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.metadata_jobs import get
+    from pulsar_py.cli.places import look
 
     raise SystemExit(look(places, lambda cluster: get(cluster, path, output, is_raw=raw)))
 
@@ -307,7 +307,7 @@ def metadata_get(path: str, output: str, *, raw: bool, **places: Any) -> None:  
 @OUTPUT
 def metadata_stat(path: str, output: str, **places: Any) -> None:  # Any: as above
     """Version, times, size, children and owner of PATH."""
-    from pulsar_py.cli.metadata_jobs import stat  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.places import look  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.metadata_jobs import stat
+    from pulsar_py.cli.places import look
 
     raise SystemExit(look(places, lambda cluster: stat(cluster, path, output)))

@@ -1,4 +1,4 @@
-"""How a broker and its tools prove who they are to ZooKeeper and to bookies, by settings (edge)."""
+"""Makes a broker's TLS and credentials for ZooKeeper and bookies from its settings (edge)."""
 
 from __future__ import annotations
 

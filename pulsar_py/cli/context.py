@@ -80,7 +80,7 @@ def add(
             "--token-stdin excludes --auth-plugin and --auth-params: give only one of them"
         )
     if auth_params is not None:
-        from pulsar_py.cli.connecting.connection import refuse_secret  # noqa: PLC0415 - for --help
+        from pulsar_py.cli.connecting.connection import refuse_secret
 
         try:
             refuse_secret(auth_plugin, auth_params)

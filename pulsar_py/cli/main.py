@@ -109,7 +109,7 @@ def standalone(
     if in_memory and context.get_parameter_source("data_dir") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--in-memory and --data-dir exclude each other; give one")
 
-    from pulsar_py.cli.standalone import StandaloneOptions, run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.standalone import StandaloneOptions, run
 
     options = StandaloneOptions(
         data_dir=None if in_memory else data_dir,
@@ -153,7 +153,7 @@ def broker(
     """
     if context.invoked_subcommand is not None:
         return
-    from pulsar_py.cli.broker import ClusterBrokerOptions, run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.broker import ClusterBrokerOptions, run
 
     options = ClusterBrokerOptions(
         config_file=config_file,
@@ -188,10 +188,10 @@ def compact_topic(*, topic: str, web_service_url: str, timeout_seconds: float) -
 
     The broker does it; this command calls it over HTTP and waits.
     """
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.cli import compaction  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.cli import compaction
+    from pulsar_py.common.errors import PulsarError
 
     request = compaction.CompactionRequest(web_service_url, topic, timeout_seconds)
     try:
@@ -208,7 +208,7 @@ def completion(*, shell: str) -> None:
 
     For bash: eval "$(pulsar-py completion bash)", in ~/.bashrc.
     """
-    from click.shell_completion import get_completion_class  # noqa: PLC0415 - for this alone
+    from click.shell_completion import get_completion_class
 
     made = get_completion_class(shell)
     assert made is not None, "click has all of them"

@@ -220,7 +220,7 @@ def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
             f"{name} needs {' and '.join(missing)}, not installed here: "
             f"pip install 'pulsar_py[{extras}]', in a checkout pip install '.[{extras}]'"
         )
-    from pulsar_py.cli.pipeline_jobs import run  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.pipeline_jobs import run
 
     arguments = click.get_current_context().meta[ARGUMENTS]
     raise SystemExit(run(name, options, arguments))

@@ -174,12 +174,12 @@ def is_batch_repeatable(target: TopicTarget | None) -> bool:
 
 def export_job(options: Options) -> Job:
     """The job of `export`."""
-    from pulsar_py.pipeline.export import (  # noqa: PLC0415 - loads pyarrow
+    from pulsar_py.pipeline.export import (  # loads pyarrow
         ExportSettings,
         default_checkpoint,
         export,
     )
-    from pulsar_py.pipeline.topics import with_columns  # noqa: PLC0415 - the same
+    from pulsar_py.pipeline.topics import with_columns
 
     target = Target.parse(options["to"])
     source = range_of(options, options["topic"])
@@ -201,7 +201,7 @@ def export_job(options: Options) -> Job:
 
 def copy_job(options: Options) -> Job:
     """The job of `copy`."""
-    from pulsar_py.pipeline.copy import CopySettings, copy  # noqa: PLC0415 - for --help
+    from pulsar_py.pipeline.copy import CopySettings, copy
 
     streaming = streaming_or_batch(options)
     settings = CopySettings(
@@ -223,9 +223,9 @@ def copy_job(options: Options) -> Job:
 
 def replay_job(options: Options) -> Job:
     """The job of `replay`."""
-    from dataclasses import replace  # noqa: PLC0415 - here alone
+    from dataclasses import replace
 
-    from pulsar_py.pipeline.replay import (  # noqa: PLC0415 - for --help
+    from pulsar_py.pipeline.replay import (
         ReplaySettings,
         check,
         replay,
@@ -254,7 +254,7 @@ def replay_job(options: Options) -> Job:
 
 def backfill_job(options: Options) -> Job:
     """The job of `backfill`."""
-    from pulsar_py.pipeline.backfill import (  # noqa: PLC0415 - loads pyarrow
+    from pulsar_py.pipeline.backfill import (  # loads pyarrow
         BackfillSettings,
         backfill,
         check,
@@ -282,7 +282,7 @@ def backfill_job(options: Options) -> Job:
 
 def aggregate_job(options: Options) -> Job:
     """The job of `aggregate`."""
-    from pulsar_py.pipeline.aggregate import (  # noqa: PLC0415 - loads pyarrow
+    from pulsar_py.pipeline.aggregate import (  # loads pyarrow
         AggregateSettings,
         aggregate,
         check,
@@ -316,7 +316,7 @@ def aggregate_job(options: Options) -> Job:
 
 def compact_job(options: Options) -> Job:
     """The job of `compact`."""
-    from pulsar_py.pipeline.compact import (  # noqa: PLC0415 - loads pyarrow
+    from pulsar_py.pipeline.compact import (  # loads pyarrow
         CompactSettings,
         compact,
     )
@@ -334,7 +334,7 @@ def compact_job(options: Options) -> Job:
 
 def report_job(options: Options) -> Job:
     """The job of `report`."""
-    from pulsar_py.pipeline.report import (  # noqa: PLC0415 - for --help
+    from pulsar_py.pipeline.report import (
         ReportSettings,
         check,
         report,
@@ -362,7 +362,7 @@ JOBS: Mapping[str, Callable[[Options], Job]] = {
 
 
 def _run_lag(options: Options) -> int:
-    from pulsar_py.pipeline.lag import LagSettings, measure_lag  # noqa: PLC0415 - for --help
+    from pulsar_py.pipeline.lag import LagSettings, measure_lag
 
     cluster = cluster_of(options)
     admin = admin_of(options, cluster)

@@ -238,7 +238,7 @@ def lake_of(options: Options, target: Target) -> LakeSettings:
     Raises:
         ConfigurationError: The file size or a partition column is invalid.
     """
-    from pulsar_py.pipeline.lake import LakeSettings  # noqa: PLC0415 - loads pyarrow
+    from pulsar_py.pipeline.lake import LakeSettings  # loads pyarrow
 
     file_bytes = parse_size(options["file_size"])
     if not file_bytes:

@@ -50,11 +50,11 @@ def init(
 
     Then: pulsar-py standalone --config secure/standalone.conf
     """
-    import datetime as dt  # noqa: PLC0415 - for --help
-    import socket  # noqa: PLC0415
+    import datetime as dt
+    import socket
 
-    from pulsar_py.cli import secure_jobs, token_jobs  # noqa: PLC0415
-    from pulsar_py.common.loops.clock import SystemClock  # noqa: PLC0415
+    from pulsar_py.cli import secure_jobs, token_jobs
+    from pulsar_py.common.loops.clock import SystemClock
 
     own = ("localhost", "127.0.0.1", "::1", socket.gethostname())
     seconds = SystemClock().wall_time_millis() / 1000
@@ -89,9 +89,9 @@ def allow(
     *, directory: Path, role: str, namespace: str, actions: str, web_service_url: str | None
 ) -> None:
     """Allow ROLE to produce and consume in NAMESPACE, as the operator."""
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.cli import secure_jobs  # noqa: PLC0415
+    from pulsar_py.cli import secure_jobs
 
     request = secure_jobs.GrantRequest(
         directory=directory,

@@ -143,7 +143,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
             ServiceError, ClientError: It could not be opened within the operation timeout.
         """
-        from pulsar_py.client.producing.create_producer import create_producer  # noqa: PLC0415 - late
+        from pulsar_py.client.producing.create_producer import create_producer  # noqa: PLC0415 - at first use
 
         check_text("topic", topic)
         check_names(options, ProducerOptions, "create_producer")
@@ -189,7 +189,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
             ServiceError, ClientError: It could not be opened within the operation timeout.
         """
-        from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - late
+        from pulsar_py.client.subscribe import subscribe  # noqa: PLC0415 - at first use
 
         check_topics(topic)
         check_text("subscription_name", subscription_name)
@@ -212,7 +212,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
             ServiceError, ClientError: It could not be opened within the operation timeout.
         """
-        from pulsar_py.client.reading.reader import create_reader  # noqa: PLC0415 - late
+        from pulsar_py.client.reading.reader import create_reader  # noqa: PLC0415 - at first use
 
         check_text("topic", topic)
         check_start_message_id(start_message_id)
@@ -232,7 +232,7 @@ class Client:
             InvalidConfigurationError, InvalidTopicNameError: An argument or option is not valid.
             ServiceError, ClientError: It could not be opened within the operation timeout.
         """
-        from pulsar_py.client.reading.table_view import create_table_view  # noqa: PLC0415 - late
+        from pulsar_py.client.reading.table_view import create_table_view  # noqa: PLC0415 - at first use
 
         check_text("topic", topic)
         check_names(options, TableViewOptions, "create_table_view")

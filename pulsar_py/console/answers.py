@@ -1,4 +1,4 @@
-"""Types of what the console's calls answer, for its OpenAPI document: no handler is slowed by them.
+"""Declares the types of the console's answers, for its OpenAPI document; handlers do not use them.
 
 They are exact, as those of the REST API.
 """

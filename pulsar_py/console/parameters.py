@@ -1,4 +1,4 @@
-"""Parameters of the console's calls that the REST API has none like: wrong ones are 400."""
+"""Declares the console's own kinds of parameters; a wrong value is answered with 400."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Sending:
                 raise UnreadableBodyError("base64: not in base64") from None
         if given.value is None:
             raise UnreadableBodyError("expected a value, a text or base64")
-        from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - late
+        from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - at first use
 
         info = await self._info(name, None)
         if info is None:
@@ -193,7 +193,7 @@ class Sending:
 
     async def _info(self, name: TopicName, version: bytes | None) -> SchemaInfo | None:
         """A version of a topic's schema, the newest for None; None if there is none."""
-        from pulsar_py.schema.schema_info import SchemaInfo  # noqa: PLC0415 - late
+        from pulsar_py.schema.schema_info import SchemaInfo  # noqa: PLC0415 - at first use
 
         schemas = self._broker.schemas
         if version is None:
@@ -224,7 +224,7 @@ class Sending:
     async def _send_back(
         self, client: Client, request: Request, name: TopicName, limit: int, to: str | None
     ) -> dict[str, Any]:  # Any: JSON
-        from pulsar_py.client.shared.enums import InitialPosition  # noqa: PLC0415 - late
+        from pulsar_py.client.shared.enums import InitialPosition  # noqa: PLC0415 - at first use
 
         consumer = await client.subscribe(
             str(name),
@@ -278,7 +278,7 @@ class Sending:
 
 
 def _as_they_are(info: SchemaInfo | None) -> Any:  # Any: a schema of bytes, or of none
-    from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - late
+    from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - at first use
         DeadLetterSchema,
     )
 

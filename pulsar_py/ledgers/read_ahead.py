@@ -1,4 +1,4 @@
-"""ReadAhead: decides what is fetched ahead of who reads a ledger in order. Pure.
+"""`ReadAhead`: decides which entries to fetch ahead of a sequential reader of a ledger (pure).
 
 Every ledger store has one, and fetches in its own way: stretches of a log from the disk, or entries
 from bookies. A reader whose read begins where its last one ended reads in order, so the entries

@@ -1,4 +1,4 @@
-"""What a broker looks for in a cluster's metadata before it writes anything there (edge).
+"""Checks a cluster's metadata before a broker writes anything there (edge).
 
 A cluster can be in states that this broker does not take part in: it was never initialized, its
 metadata is being moved to another store, or its brokers keep track of who owns what in another way.

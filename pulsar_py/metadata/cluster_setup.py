@@ -1,4 +1,4 @@
-"""Writes what the brokers of a new cluster expect in ZooKeeper: initialize-cluster-metadata (edge).
+"""Writes a new cluster's first metadata to ZooKeeper: initialize-cluster-metadata (edge).
 
 In the cluster's own store: the place of BookKeeper's metadata with its instance id, unless there is
 a BookKeeper already, the map of racks, and where functions keep their packages. In the store of all

@@ -1,4 +1,4 @@
-"""How far a move into these stores has come, as the target's own metadata says (edge).
+"""Reads and writes the progress of a move into these stores, in the target's metadata (edge).
 
 `pulsar-py migrate` moves all of a broker into another pair of stores. While it does, the key
 
@@ -28,7 +28,7 @@ DONE: Final = "done"
 
 
 class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """What is written down of a move."""
+    """The stored progress of one move."""
 
     format: int = FORMAT
     source: str

@@ -1,4 +1,4 @@
-"""`Contents`: all that one side keeps, open for reading; `MoveTarget`: where it goes (values)."""
+"""`Contents`: the source's stores, open for reading; `MoveTarget`: the target's (values)."""
 
 from __future__ import annotations
 

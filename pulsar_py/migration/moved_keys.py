@@ -1,4 +1,4 @@
-"""Which keys of the metadata are moved, into which store, and what becomes of each (pure).
+"""Decides for each metadata key whether it is moved, into which store, and rewritten how (pure).
 
 Moved is what says which tenants, namespaces, topics, subscriptions, schemas and policies there are.
 Left behind is what belongs to brokers that run (who owns what, load, health), to the own cluster's

@@ -1,4 +1,4 @@
-"""`Role`: what a ledger holds, by its labels; and how one of that role is stored (pure).
+"""`Role`: a ledger's kind of content, found by its labels, and the options to store it with (pure).
 
 Brokers open the ledgers of topics, of cursors and of sequence ids with the password of their
 settings, all others without one; compacted ledgers have the digest CRC32 and buckets of delayed

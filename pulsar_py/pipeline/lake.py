@@ -208,7 +208,7 @@ def start_table_stream(rows: DataFrame, writer: LakeWriter, streaming: Streaming
         ConfigurationError: The checkpoint belongs to another table, or a partition column is
             missing.
     """
-    from pulsar_py.pipeline.topics import triggered  # noqa: PLC0415 - only with streams
+    from pulsar_py.pipeline.topics import triggered  # noqa: PLC0415 - at first use
 
     def write(batch: DataFrame, batch_id: int) -> None:
         writer.append(batch, Transaction(query_id_of(batch), batch_id))

@@ -124,7 +124,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 
     def __getattr__(name: str) -> object:
         """Load a public name from the module that has it."""
-        from pulsar_py.schema.public_names import MODULES  # noqa: PLC0415 - the table, on first use
+        from pulsar_py.schema.public_names import MODULES  # noqa: PLC0415 - at first use
 
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

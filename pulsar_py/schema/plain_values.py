@@ -87,6 +87,6 @@ def _key(name: Any) -> str:  # Any: a mapping's key
 
 
 def _message(value: Any) -> Any:  # Any: a protobuf message of any class
-    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - few values are
+    from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - at first use
 
     return MessageToDict(value, preserving_proto_field_name=True)

@@ -159,7 +159,7 @@ def _outer_class(path: str) -> str:
 
 def native_definition(descriptor: Descriptor) -> bytes:
     """The definition of a PROTOBUF_NATIVE schema: the message's file and all it imports."""
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - as needed
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - at first use
 
     files: dict[str, FileDescriptor] = {}
     _collect(descriptor.file, files)
@@ -183,7 +183,7 @@ def _collect(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
 
 def parsing_properties(descriptor: Descriptor) -> dict[str, str]:
     """The properties that Java's client stores with either definition."""
-    from google.protobuf.descriptor_pb2 import FieldDescriptorProto  # noqa: PLC0415 - as needed
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto  # noqa: PLC0415 - at first use
 
     kinds = {int(number): name for name, number in FieldDescriptorProto.Type.items()}
     info = [
@@ -211,9 +211,9 @@ def parse_native_definition(data: bytes) -> Any:  # Any: a class made at run tim
     Raises:
         SchemaSerializationError: The definition is not valid.
     """
-    from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - as needed
-    from google.protobuf.descriptor_pool import DescriptorPool  # noqa: PLC0415
-    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - as needed
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet  # noqa: PLC0415 - at first use
+    from google.protobuf.descriptor_pool import DescriptorPool  # noqa: PLC0415 - at first use
+    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415 - at first use
 
     try:
         definition = parse_json(data, max_depth=MAX_DEFINITION_DEPTH)

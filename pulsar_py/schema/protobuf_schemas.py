@@ -43,7 +43,7 @@ class ProtobufSchema(Schema[M]):
         Raises:
             InvalidConfigurationError: It is not a Protobuf message class.
         """
-        from google.protobuf.message import Message  # noqa: PLC0415 - only who uses it pays
+        from google.protobuf.message import Message  # noqa: PLC0415 - at first use
 
         if not isinstance(message_class, type) or not issubclass(message_class, Message):
             raise InvalidConfigurationError(

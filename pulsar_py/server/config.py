@@ -288,7 +288,7 @@ class _OwnSettings:
     def take(self, name: str, text: str) -> bool:
         """Whether it is one of theirs."""
         if self._declared is None:
-            from pulsar_py.server.security.providers import own_settings  # noqa: PLC0415 - rare
+            from pulsar_py.server.security.providers import own_settings  # noqa: PLC0415 - at first use
 
             self._declared = own_settings(self._names)
         if name not in self._declared:

@@ -1,4 +1,4 @@
-"""`Elsewhere`: what is asked of the brokers that serve parts of a namespace or topic (edge).
+"""`Elsewhere`: sends REST calls to the other brokers that serve a namespace or topic (edge).
 
 A broker that is asked about a whole namespace or about all partitions of a topic does its part
 itself, and has the owners of the other bundles do theirs, by REST. A topic that nobody serves goes

@@ -1,4 +1,4 @@
-"""`LoadReporter`: keeps what a broker of a cluster tells the others about its load current (edge).
+"""`LoadReporter`: writes a broker's load report to the cluster's metadata when it changed (edge).
 
 Load is measured every minute, and at once when bundles came or went. A report is written when
 bundles changed, when a figure moved by a tenth, or after a quarter of an hour, and never sooner

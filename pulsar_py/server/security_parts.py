@@ -1,4 +1,4 @@
-"""What a broker's authentication and authorization are made of, by its settings.
+"""Makes a broker's authentication, authorization and rules for proxies from its settings.
 
 Source: AuthenticationService, AuthorizationService in Pulsar's broker.
 """

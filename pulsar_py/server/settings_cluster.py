@@ -41,7 +41,7 @@ class LedgerDigest(Enum):
 
 
 class ClusterSettings(Settings):
-    """Where ZooKeeper and BookKeeper are, and how ledgers are kept there."""
+    """Addresses of ZooKeeper and BookKeeper, quorums and digests of ledgers."""
 
     metadataStoreUrl: str = setting(
         default="",

@@ -1,4 +1,4 @@
-"""Settings of how a broker of a cluster protects what it says to ZooKeeper and to bookies.
+"""Settings of TLS, SASL and ACLs between a broker of a cluster and ZooKeeper or bookies.
 
 They have their effect with `pulsar-py broker`. A standalone broker has both within its process.
 """

@@ -1,4 +1,4 @@
-"""Settings of OpenID Connect, by which issuers let clients in with tokens of their own.
+"""Settings of OpenID Connect: allowed issuers, audiences, and how long their keys are kept.
 
 Source: AuthenticationProviderOpenID in Pulsar's pulsar-broker-auth-oidc.
 """

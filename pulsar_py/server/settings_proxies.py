@@ -1,4 +1,4 @@
-"""Settings of proxies before a broker, which say whom they connect for.
+"""Settings of proxies in front of a broker: which are trusted, and how they name their clients.
 
 Source: haProxyProtocolEnabled and others of ServiceConfiguration in Pulsar.
 """
@@ -14,7 +14,7 @@ PROXIES: Final = "Proxies"
 
 
 class ProxySettings(Settings):
-    """Whose word about clients' addresses counts."""
+    """Which proxies are trusted to name the addresses of their clients."""
 
     haProxyProtocolEnabled: bool = setting(
         default=False,

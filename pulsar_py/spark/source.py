@@ -90,7 +90,7 @@ class PulsarDataSource(DataSource):
         overwrite: bool,  # noqa: FBT001 - Spark's
     ) -> Any:  # Any: Spark's writers
         """The writer of `df.write`."""
-        from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - readers don't need it
+        from pulsar_py.spark.sink import make_batch_writer  # noqa: PLC0415 - at first use
 
         return make_batch_writer(self.options, schema, overwrite=overwrite)
 

@@ -1,4 +1,4 @@
-"""BrokerLog: keeps what a broker logs, for the report of a test that fails.
+"""`BrokerLog`: keeps a broker's log lines, for the report of a test that fails.
 
 What a broker says at INFO tells most about a failed test, and a test run shows none of it: loggers
 stand at WARNING by default. While a `BrokerLog` is open, the package's loggers let INFO through to

@@ -1,4 +1,4 @@
-"""`ConsumerDialog` and `ReaderDialog`: send messages as far as a client has room for them (edge).
+"""`ConsumerDialog` and `ReaderDialog`: send messages to a client, within its permits (edge).
 
 Room is a count, kept by a `SendWindow`. A consumer in push mode begins with its
 `receiverQueueSize`, and each acknowledgement, positive or negative, makes room for one more; in

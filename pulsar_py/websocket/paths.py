@@ -1,4 +1,4 @@
-"""Reads what the path of a handshake asks for (pure).
+"""Parses the path of a handshake: producer, consumer or reader, topic, subscription (pure).
 
     /ws/v2/producer/{domain}/{tenant}/{namespace}/{topic}
     /ws/v2/consumer/{domain}/{tenant}/{namespace}/{topic}/{subscription}

@@ -45,17 +45,17 @@ def compress(compression: CompressionType.ValueType, data: bytes) -> bytes:
         case CompressionType.NONE:
             return data
         case CompressionType.LZ4:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             return bytes(cramjam.lz4.compress_block(data, store_size=False))
         case CompressionType.ZLIB:
             return zlib.compress(data)
         case CompressionType.ZSTD:
-            import zstandard  # noqa: PLC0415 - loaded when first used
+            import zstandard  # noqa: PLC0415 - at first use
 
             return zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(data)
         case CompressionType.SNAPPY:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             return bytes(cramjam.snappy.compress_raw(data))
         case _:
@@ -92,7 +92,7 @@ def _inflate(
 ) -> EntryBytes:
     match compression:
         case CompressionType.LZ4:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             return _inflate_into(
                 cramjam.lz4.decompress_block_into, data, uncompressed_size, _MAX_LZ4_RATIO
@@ -102,7 +102,7 @@ def _inflate(
         case CompressionType.ZSTD:
             return _inflate_zstd(data, uncompressed_size)
         case CompressionType.SNAPPY:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             size = int(cramjam.snappy.decompress_raw_len(data))
             if size != uncompressed_size:
@@ -138,7 +138,7 @@ def _inflate_into(
 
 
 def _inflate_zstd(data: EntryBytes, uncompressed_size: int) -> bytes:
-    import zstandard  # noqa: PLC0415 - loaded when first used
+    import zstandard  # noqa: PLC0415 - at first use
 
     # A frame that names its size is inflated to it, whatever maximum is given.
     size = zstandard.frame_content_size(data)

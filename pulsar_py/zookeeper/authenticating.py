@@ -1,4 +1,4 @@
-"""Proves to a ZooKeeper server who this client is, on each connection anew (edge).
+"""Authenticates each new connection at its ZooKeeper server, by SASL or digest (edge).
 
 SASL comes first, and nothing else is sent before the server has proven itself, too: it may take
 nothing of a session that did not authenticate (`sessionRequireClientSASLAuth`). Schemes such as

@@ -1,4 +1,4 @@
-"""Room: the bound on what is under way at a server, in requests and in bytes.
+"""`Room`: bounds the requests without an answer at a server, by number and bytes (edge).
 
 Whoever finds no room waits, in the order of coming; a large request is not overtaken by small ones.
 A request larger than the whole room goes alone.

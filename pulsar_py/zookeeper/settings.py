@@ -1,4 +1,4 @@
-"""ZooKeeperSettings: what a client asks of its servers, its bounds, and how it proves who it is."""
+"""`ZooKeeperSettings`: a client's timeouts, bounds, TLS and credentials (values)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SERVER_MAX_REQUEST_BYTES: Final = 0xFFFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSettings:
-    """What a client asks of its servers, and how long it waits."""
+    """The settings of one client."""
 
     session_timeout_millis: int = 30_000
     operation_timeout_seconds: float = 30.0

@@ -1,4 +1,4 @@
-"""What operators see of a ZooKeeper client: how long answers take, what became of its session.
+"""Statistics of a ZooKeeper client: latencies of its requests, events of its session (values).
 
 Plain integers, counted where it happens; `ZooKeeperStatistics` is a snapshot of them.
 """

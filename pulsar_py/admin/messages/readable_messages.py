@@ -1,4 +1,4 @@
-"""REST resource that shows messages decoded by their schema; Apache Pulsar has none such.
+"""REST resource that shows messages decoded by their schema; an addition to Pulsar's API.
 
     GET …/{topic}/messages                            from the beginning, an id or a time on
     GET …/{topic}/subscription/{subscription}/messages    of a backlog
@@ -168,7 +168,7 @@ def _condition(text: str) -> Condition:
 
 def _re2(pattern: str) -> Pattern:
     """A pattern of RE2, which takes time in proportion to the text, whatever it is."""
-    import re2  # noqa: PLC0415 - late
+    import re2  # noqa: PLC0415 - at first use
 
     options = re2.Options()
     options.log_errors = False
@@ -301,8 +301,8 @@ class _Decoders:
 
     async def _load(self, version: bytes) -> tuple[str, Decoder[Any]]:
         # The coders of Avro and JSON are loaded when somebody reads messages.
-        from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - late
-        from pulsar_py.schema.schema_info import SchemaInfo  # noqa: PLC0415 - late
+        from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - at first use
+        from pulsar_py.schema.schema_info import SchemaInfo  # noqa: PLC0415 - at first use
 
         try:
             stored = await self._schemas.get(self._schema_id, version)
@@ -415,7 +415,7 @@ class _Scan:
         self, metadata: MessageMetadata, fields: Fields, payload: bytes
     ) -> tuple[Json, Any]:  # Any: JSON, None where there is no value
         """What is shown of the value, and itself in the terms of JSON."""
-        from pulsar_py.schema.plain_values import plain_bytes, plain_value  # noqa: PLC0415 - late
+        from pulsar_py.schema.plain_values import plain_bytes, plain_value  # noqa: PLC0415 - at first use
 
         raw: Json = {"payload": plain_bytes(payload)}
         if metadata.encryption_keys:
@@ -442,7 +442,7 @@ class _Scan:
 
     def _keep(self, found: Json, payload: bytes) -> None:
         """Add what can't be read, unless something is looked for in it."""
-        from pulsar_py.schema.plain_values import plain_bytes  # noqa: PLC0415 - late
+        from pulsar_py.schema.plain_values import plain_bytes  # noqa: PLC0415 - at first use
 
         is_looked_for = self.query.text is not None or self.query.conditions
         if not is_looked_for and self.query.wants(found.get("key"), found.get("properties", {})):

@@ -1,4 +1,4 @@
-"""REST resource of a namespace's clusters, and of what it offloads to.
+"""REST resource of a namespace's clusters and its offload policies.
 
 The clusters are checked and shown; nothing is replicated or offloaded yet.
 

@@ -1,4 +1,4 @@
-"""REST resource of what a namespace has beside policies: properties, groups, a mark of migration.
+"""REST resource of a namespace's properties, its groups, and the mark that it was migrated.
 
 Properties belong to the users; nothing reads them here. The anti-affinity group stands with the
 bundles, in the part of a namespace's policies that is this cluster's alone.

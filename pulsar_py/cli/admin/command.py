@@ -230,7 +230,7 @@ def _run(word: Word, given: Mapping[str, Any]) -> None:
         is_dry_run=bool(given.get("common_dry_run")) or options.is_dry_run,
     )
     args = SimpleNamespace(**{name: _cooked(word, name, value) for name, value in given.items()})
-    from pulsar_py.cli.admin.running import run_word  # noqa: PLC0415 - HTTP, not for `--help`
+    from pulsar_py.cli.admin.running import run_word  # HTTP, not for `--help`
 
     try:
         status = run_word(word, args, options)

@@ -1,4 +1,4 @@
-"""How answers are printed: as pulsar-admin does, as tables on a terminal, or as JSON (pure).
+"""Formats answers: as pulsar-admin does, as tables on a terminal, or as JSON (pure).
 
 Pulsar-admin prints lists one item a line, maps as `key    value` with what Java's `toString` makes
 of the value, and objects as JSON in the form of Jackson's printer: `"name" : value`, and lists in

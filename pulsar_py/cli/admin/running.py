@@ -119,15 +119,15 @@ def _confirm(lost: str) -> bool:
 
 
 def _now_millis() -> int:
-    from pulsar_py.common.loops.clock import SystemClock  # noqa: PLC0415 - imports asyncio
+    from pulsar_py.common.loops.clock import SystemClock  # imports asyncio
 
     return SystemClock().wall_time_millis()
 
 
 def _sleep(seconds: float) -> None:
-    import asyncio  # noqa: PLC0415 - takes longer than a call, which few words wait for
+    import asyncio  # takes longer than a call, which few words wait for
 
-    from pulsar_py.common.loops.clock import SystemClock  # noqa: PLC0415 - as above
+    from pulsar_py.common.loops.clock import SystemClock
 
     asyncio.run(SystemClock().sleep(seconds))
 

@@ -23,8 +23,8 @@ def progress(
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console  # noqa: PLC0415 - 50 ms, for terminals alone
-    from rich.progress import (  # noqa: PLC0415 - the same
+    from rich.console import Console  # 50 ms, for terminals alone
+    from rich.progress import (
         BarColumn,
         DownloadColumn,
         MofNCompleteColumn,

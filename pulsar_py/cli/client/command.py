@@ -101,7 +101,7 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
         given["properties"] = pairs(names_of(given["properties"]))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    from pulsar_py.cli.client import producing  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.client import producing
 
     _run(producing.produce, given)
 
@@ -122,7 +122,7 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
 @common
 def consume(**given: Any) -> None:  # Any: each option has its own type
     """Consume messages, and acknowledge them."""
-    from pulsar_py.cli.client import receiving  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.client import receiving
 
     _run(receiving.consume, given)
 
@@ -135,18 +135,18 @@ def consume(**given: Any) -> None:  # Any: each option has its own type
 @common
 def read(**given: Any) -> None:  # Any: each option has its own type
     """Read messages; leaves no subscription behind."""
-    from pulsar_py.cli.client import receiving  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.client import receiving
 
     _run(receiving.read, given)
 
 
 def _run(job: Callable[[Connection, Any, dict[str, Any]], Any], given: dict[str, Any]) -> None:
     """Run a job of the loop, and end with its errors as one line."""
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - as above
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.connection import connection
+    from pulsar_py.cli.connecting.contexts import ContextError
+    from pulsar_py.common.errors import PulsarError
 
     outer = click.get_current_context().obj or {}
     try:

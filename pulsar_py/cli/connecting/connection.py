@@ -1,4 +1,4 @@
-"""Where a command connects, and with which credentials: options, environment, files (edge).
+"""Finds a command's URLs and credentials in options, the environment and files (edge).
 
 Each value is taken from the first of these that has it:
 
@@ -43,7 +43,7 @@ _SECRETS: Final = ("token:", "ey")
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a command connects; made by `connection`."""
+    """The URLs and credentials of one command; made by `connection`."""
 
     values: Mapping[str, str] = field(repr=False)
     """By the keys of `client.conf`."""
@@ -109,8 +109,8 @@ class Connection:
         Raises:
             ContextError, InvalidConfigurationError: The credentials or an option are not valid.
         """
-        from pulsar_py.client.client import Client  # noqa: PLC0415 - `admin` does without
-        from pulsar_py.client.security.authentication_plugins import (  # noqa: PLC0415 - as above
+        from pulsar_py.client.client import Client  # `admin` does without
+        from pulsar_py.client.security.authentication_plugins import (
             authentication_from_plugin,
         )
 
@@ -189,7 +189,7 @@ def token_of(params: str) -> str:
 
 def _read(place: str) -> str:
     """The text of a file, a variable, or standard input, which `authParams` names."""
-    import os  # noqa: PLC0415 - beside the one line that needs the whole environment
+    import os  # beside the one line that needs the whole environment
 
     kind, _, rest = place.partition(":")
     if kind == "stdin":
@@ -225,9 +225,9 @@ def _pairs(params: str) -> dict[str, str]:
 
 def _oauth2_headers(params: str) -> dict[str, str]:
     """The headers of a token that is fetched from the issuer now."""
-    import asyncio  # noqa: PLC0415 - OAuth2 alone needs it
+    import asyncio  # OAuth2 alone needs it
 
-    from pulsar_py.client.security.authentication_oauth2 import (  # noqa: PLC0415 - as above
+    from pulsar_py.client.security.authentication_oauth2 import (
         AuthenticationOauth2,
     )
 

@@ -82,7 +82,7 @@ def load_contexts(path: Path) -> Contexts:
     Raises:
         ContextError: Others may read it, or it is not of the form above.
     """
-    from pulsar_py.common.foreign_json import parse_json  # noqa: PLC0415 - not for `--help`
+    from pulsar_py.common.foreign_json import parse_json
 
     try:
         mode = path.stat().st_mode

@@ -169,12 +169,12 @@ def latency(**given: Any) -> None:  # Any: as above
 
 
 def _run(name: str, given: dict[str, Any]) -> None:
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - as above
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
-    from pulsar_py.cli.perf import loads  # noqa: PLC0415 - as above
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.connection import connection
+    from pulsar_py.cli.connecting.contexts import ContextError
+    from pulsar_py.cli.perf import loads
+    from pulsar_py.common.errors import PulsarError
 
     job: Callable[[Connection, Any, Any], Any] = getattr(loads, name)
     options: dict[str, Any] = {"connections_per_broker": given["max_connections"]}

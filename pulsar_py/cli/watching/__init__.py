@@ -1,4 +1,4 @@
-"""Commands that watch a running cluster, and how they reach it; each by name of its command.
+"""Commands that watch a running cluster; each module is named after its command.
 
 In: options, and answers of a cluster. Out: lines, tables and JSON for operators.
 `tail` follows topics, `top` shows what is busy, `doctor` says what is wrong,

@@ -1,4 +1,4 @@
-"""Collects what helps to find out what is wrong with a broker, for `support-bundle` (edge).
+"""Collects a broker's settings, statistics and metrics, for `support-bundle` (edge).
 
 Everything comes over the admin API, where secrets in settings are masked, and nothing that reads
 messages is asked. A part that can't be had is there as its error, so a broker that is half dead
@@ -158,7 +158,7 @@ def _files(directory: Path) -> Iterator[str]:
 
 
 def _readme(millis: int) -> str:
-    from pulsar_py.cli.watching.shown_messages import iso_millis  # noqa: PLC0415 - loads the client
+    from pulsar_py.cli.watching.shown_messages import iso_millis  # loads the client
 
     return (
         f"A broker of pulsar_py, looked at {iso_millis(millis)}.\n"

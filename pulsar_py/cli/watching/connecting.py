@@ -60,9 +60,9 @@ def connection_of(options: Mapping[str, Any]) -> Connection:  # Any: click's val
     Raises:
         ConfigurationError: A file can't be read, or an option holds a secret.
     """
-    from pulsar_py.cli.connecting.connection import connection  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - as above
-    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.connection import connection
+    from pulsar_py.cli.connecting.contexts import ContextError
+    from pulsar_py.common.errors import ConfigurationError
 
     try:
         return connection({key: options[name] for name, key in _KEYS.items()}, os.environ)
@@ -76,8 +76,8 @@ def admin_settings_of(connection: Connection) -> AdminSettings:
     Raises:
         ConfigurationError: The credentials can't be read.
     """
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.contexts import ContextError
+    from pulsar_py.common.errors import ConfigurationError
 
     try:
         return connection.admin_settings(TIMEOUT_SECONDS)
@@ -91,8 +91,8 @@ def client_of(connection: Connection) -> Client:
     Raises:
         ConfigurationError: The credentials can't be read.
     """
-    from pulsar_py.cli.connecting.contexts import ContextError  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import ConfigurationError  # noqa: PLC0415 - as above
+    from pulsar_py.cli.connecting.contexts import ContextError
+    from pulsar_py.common.errors import ConfigurationError
 
     try:
         return connection.client()

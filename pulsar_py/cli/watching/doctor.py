@@ -1,4 +1,4 @@
-"""The commands `pulsar-py doctor`, and `pulsar-py subscription` for what it names.
+"""The commands `pulsar-py doctor` (symptoms of a broker) and `pulsar-py subscription`.
 
 Here are their options; `doctor_jobs` does the work, and is imported when they run. Exit codes of
 `doctor`: 0 if nothing is wrong, 1 if something is, or with the reason in one line, 2 for wrong
@@ -34,8 +34,8 @@ def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
     Without a subscription: disk, descriptors, the event loop, certificates and tokens that end,
     who can connect, settings given in vain, and topics that are about to be deleted.
     """
-    from pulsar_py.cli.watching import doctor_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching import doctor_jobs
+    from pulsar_py.common.errors import PulsarError
 
     if name is None and options["topic"] is not None:
         raise click.UsageError("--topic is that of a subscription: name it")
@@ -62,8 +62,8 @@ def subscription() -> None:
 
 
 def _moved(topic: str, name: str, options: dict[str, Any], *, is_paused: bool) -> None:
-    from pulsar_py.admin_client import AdminClient, subscriptions  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.admin_client import AdminClient, subscriptions
+    from pulsar_py.common.errors import PulsarError
 
     call = subscriptions.pause if is_paused else subscriptions.resume
     try:

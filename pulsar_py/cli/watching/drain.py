@@ -23,8 +23,8 @@ _TIMEOUT_SECONDS: Final = 120.0
 @CONNECTION
 def drain(**options: Any) -> None:  # Any: click's values
     """Have the broker of --admin-url hand its topics over to others, before it is stopped."""
-    from pulsar_py.admin_client import AdminClient, brokers  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.admin_client import AdminClient, brokers
+    from pulsar_py.common.errors import PulsarError
 
     try:
         settings = admin_settings_of(connection_of(options))

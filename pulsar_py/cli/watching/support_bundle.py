@@ -1,4 +1,4 @@
-"""The command `pulsar-py support-bundle`, which collects what helps to find what is wrong.
+"""The command `pulsar-py support-bundle`, which writes a broker's state into one archive.
 
 Here are its options; `bundle_jobs` does the work, and is imported when it runs. Exit codes: 0, 1
 with the reason in one line, 2 for wrong usage.
@@ -28,8 +28,8 @@ def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  
     Settings with secrets masked, statistics, metrics, policies, what `doctor` says; no payload of
     any message. What the broker does not answer is there as its error.
     """
-    from pulsar_py.cli.watching import bundle_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching import bundle_jobs
+    from pulsar_py.common.errors import PulsarError
 
     try:
         admin = admin_settings_of(connection_of(options))

@@ -69,9 +69,9 @@ def tail(topics: tuple[str, ...], **options: Any) -> None:  # Any: click's value
     if options["no_follow"] and not starts:
         raise click.UsageError("--no-follow needs --since, --from or -n: there is nothing to show")
 
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.common.errors import PulsarError
 
     try:
         asyncio.run(_run(topics, options))
@@ -82,8 +82,8 @@ def tail(topics: tuple[str, ...], **options: Any) -> None:  # Any: click's value
 
 
 async def _run(topics: tuple[str, ...], options: dict[str, Any]) -> None:
-    from pulsar_py.cli.watching import tail_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.watching.shown_messages import ShownMessage  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching import tail_jobs
+    from pulsar_py.cli.watching.shown_messages import ShownMessage
 
     request = tail_jobs.request_of(topics, options)
     connection = connection_of(options)

@@ -1,4 +1,4 @@
-"""Follows topics for `pulsar-py tail`: where it begins, what it leaves out, when it ends (edge).
+"""Follows topics for `pulsar-py tail`: start, conditions on messages, and end (edge).
 
 The subscription is non-durable and its own, so nothing is acknowledged for anybody and nothing is
 left behind. The client reconnects by itself and goes on after the last message that it handed out.

@@ -49,11 +49,11 @@ def top(**options: Any) -> None:  # Any: click's values
     Rates are those since the look before. Where the output is no terminal, one picture is printed;
     with -o json one line for each look.
     """
-    import asyncio  # noqa: PLC0415 - for --help
+    import asyncio
 
-    from pulsar_py.cli.watching import top_jobs  # noqa: PLC0415 - for --help
-    from pulsar_py.cli.watching.top_rows import Order, TopView  # noqa: PLC0415 - for --help
-    from pulsar_py.common.errors import PulsarError  # noqa: PLC0415 - for --help
+    from pulsar_py.cli.watching import top_jobs
+    from pulsar_py.cli.watching.top_rows import Order, TopView
+    from pulsar_py.common.errors import PulsarError
 
     request = top_jobs.TopRequest(
         view=TopView(options["view"]),

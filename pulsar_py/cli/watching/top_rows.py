@@ -1,4 +1,4 @@
-"""Rows of `pulsar-py top`: what happened between two answers of a broker (pure).
+"""Rows of `pulsar-py top`: rates between two answers of a broker (pure).
 
 A broker's own rates are means of a minute. These here are differences of its counters, so they tell
 the last seconds; a counter that went back belongs to a topic that was loaded anew, and counts from

@@ -214,7 +214,7 @@ class Consumer(Generic[T_co]):
 
     def own(self, part: DeadLetterSender | ListenerRunner) -> None:
         """Close `part` before the consumer; it serves `reconsume_later` or the listener's pause."""
-        from pulsar_py.client.consuming.dead_letter_sender import (  # noqa: PLC0415 - few have any
+        from pulsar_py.client.consuming.dead_letter_sender import (  # noqa: PLC0415 - at first use
             DeadLetterSender,
         )
 

@@ -435,6 +435,6 @@ class ConsumerSession:
 def _decryptor_of(config: ConsumerConfig) -> MessageDecryptor | None:
     if config.crypto_key_reader is None:
         return None
-    from pulsar_py.client.security.message_crypto import MessageDecryptor  # noqa: PLC0415 - late
+    from pulsar_py.client.security.message_crypto import MessageDecryptor  # noqa: PLC0415 - at first use
 
     return MessageDecryptor(config.crypto_key_reader)

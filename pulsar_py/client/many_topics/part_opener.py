@@ -84,7 +84,7 @@ def attach_dead_letter_sender(
 def _dead_letter_schema(config: ConsumerConfig) -> DeadLetterSchema | None:
     if config.schema is None:
         return None
-    from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - as consumers do
+    from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - at first use
         dead_letter_schema_of,
     )
 

@@ -38,7 +38,7 @@ class ConsumerSchema:
             self._use(context, topic, schema)
 
     def _use(self, context: ClientContext, topic: str, schema: Any) -> None:
-        from pulsar_py.client.receiving.schema_reader import SchemaReader  # noqa: PLC0415 - only who needs it
+        from pulsar_py.client.receiving.schema_reader import SchemaReader  # noqa: PLC0415 - at first use
         from pulsar_py.schema.primitive_schemas import BytesSchema  # noqa: PLC0415 - as above
         from pulsar_py.schema.schema import Schema  # noqa: PLC0415 - as above
 

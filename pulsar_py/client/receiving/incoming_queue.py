@@ -315,7 +315,7 @@ class IncomingQueue:
 
     def _decrypt(self, parsed: ParsedEntry) -> tuple[bytes | None, EncryptionContext | None]:
         """The decrypted payload, or with CONSUME the encrypted one; None: not to be delivered."""
-        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - at first use
 
         try:
             if self._decryptor is None:
@@ -328,7 +328,7 @@ class IncomingQueue:
     def _not_decrypted(
         self, parsed: ParsedEntry, error: CryptoError
     ) -> tuple[bytes | None, EncryptionContext | None]:
-        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - late
+        from pulsar_py.client.security.message_crypto import EncryptionContext  # noqa: PLC0415 - at first use
 
         key = parsed.key
         text = f"{self.topic}: entry {key[0]}:{key[1]}: {error}"

@@ -51,8 +51,8 @@ def load_public_key(pem: bytes, key_name: str) -> PublicKey:
         CryptoError: It is not such a key; the message names it.
     """
     from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415 - at first use
 
     try:
         key = serialization.load_pem_public_key(pem)
@@ -70,8 +70,8 @@ def load_private_key(pem: bytes, key_name: str) -> PrivateKey:
         CryptoError: It is not such a key; the message has its name and never the key itself.
     """
     from cryptography.exceptions import InternalError, UnsupportedAlgorithm  # noqa: PLC0415 - 60 ms
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415 - at first use
 
     parameters_end = b"-----END EC PARAMETERS-----"
     try:
@@ -90,7 +90,7 @@ def wrap_key(public_key: PublicKey, data_key: bytes) -> bytes:
     Raises:
         CryptoError: The RSA key is too small for the data key.
     """
-    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - at first use
 
     if not isinstance(public_key, rsa.RSAPublicKey):
         return _wrap_ecies(public_key, data_key)
@@ -106,7 +106,7 @@ def unwrap_key(private_key: PrivateKey, wrapped: bytes) -> bytes:
     Raises:
         CryptoError: It was wrapped with another key, or is damaged.
     """
-    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415 - at first use
 
     if not isinstance(private_key, rsa.RSAPrivateKey):
         return _unwrap_ecies(private_key, wrapped)
@@ -118,15 +118,15 @@ def unwrap_key(private_key: PrivateKey, wrapped: bytes) -> bytes:
 
 @cache
 def _oaep() -> padding.OAEP:
-    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.asymmetric import padding  # noqa: PLC0415 - at first use
 
     sha1 = hashes.SHA1()  # noqa: S303 - what the format says; OAEP does not rest on collisions
     return padding.OAEP(mgf=padding.MGF1(sha1), algorithm=sha1, label=None)
 
 
 def _wrap_ecies(public_key: ec.EllipticCurvePublicKey, data_key: bytes) -> bytes:
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - at first use
 
     ephemeral = ec.generate_private_key(public_key.curve)
     point = _point_bytes(ephemeral.public_key())
@@ -137,7 +137,7 @@ def _wrap_ecies(public_key: ec.EllipticCurvePublicKey, data_key: bytes) -> bytes
 
 
 def _unwrap_ecies(private_key: ec.EllipticCurvePrivateKey, wrapped: bytes) -> bytes:
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - at first use
 
     point_length = 1 + 2 * ((private_key.curve.key_size + 7) // 8)
     point, masked, mac = (
@@ -159,7 +159,7 @@ def _unwrap_ecies(private_key: ec.EllipticCurvePrivateKey, wrapped: bytes) -> by
 
 
 def _point_bytes(public_key: ec.EllipticCurvePublicKey) -> bytes:
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
 
     return public_key.public_bytes(
         serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint

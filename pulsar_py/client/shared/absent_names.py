@@ -1,4 +1,4 @@
-"""What to use instead of names that other clients have and this one has not (pure).
+"""Names replacements for names of other clients that this one lacks (pure).
 
 Programs come from the official Python client, where some names are called otherwise, call back, or
 block. Who asks for such a name here gets an AttributeError that says what to use, or that it is

@@ -1,4 +1,4 @@
-"""The type variables of producers, consumers, readers, messages and views: what schemas give them.
+"""The type variables of producers, consumers, readers, messages and views, bound by schemas.
 
 A `Schema[Order]` makes a `Producer[Order]` and `Message[Order]`s; without a schema they have bytes.
 A class named without its type, such as `Message`, is one of any values, so programs that don't want

@@ -1,4 +1,4 @@
-"""Time, tasks and event loops: what runs when, who waits for it, and how long a turn may take.
+"""Time, tasks and event loops: clocks, owners of tasks, rate limits, the length of turns.
 
 In: coroutines, callbacks and times. Out: tasks with an owner, timers, results for other threads.
 

@@ -1,4 +1,4 @@
-"""Tells when a blocking client stands in the event loop that would have to answer it (edge).
+"""Warns when a blocking call stops the event loop that would have to answer it (edge).
 
 A broker that runs in a loop of the application can't answer a client that blocks that very loop:
 the official Python client, `requests`, `urllib`. Both wait, and in the end the client gives up with

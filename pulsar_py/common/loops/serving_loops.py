@@ -1,4 +1,4 @@
-"""Which event loops of this process a broker runs in (edge).
+"""Keeps the list of this process's event loops in which a broker runs (edge).
 
 A blocking call in such a loop's thread stops the broker that should answer it. The broker enters
 its loop here, and blocking clients ask before they wait.

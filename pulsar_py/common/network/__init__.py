@@ -1,4 +1,4 @@
-"""What goes out to other machines, for all our clients: HTTP requests and TLS contexts.
+"""HTTP requests, TLS contexts, host names and proxy headers, for all our clients and servers.
 
 Comes in: options and requests. Goes out: whole answers, contexts, and errors that name the address.
 """

@@ -1,4 +1,4 @@
-"""`WaitingReceipts`: who is told once acknowledgements are durable (pure).
+"""`WaitingReceipts`: the callbacks to call once acknowledgements are durable (pure).
 
 A receipt waits until a write that began after its acknowledgement has ended. One write of a cursor
 is under way at a time, so there are two groups: those that it covers, and those that wait for the

@@ -1,4 +1,4 @@
-"""Values of records in the metadata store: compressed ones, and what they hold beyond our schema.
+"""Compresses and decompresses records of the metadata store, and keeps fields that are unknown.
 
 A value may be compressed, a setting of Apache Pulsar's brokers: 0x47 0x78, the size of a header in
 four bytes (big endian), `ManagedLedgerInfoMetadata` or `ManagedCursorInfoMetadata`, and
@@ -67,15 +67,15 @@ def _deflate(codec: RecordCodec, plain: bytes) -> bytes:
         case RecordCodec.ZLIB:
             return zlib.compress(plain)
         case RecordCodec.LZ4:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             return bytes(cramjam.lz4.compress_block(plain, store_size=False))
         case RecordCodec.SNAPPY:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             return bytes(cramjam.snappy.compress_raw(plain))
         case RecordCodec.ZSTD:
-            import zstandard  # noqa: PLC0415 - loaded when first used
+            import zstandard  # noqa: PLC0415 - at first use
 
             return zstandard.ZstdCompressor().compress(plain)
         case _:
@@ -118,18 +118,18 @@ def _inflate(compression: CompressionType.ValueType, data: bytes, size: int) -> 
         case CompressionType.ZLIB:
             return zlib.decompressobj().decompress(data, size + 1)
         case CompressionType.LZ4:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             result = bytearray(size)
             return bytes(result[: cramjam.lz4.decompress_block_into(data, result)])
         case CompressionType.SNAPPY:
-            import cramjam  # noqa: PLC0415 - loaded when first used
+            import cramjam  # noqa: PLC0415 - at first use
 
             if int(cramjam.snappy.decompress_raw_len(data)) != size:
                 raise CorruptDataError("compressed record: SNAPPY has another size than its header")
             return bytes(cramjam.snappy.decompress_raw(data))
         case CompressionType.ZSTD:
-            import zstandard  # noqa: PLC0415 - loaded when first used
+            import zstandard  # noqa: PLC0415 - at first use
 
             if zstandard.frame_content_size(data) not in (-1, size):
                 raise CorruptDataError("compressed record: ZSTD has another size than its header")

@@ -58,7 +58,7 @@ class AvroWriter:
 
     def __init__(self, definition: AvroJson) -> None:
         """Raises InvalidConfigurationError if fastavro can't use the definition."""
-        from fastavro import schemaless_writer  # noqa: PLC0415 - only those who use it pay for it
+        from fastavro import schemaless_writer  # noqa: PLC0415 - at first use
 
         self._schema = _compiled(definition)
         self._write = schemaless_writer
@@ -141,8 +141,8 @@ def _reading(*, may_be_deep: bool) -> Callable[..., Any]:  # Any: fastavro has n
 
 def _compiled(definition: AvroJson) -> Any:  # Any: fastavro's form
     # Late: importing fastavro takes time that programs without Avro need not spend.
-    from fastavro import parse_schema  # noqa: PLC0415
-    from fastavro.schema import SchemaParseException  # noqa: PLC0415
+    from fastavro import parse_schema  # noqa: PLC0415 - at first use
+    from fastavro.schema import SchemaParseException  # noqa: PLC0415 - at first use
 
     try:
         return parse_schema(_supported(definition))

@@ -1,4 +1,4 @@
-"""What `Annotated` says of a field's Avro type, instead of that of its Python type (values).
+"""Values for `Annotated` that choose a field's Avro type in place of its Python type's (values).
 
     Annotated[int, AvroType("int")]             any type that Avro has
     Annotated[Decimal, decimal_of(9, 2)]        decimals with so many digits

@@ -34,7 +34,7 @@ class ClassField:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a class says of its records."""
+    """A class of records: its name, fields and documentation."""
 
     name: str
     fields: Callable[[], Iterator[ClassField]]

@@ -1,4 +1,4 @@
-"""Which defaults a definition can have: those that are the same whenever they are made (pure).
+"""Finds the defaults that a definition can have: those that are always equal (pure).
 
 A definition is text that the broker keeps, and another text is another version of the topic's
 schema. A factory that gives ids, times or random numbers has no place in it: such a field has no

@@ -1,4 +1,4 @@
-"""What pydantic's models say of their records (pure).
+"""Describes pydantic's models as records: fields, aliases, defaults, validation (pure).
 
 pydantic is not needed: what somebody gives is a model only if the program has loaded it. Fields
 have the names that Python code uses, whatever their aliases are. What is read is validated by the

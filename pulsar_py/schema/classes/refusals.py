@@ -1,4 +1,4 @@
-"""What has no type in Avro, and what to use instead (pure)."""
+"""Makes the errors for annotations without an Avro type; each names a replacement (pure)."""
 
 from __future__ import annotations
 

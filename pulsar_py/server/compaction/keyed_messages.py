@@ -1,4 +1,4 @@
-"""What an entry holds for compaction: its messages with their keys; and what is left of a batch.
+"""Reads the messages of an entry with their keys, and rewrites batches without dropped ones.
 
 Keys are compared as they are sent, not decoded. A batch is opened, unless it is encrypted: then it
 counts as one message with the key of its headers. A batch that can't be opened is kept whole; in

@@ -1,4 +1,4 @@
-"""Ends connections whose credentials have expired or were revoked (edge).
+"""Closes connections whose credentials have expired or were revoked (edge).
 
 Twice a second all connections are looked at. A client whose credentials have expired is asked for
 others, if it can be, and has `authenticationRefreshCheckSeconds` to answer; one that can't be asked

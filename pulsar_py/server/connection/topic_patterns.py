@@ -32,7 +32,7 @@ class TopicPattern:
         Raises:
             InvalidTopicNameError: It does not compile.
         """
-        import re2  # noqa: PLC0415 - not on the start path
+        import re2  # noqa: PLC0415 - at first use
 
         options = re2.Options()
         options.log_errors = False

@@ -1,4 +1,4 @@
-"""The words for a second Exclusive consumer: who holds the place it asked for (pure).
+"""Makes the error that refuses a second Exclusive consumer; it names the first one (pure).
 
 The text begins as Apache Pulsar's does. What follows is for people who wonder which of their
 processes it is: the names and addresses are those in the topic's statistics.

@@ -1,4 +1,4 @@
-"""Says once a subscription that delays are shorter than what they are rounded by.
+"""Logs once a subscription that delays are shorter than the tick that they are rounded to.
 
 A delay below `delayedDeliveryTickTimeMillis` is kept, and may take up to a tick longer: who tries
 200 ms with the default of 1 s sees a delay of up to 1.2 s, and looks for it in the client.

@@ -1,4 +1,4 @@
-"""`BrokerReport`: what a broker of a cluster tells the others about itself, and its stored form.
+"""`BrokerReport`: a broker's addresses and load, as the other brokers read it; its stored form.
 
 It is stored as JSON, with the keys of Apache Pulsar's brokers, whose leader balances by it. Brokers
 send all lookups to those that have the load manager of the broker that started last, so its class

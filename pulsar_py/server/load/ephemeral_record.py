@@ -1,4 +1,4 @@
-"""`EphemeralRecord`: one ephemeral key that this broker wants to have, through all sessions (edge).
+"""`EphemeralRecord`: keeps one ephemeral key of this broker, and creates it anew in new sessions.
 
 A broker's registration and the leader's record are such keys. The key is created if there is none;
 it is created again when the session that had it has ended. What is stored by another session is

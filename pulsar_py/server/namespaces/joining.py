@@ -1,4 +1,4 @@
-"""What a broker tells the others of its cluster about itself when it joins (pure)."""
+"""Makes the report with which a broker registers when it joins its cluster (pure)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`OwnerLocator`: who serves a bundle in a cluster of brokers, or shall take it (edge).
+"""`OwnerLocator`: finds the broker that owns a bundle, or chooses the one to own it (edge).
 
 A bundle that has an owner is that owner's. One without goes where the cluster's leader says
 (`ClusterMembership.choose`): this broker takes it, or its client is sent on.

@@ -1,4 +1,4 @@
-"""`OwnershipLog`: since when a broker has each bundle, and what it gained and lost lately (pure).
+"""`OwnershipLog`: the time since when each bundle is owned, and recent gains and losses (pure).
 
 Operators read it: after an outage it says which broker had what, and why that changed. It holds
 the bundles that are owned and the last `MAX_CHANGES` changes.

@@ -1,4 +1,4 @@
-"""Where a bundle is cut when it is split (pure).
+"""Chooses the hash at which a bundle is split, by Pulsar's algorithms (pure).
 
 Each algorithm takes the bundle's range and what is in it, and gives the hashes at which new bundles
 begin; none if there is no place to cut.

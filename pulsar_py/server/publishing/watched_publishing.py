@@ -1,4 +1,4 @@
-"""What interceptors are told of producers and of what they publish.
+"""Calls interceptors for producers and for the messages that they publish.
 
 A topic uses these only while an interceptor listens.
 """

@@ -68,10 +68,10 @@ def is_password(password: str, password_hash: str) -> bool:
     """Whether a password has this hash; takes milliseconds."""
     # Imported late: brokers without Basic authentication need none of them.
     if password_hash.startswith(_BCRYPT):
-        import bcrypt  # noqa: PLC0415
+        import bcrypt  # noqa: PLC0415 - at first use
 
         return bcrypt.checkpw(password.encode()[:72], password_hash.encode())
-    from passlib.hash import apr_md5_crypt, des_crypt  # noqa: PLC0415
+    from passlib.hash import apr_md5_crypt, des_crypt  # noqa: PLC0415 - at first use
 
     kind = apr_md5_crypt if password_hash.startswith("$apr1$") else des_crypt
     return bool(kind.verify(password, password_hash))

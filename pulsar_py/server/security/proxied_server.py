@@ -1,4 +1,4 @@
-"""`ProxiedServer`: listens like `asyncio.Server`, and asks proxies for their clients (edge).
+"""`ProxiedServer`: listens like `asyncio.Server`, and reads PROXY headers of proxies (edge).
 
 The header of the PROXY protocol stands before TLS, so it is read from the socket itself, which then
 becomes a connection like any other. Only peers that `is_trusted` says so are asked for one: of the

@@ -1,4 +1,4 @@
-"""How roles stand in logs: as they are, hidden, or as a digest (pure).
+"""Writes roles for logs: as they are, hidden, or as a digest (pure).
 
 Source: DefaultAuthenticationRoleLoggingAnonymizer, DefaultRoleAnonymizerType in Pulsar's broker.
 """

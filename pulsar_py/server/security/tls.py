@@ -168,8 +168,8 @@ def _check_store_type(kind: str, name: str, path: str) -> None:
 
 def _load_key_store(context: ssl.SSLContext, settings: TlsSettings) -> None:
     # Imported late: PEM files need none of it.
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - at first use
 
     data = Path(settings.key_store_path).read_bytes()
     key, certificate, others = pkcs12.load_key_and_certificates(
@@ -194,8 +194,8 @@ def _load_key_store(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def _trust_store_text(settings: TlsSettings) -> str:
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - at first use
 
     data = Path(settings.trust_store_path).read_bytes()
     store = pkcs12.load_pkcs12(data, settings.trust_store_password.encode() or None)

@@ -1,4 +1,4 @@
-"""What a verified token says: its role, its end, and whether it was revoked.
+"""Reads the role and the expiry out of a verified token, and refuses a revoked one.
 
 Source: AuthenticationProviderToken, AuthenticationProviderOpenID in Pulsar's broker.
 """

@@ -78,8 +78,8 @@ def public_key(data: bytes, algorithm: str = "") -> VerificationKey:
         ValueError: It is none, or not one of `algorithm`.
     """
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - tokens alone
-    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415 - at first use
 
     try:
         if data.startswith(b"-----"):

@@ -1,4 +1,4 @@
-"""`TrustedProxies`: the addresses of proxies whose word about a client's address counts (pure).
+"""`TrustedProxies`: the addresses of proxies that may name a client's address (pure).
 
 Anybody can send a PROXY header or `X-Forwarded-For`: both count only on connections that come from
 a listed address. Of `X-Forwarded-For` the rightmost address that is no listed one is the client's,

@@ -1,4 +1,4 @@
-"""Definitions that fastavro reads payloads by, so that unions say which branch was written (pure).
+"""Makes definitions for fastavro with which unions tell the branch that was written (pure).
 
 `definition_for_reading` makes a definition of a tree again: without logical types and defaults, so
 that values come as they stand in payloads, under names that no other type has. Where a union has

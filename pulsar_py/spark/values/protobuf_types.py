@@ -71,7 +71,7 @@ class ProtobufPayloads:
         """See `PayloadCodec`."""
         # Hot path: PROTOBUF_NATIVE in benchmarks.micro_spark.
         del writer
-        from google.protobuf.message import DecodeError  # noqa: PLC0415 - only who uses it pays
+        from google.protobuf.message import DecodeError  # noqa: PLC0415 - at first use
 
         parse, read = self._message_class.FromString, self._read
         try:

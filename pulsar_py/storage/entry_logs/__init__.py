@@ -1,4 +1,4 @@
-"""Entry logs: where entries lie after a flush, how they are read, and what is rewritten.
+"""Entry logs: files of flushed entries, their readers, and the rewriting of mostly deleted ones.
 
 In: sealed generations of the write cache, and large groups of the journal. Out: runs of entries, as
 they were stored.

@@ -1,4 +1,4 @@
-"""The journal: what is confirmed is in it, one group of entries and records with each sync.
+"""The journal: writes entries and records in groups, and syncs each before it is confirmed.
 
 In: entries and records of one turn of the loop. Out: one call for each group, when it is durable or
 has failed; at a start, all groups since the last checkpoint.

@@ -1,4 +1,4 @@
-"""`FileHeader`: the first bytes of a journal file, which say whose blocks count in it (a value).
+"""`FileHeader`: the first bytes of a journal file; they name the blocks that count in it (a value).
 
 A file `journal/<id>` is used again and again, each time under a new id: each use is a *life*, with
 a *generation*, a number drawn anew that nobody can foresee. Blocks carry it, and their checksums

@@ -1,4 +1,4 @@
-"""GroupOutcomes: what a group's end changes in memory, and who is told (edge).
+"""`GroupOutcomes`: updates memory when a group is synced or failed, and calls its listeners (edge).
 
 When the journal has written a group, its entries go to the write cache and its records to their
 ledgers, by the same code that replays the journal at the start; then the writers' owners are told,

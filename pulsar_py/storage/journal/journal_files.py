@@ -1,4 +1,4 @@
-"""`JournalFiles`: begins journal files, in files that were used before where there are any (edge).
+"""`JournalFiles`: begins new journal files, and reuses old ones for them (edge).
 
 In a file that was written before, a sync has nothing to do but to write: the file system allocates
 nothing and commits nothing of its own. Measured with groups of 4 MB on ext4: two to four times the
