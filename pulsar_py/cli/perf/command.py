@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pulsar_py.cli.connecting.connection import Connection
 
 Function = Callable[..., None]
+_NO_TRANSACTIONS = "transactions are not here"
+_OF_TRANSACTIONS = ("numMessage_perTransaction", "txn_timeout", "number_txn", "abort")
 _COMPRESSIONS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
 
 
@@ -47,7 +49,11 @@ _COMMON = _with(
     click.option("-ml", "--memory-limit", metavar="SIZE", help="For messages that wait."),
     click.option("-i", "--stats-interval-seconds", type=click.FloatRange(0.1), default=10.0,
                  show_default=True, help="Between two lines."),
+    click.option("-cf", "--conf-file", metavar="FILE", help="In place of PULSAR_CLIENT_CONF."),
     click.option("-t", "--num-topics", type=click.IntRange(1), default=1, show_default=True),
+    click.option("-ioThreads", "--num-io-threads", type=click.IntRange(1), default=1,
+                 help="Taken for scripts' sake: there is one event loop."),
+    click.option("-bw", "--busy-wait", is_flag=True, help="Taken for scripts' sake, as that."),
     click.option("-time", "--test-duration", type=click.FloatRange(0), default=0.0,
                  help="Seconds; 0: no bound."),
     click.option("--histogram-file", type=click.Path(dir_okay=False, writable=True),
@@ -63,6 +69,15 @@ _SENDING = _with(
                  help="Of each topic."),
     click.option("-o", "--max-outstanding", type=click.IntRange(0), default=0,
                  help="Messages of a producer without a receipt; 0: 1000."),
+    click.option("-p", "--max-outstanding-across-partitions", type=click.IntRange(0), default=0,
+                 help="The same for all partitions of a topic together; 0: 50000."),
+    click.option("-threads", "--num-test-threads", type=click.IntRange(1), default=1,
+                 help="Taken for scripts' sake: there is one event loop."),
+    click.option("-np", "--partitions", type=click.IntRange(0),
+                 help="Create the topics first, with so many; 0: without."),
+    click.option("-au", "--admin-url", metavar="URL", help="Where they are created."),
+    click.option("--separator", default="-", show_default=True,
+                 help="Between a topic's name and its number, with -t."),
     click.option("-z", "--compression", type=click.Choice(_COMPRESSIONS, case_sensitive=False),
                  default="NONE", show_default=True),
     click.option("-db", "--disable-batching", is_flag=True, help="Send each message by itself."),
@@ -75,10 +90,15 @@ _SENDING = _with(
     click.option("-ch", "--chunking", is_flag=True, help="Divide messages that are too large."),
     click.option("-d", "--delay", type=click.FloatRange(0), default=0.0,
                  help="Seconds after which messages are delivered."),
+    click.option("-dr", "--delay-range", metavar="FROM,TO",
+                 help="Seconds too, chosen anew for each message."),
+    click.option("-set", "--set-event-time", is_flag=True, help="Set the event time."),
     click.option("-f", "--payload-file", type=click.Path(exists=True, dir_okay=False),
                  help="A file with payloads, which are sent in turn."),
     click.option("-e", "--payload-delimiter", default="\\n", show_default=True,
                  help="Between the payloads of that file."),
+    click.option("-fp", "--format-payload", is_flag=True,
+                 help="Put the message's number for %i in payloads, for %t nanoseconds."),
     click.option("-k", "--encryption-key-name", help="Name of the key for encryption."),
     click.option("-v", "--encryption-key-value-file", metavar="FILE", help="Public key, as PEM."),
     click.option("-am", "--access-mode", default="Shared", show_default=True,
@@ -89,6 +109,10 @@ _SENDING = _with(
     click.option("-pn", "--producer-name", help="Followed by a number if there are several."),
     click.option("--send-timeout", type=click.FloatRange(0), default=0.0,
                  help="Seconds after which a message fails; 0: never."),
+    click.option("-ef", "--exit-on-failure", is_flag=True,
+                 help="End at the first message that fails, not at the end of the run."),
+    click.option("--warmup-time", type=click.FloatRange(0), default=0.0, show_default=True,
+                 help="Seconds from the start whose latencies are not counted."),
 )
 _RECEIVING = _with(
     click.option("-q", "--receiver-queue-size", type=click.IntRange(1), default=1000,
@@ -98,6 +122,13 @@ _RECEIVING = _with(
     click.option("-ac", "--auto-ack-chunk-q-full", is_flag=True,
                  help="Acknowledge the oldest of those if there are more."),
 )
+_TRANSACTIONS = _with(
+    click.option("-txn", "--txn-enable", is_flag=True, help="Not here: no transactions."),
+    *(click.option(*names, hidden=True)
+      for names in (("-nmt", "--numMessage-perTransaction"), ("-tto", "--txn-timeout"),
+                    ("-ntxn", "--number-txn"))),
+    click.option("-abort", is_flag=True, hidden=True),
+)
 _COUNT = click.option("-m", "--num-messages", type=click.IntRange(0), default=0,
                       help="How many in all; 0: no bound.")
 # fmt: on
@@ -106,6 +137,7 @@ _COUNT = click.option("-m", "--num-messages", type=click.IntRange(0), default=0,
 @perf.command()
 @_COMMON
 @_SENDING
+@_TRANSACTIONS
 @_COUNT
 def produce(**given: Any) -> None:  # Any: each option has its own type
     """Publish at a rate."""
@@ -115,6 +147,7 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
 @perf.command()
 @_COMMON
 @_RECEIVING
+@_TRANSACTIONS
 @_COUNT
 @click.option("-n", "--num-consumers", type=click.IntRange(1), default=1, show_default=True)
 @click.option("-ss", "--subscriptions", default="sub", show_default=True, help="Between commas.")
@@ -139,6 +172,13 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
 @click.option("--acks-delay-millis", type=click.IntRange(0), default=100, show_default=True,
               help="Milliseconds that acknowledgements wait for others.")  # fmt: skip
 @click.option("--batch-index-ack", is_flag=True, help="Acknowledge within batches.")
+@click.option("-p", "--receiver-queue-size-across-partitions", type=click.IntRange(1),
+              default=50000, show_default=True)  # fmt: skip
+@click.option("-aq", "--auto-scaled-receiver-queue-size", is_flag=True,
+              help="Not here: the queue has the size of -q.")  # fmt: skip
+@click.option("-e", "--expire_time_incomplete_chunked_messages", type=click.IntRange(0), default=0,
+              help="Milliseconds that chunks wait for the rest of theirs; 0: ever.")  # fmt: skip
+@click.option("-pm", "--pool-messages", is_flag=True, help="Taken for scripts' sake.")
 @click.option("-rs", "--replicated", is_flag=True, help="Replicate the subscriptions.")
 @click.option("-ekv", "--encryption-key-value-file", metavar="FILE", help="Private key, as PEM.")
 def consume(**given: Any) -> None:  # Any: as above
@@ -168,6 +208,16 @@ def latency(**given: Any) -> None:  # Any: as above
     _run("latency", {**given, "subscription_type": "Exclusive", "subscription_position": "Latest"})
 
 
+@perf.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@click.argument("ignored", nargs=-1, type=click.UNPROCESSED)
+def transaction(ignored: tuple[str, ...]) -> None:
+    """Not here: there are no transactions."""
+    del ignored
+    raise click.ClickException(_NO_TRANSACTIONS)
+
+
 def _run(name: str, given: dict[str, Any]) -> None:
     import asyncio
 
@@ -176,7 +226,14 @@ def _run(name: str, given: dict[str, Any]) -> None:
     from pulsar_py.cli.perf import loads
     from pulsar_py.common.errors import PulsarError
 
+    if given.get("txn_enable") or any(given.get(each) for each in _OF_TRANSACTIONS):
+        raise click.ClickException(_NO_TRANSACTIONS)
+    if given.get("auto_scaled_receiver_queue_size"):
+        raise click.ClickException("-aq: a receiver queue does not grow by itself here; use -q")
     job: Callable[[Connection, Any, Any], Any] = getattr(loads, name)
+    environment = dict(os.environ)
+    if given["conf_file"]:
+        environment["PULSAR_CLIENT_CONF"] = given["conf_file"]
     options: dict[str, Any] = {"connections_per_broker": given["max_connections"]}
     try:
         if given["listener_name"]:
@@ -189,8 +246,9 @@ def _run(name: str, given: dict[str, Any]) -> None:
                 "authPlugin": given["auth_plugin"],
                 "authParams": given["auth_params"],
                 "tlsTrustCertsFilePath": given["trust_cert_file"],
+                "webServiceUrl": given.get("admin_url"),
             },
-            os.environ,
+            environment,
         )
         asyncio.run(job(where, options, given))
     except* (PulsarError, ContextError, OSError, ValueError) as group:

@@ -9,11 +9,17 @@ import asyncio
 import itertools
 import random
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pulsar_py.admin_client import topics
+from pulsar_py.admin_client.async_client import AsyncAdminClient
+from pulsar_py.admin_client.settings import answer_of_error
 from pulsar_py.cli.admin.values import position
 from pulsar_py.cli.perf.meter import Meter
 from pulsar_py.client.messages.message import Message
@@ -25,7 +31,7 @@ from pulsar_py.client.shared.enums import (
     InitialPosition,
     ProducerAccessMode,
 )
-from pulsar_py.common.errors import ClientTimeoutError
+from pulsar_py.common.errors import ClientError, ClientTimeoutError, PulsarError, ServiceError
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import MessageId
 
@@ -37,6 +43,13 @@ if TYPE_CHECKING:
 Receive = Callable[[], Awaitable[Message[Any] | None]]
 _WAIT_MILLIS = 200
 _SENT = "pulsar-py-perf-sent"
+_ENDS = 2  # of a range
+_ADMIN_SECONDS = 60.0
+_ACROSS_PARTITIONS = 50_000
+
+
+class PerfError(ClientError):
+    """A run did not do what it was for."""
 
 
 class Run:
@@ -91,8 +104,8 @@ class Run:
 def topics_of(given: Mapping[str, Any]) -> Sequence[str]:
     """The topic, or with `-t` that many whose names end in numbers."""
     count = given["num_topics"]
-    name = given["topic"]
-    return [name] if count == 1 else [f"{name}-{index}" for index in range(count)]
+    name, separator = given["topic"], given.get("separator", "-")
+    return [name] if count == 1 else [f"{name}{separator}{index}" for index in range(count)]
 
 
 def subscriptions_of(given: Mapping[str, Any]) -> Sequence[str]:
@@ -120,9 +133,53 @@ def payloads_of(given: Mapping[str, Any]) -> Sequence[bytes]:
     return found
 
 
+def delays_of(given: Mapping[str, Any], chance: random.Random) -> Iterator[timedelta | None]:
+    """The delay of each message, one after the other.
+
+    Raises:
+        ValueError: The range is not one of two whole numbers, the lower one first.
+    """
+    if not given["delay_range"]:
+        return itertools.repeat(timedelta(seconds=given["delay"]) if given["delay"] else None)
+    ends = given["delay_range"].split(",")
+    if len(ends) != _ENDS or not all(each.strip().isdigit() for each in ends):
+        raise ValueError(f"--delay-range {given['delay_range']}: expected two numbers, as 1,5")
+    low, high = map(int, ends)
+    if low > high:
+        raise ValueError(f"--delay-range {low},{high}: the lower number comes first")
+    return (timedelta(seconds=chance.randint(low, high)) for _ in itertools.count())
+
+
+def formatted(payload: bytes, number: int, nanoseconds: int) -> bytes:
+    """A payload with its number for `%i`, and a time for `%t`."""
+    return payload.replace(b"%i", b"%d" % number).replace(b"%t", b"%d" % nanoseconds)
+
+
+async def _create_topics(where: Connection, given: Mapping[str, Any]) -> None:
+    """Create what `--partitions` asks for; topics that are there with as many stay."""
+    if (partitions := given["partitions"]) is None:
+        return
+    async with AsyncAdminClient(where.admin_settings(_ADMIN_SECONDS)) as admin:
+        for topic in topics_of(given):
+            call = (
+                topics.create_partitioned_topic(topic, partitions)
+                if partitions
+                else topics.create_topic(topic)
+            )
+            try:
+                await admin.call(call)
+            except ServiceError as error:
+                if (answer_of_error(error) or (0, ""))[0] != HTTPStatus.CONFLICT:
+                    raise
+                there = (await admin.call(topics.partitions(topic))).partitions
+                if there != partitions:
+                    raise PerfError(f"{topic}: it is there, with {there} partitions") from None
+
+
 async def produce(where: Connection, options: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Publish at a rate; latency is from sending to the receipt."""
     run = Run(given, "produced", SystemClock())
+    await _create_topics(where, given)
     async with where.client(**options) as client:
         await _with_reports(run, [_publish_all(client, given, run)])
 
@@ -168,6 +225,7 @@ async def latency(where: Connection, options: Mapping[str, Any], given: Mapping[
     """
     run = Run(given, "received", SystemClock())
     sending = Run(given, "produced", run.clock)
+    await _create_topics(where, given)
     async with where.client(**options) as client:
         jobs = [await _consumer(client, topic, "latency", given, run) for topic in topics_of(given)]
         await _with_reports(run, [*jobs, _publish_all(client, given, sending, is_stamped=True)])
@@ -207,6 +265,9 @@ async def _publish_all(
             batching_max_messages=given["batch_max_messages"],
             batching_max_allowed_size_in_bytes=given["batch_max_bytes"],
             chunking_enabled=given["chunking"],
+            max_pending_messages_across_partitions=(
+                given["max_outstanding_across_partitions"] or _ACROSS_PARTITIONS
+            ),
             block_if_queue_full=True,
             producer_name=_numbered(given["producer_name"], count, next(names)),
             access_mode=ProducerAccessMode[given["access_mode"]],
@@ -247,37 +308,46 @@ async def _publish(
     """Publish at a rate, with at most so many messages without a receipt."""
     payloads = itertools.cycle(payloads_of(given))
     keys = _keys(given["message_key_generation_mode"], random.Random())  # noqa: S311 - guards nothing
-    delay = timedelta(seconds=given["delay"]) if given["delay"] else None
+    delays = delays_of(given, random.Random())  # noqa: S311 - guards nothing
     room = asyncio.Semaphore(given["max_outstanding"] or 1000)
-    errors: list[Exception] = []
+    failures: Counter[str] = Counter()  # by message; only a few differ
 
     def send() -> None:
         sent = run.clock.monotonic_seconds()
         payload = next(payloads)
+        if given["format_payload"]:
+            payload = formatted(payload, number, int(1e9 * sent))
 
         def done(result: SendResult) -> None:
             room.release()
             if (error := result.exception()) is not None:
-                errors.append(error)
+                failures[str(error)] += 1
             else:
-                run.meter.add(len(payload), run.clock.monotonic_seconds() - sent)
+                now = run.clock.monotonic_seconds()
+                is_warm = sent >= run.started + given["warmup_time"]
+                run.meter.add(len(payload), now - sent if is_warm else None)
 
-        stamp = {_SENT: repr(sent)} if is_stamped else None
         producer.send_nowait(
-            payload, properties=stamp, key=next(keys), deliver_after=delay
+            payload,
+            properties={_SENT: repr(sent)} if is_stamped else None,
+            key=next(keys),
+            deliver_after=next(delays),
+            event_timestamp=run.clock.wall_time_millis() if given["set_event_time"] else None,
         ).add_done_callback(done)
 
     number = 0
-    while not errors and run.begin_one():
+    while not (failures and given["exit_on_failure"]) and run.begin_one():
         if rate > 0:
             due = run.started + number / rate
             await run.clock.sleep(max(0.0, due - run.clock.monotonic_seconds()))
         await room.acquire()
         send()
         number += 1
-    await producer.flush()
-    if errors:
-        raise errors[0]
+    with suppress(PulsarError):  # it is among `failures`
+        await producer.flush()
+    if failures:
+        most, _ = failures.most_common(1)[0]
+        raise PerfError(f"{failures.total()} messages failed, most of them by: {most}")
 
 
 async def _consumer(
@@ -313,7 +383,14 @@ def _of_consume(given: Mapping[str, Any]) -> dict[str, Any]:  # Any: as the clie
         "ack_grouping_time_ms": given["acks_delay_millis"],
         "batch_index_ack_enabled": given["batch_index_ack"],
         "replicate_subscription_state_enabled": given["replicated"],
+        "max_total_receiver_queue_size_across_partitions": given[
+            "receiver_queue_size_across_partitions"
+        ],
     }
+    if given["expire_time_incomplete_chunked_messages"]:
+        found["expire_time_of_incomplete_chunked_message_ms"] = given[
+            "expire_time_incomplete_chunked_messages"
+        ]
     if given["encryption_key_value_file"]:
         found["crypto_key_reader"] = CryptoKeyReader("", given["encryption_key_value_file"])
     return found
