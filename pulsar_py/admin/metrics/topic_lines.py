@@ -24,12 +24,14 @@ from pulsar_py.admin.metrics.topic_names import (
     TOPIC_NAMES,
     TOPIC_SUMS,
     consumer_values,
+    joined_values,
     producer_values,
     subscription_values,
     throttled_values,
     topic_values,
 )
 from pulsar_py.common.names import TopicName
+from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
 _BACKLOG: Final = "pulsar_msg_backlog"
@@ -113,10 +115,9 @@ class TopicFigures(Struct):
             self.subscriptions.add(own, subscription_values(subscription))
             for reason, events in throttled_values(subscription).items():
                 self.throttled.add(f'{own},reason="{reason}"', events)
-            for consumer in subscription.consumers if self.selection.consumers else ():
-                ids = {"consumer_name": consumer.consumer_name, "consumer_id": consumer.consumer_id}
-                text = labels_text({key: str(value) for key, value in ids.items()})
-                self.consumers.add(f"{own},{text}", consumer_values(consumer))
+            if self.selection.consumers:
+                for text, figures in _consumers(subscription).items():
+                    self.consumers.add(f"{own},{text}", figures)
         for producer in stats.producers if self.selection.producers else ():
             ids = {"producer_name": producer.producer_name, "producer_id": producer.producer_id}
             text = labels_text({key: str(value) for key, value in ids.items()})
@@ -170,3 +171,13 @@ class TopicFigures(Struct):
             backlogs.add(f'{labels},remote_cluster="local"', (backlog,))
         yield from sums.pieces(without=(_BACKLOG,))
         yield from backlogs.pieces()
+
+
+def _consumers(subscription: SubscriptionStats) -> dict[str, tuple[float, ...]]:
+    """The values of a subscription's consumers by their labels."""
+    found: dict[str, tuple[float, ...]] = {}
+    for consumer in subscription.consumers:
+        ids = {"consumer_name": consumer.consumer_name, "consumer_id": str(consumer.consumer_id)}
+        text, values = labels_text(ids), consumer_values(consumer)
+        found[text] = joined_values(found[text], values) if text in found else values
+    return found

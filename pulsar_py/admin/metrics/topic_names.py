@@ -178,6 +178,18 @@ def consumer_values(stats: ConsumerStats) -> tuple[float, ...]:
     )
 
 
+def joined_values(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
+    """The values of two consumers that labels don't tell apart: sums, and whether one is blocked.
+
+    Ids are those of connections, so two clients may use the same name and id on a subscription; a
+    scraper refuses a page, or drops lines, where labels come twice.
+    """
+    joined = [a + b for a, b in zip(one, other, strict=True)]
+    blocked = CONSUMER_NAMES.index("pulsar_consumer_blocked_on_unacked_messages")
+    joined[blocked] = max(one[blocked], other[blocked])
+    return tuple(joined)
+
+
 PRODUCER_NAMES: Final = (
     "pulsar_producer_msg_rate_in",
     "pulsar_producer_msg_throughput_in",

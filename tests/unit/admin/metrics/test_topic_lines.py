@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from tests.unit.admin.metrics.metric_pages import Labels, by, page_text, parsed
 from tests.unit.admin.metrics.test_topic_names import ACKNOWLEDGED, OUT, PUBLISHED, TAKEN, load
-from tests.unit.server.topics.rig import name_of
+from tests.unit.server.topics.rig import name_of, subscribe_request
 from tests.unit.settings.parts import broker
 
 
@@ -48,6 +49,24 @@ def test_consumers_and_producers() -> None:
     assert rate == pytest.approx({"p": PUBLISHED / 60})
     plain = metrics_with()
     assert not [each for each in plain if each.startswith(("pulsar_consumer_", "pulsar_producer_"))]
+
+
+def test_consumers_that_labels_do_not_tell_apart_have_one_line() -> None:
+    async def run() -> dict[str, dict[Labels, float]]:
+        async with broker(VirtualClock(), exposeConsumerLevelMetricsInPrometheus=True) as rig:
+            topic = await rig.topic("shared")
+            for permits in (3, 4):
+                request = subscribe_request(
+                    rig.cnx(), "work", SubscriptionType.SHARED, consumer_name="twin"
+                )
+                (await topic.subscribe(request)).flow(permits)
+            return parsed(await page_text(rig.broker))
+
+    metrics = run_virtual(run())
+    permits = by(metrics, "pulsar_consumer_available_permits", "consumer_name", "consumer_id")
+    assert permits == {"twin/1": 7}
+    blocked = metrics["pulsar_consumer_blocked_on_unacked_messages"]
+    assert list(blocked.values()) == [0]
 
 
 @pytest.mark.setting("splitTopicAndPartitionLabelInPrometheus")
