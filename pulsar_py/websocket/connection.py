@@ -7,7 +7,8 @@ Frames are wsproto's. A message may have `max_text_bytes`, in however many fragm
 input is inflated a slice at a time, so that a few bytes can't become gigabytes before they are
 counted. Output counts as taken while the transport's buffer is below its high mark: whoever sends a
 lot waits for `until_writable` before each message. Text that the peer sends beyond what its dialog
-takes stays in the socket (`pause_reading`).
+takes stays in the socket (`pause_reading`); so does all of it while the peer leaves more than
+`MAX_UNREAD_BYTES` of answers unread, since each frame of its own may have one.
 
 Invariant: the dialog is told `on_closed` exactly once, and nothing after it.
 
@@ -43,6 +44,9 @@ CLOSING_SECONDS: Final = 2.0
 """How long the peer has to answer a close frame."""
 SLICE_BYTES: Final = 1024
 """Compressed bytes that are inflated at a time: at most a thousand times as many."""
+MAX_UNREAD_BYTES: Final = 4 * 1024 * 1024
+"""Output that waits for the peer before nothing more is taken from it. It is large, since some
+clients send a long time before they read."""
 PING_PAYLOAD: Final = b"PING"
 
 
@@ -96,6 +100,7 @@ class WebSocketConnection:
         self._parts_bytes = 0
         self._is_compressed = False
         self._is_write_paused = False
+        self._holds: set[str] = set()  # why nothing is read: "dialog", "unread"
         self._writable: asyncio.Future[None] | None = None  # while somebody waits
         self._moved_at = 0.0  # when anything came or went
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -152,17 +157,28 @@ class WebSocketConnection:
     def resume_writing(self) -> None:
         """Resume sending: the client has read."""
         self._is_write_paused = False
+        if "unread" in self._holds:
+            self._release_input("unread")
         self._wake_writer()
 
     def pause_reading(self) -> None:
         """Leave the peer's messages in the socket."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._hold_input("dialog")
 
     def resume_reading(self) -> None:
         """Take them again."""
+        self._release_input("dialog")
+
+    def _hold_input(self, reason: str) -> None:
+        self._holds.add(reason)
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+            self._transport.pause_reading()
+
+    def _release_input(self, *reasons: str) -> None:
+        self._holds.difference_update(reasons)
+        if self._holds or self._transport is None or self._transport.is_closing():
+            return
+        self._transport.resume_reading()
 
     # --- messages --------------------------------------------------------------------------
 
@@ -184,7 +200,7 @@ class WebSocketConnection:
             return
         self._send(CloseConnection(code=code, reason=reason[:100]))
         self._end_dialog()
-        self.resume_reading()  # its answer
+        self._release_input("dialog", "unread")  # its answer
         self._set_timer("closing", CLOSING_SECONDS)
         if self._transport is not None and self._transport.can_write_eof():
             with suppress(OSError):  # the peer has gone
@@ -199,6 +215,8 @@ class WebSocketConnection:
             return
         self._moved_at = self._clock.monotonic_seconds()
         self._transport.write(bytes(data))
+        if self.is_open and self._transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            self._hold_input("unread")
 
     def _handle(self, event: Event) -> None:
         assert self._frames is not None

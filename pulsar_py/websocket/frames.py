@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from pulsar_py.client.messages.message import Message
+from pulsar_py.client.shared.enums import CompressionType
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.message_id import MessageId
@@ -25,6 +26,7 @@ from pulsar_py.common.message_id import MessageId
 __all__ = [
     "BAD_JSON",
     "BAD_PAYLOAD",
+    "COMPRESSIONS",
     "UNKNOWN",
     "BadIdError",
     "ConsumerCommand",
@@ -52,6 +54,15 @@ BAD_PAYLOAD: Final = 7
 """PayloadEncodingError."""
 UNKNOWN: Final = 8
 """UnknownError: whatever the broker refuses."""
+
+COMPRESSIONS: Final = {
+    "NONE": CompressionType.NONE,
+    "LZ4": CompressionType.LZ4,
+    "ZLIB": CompressionType.ZLib,
+    "ZSTD": CompressionType.ZSTD,
+    "SNAPPY": CompressionType.SNAPPY,
+}
+"""By the names that clients of WebSocket give them."""
 
 _MAX_LONG: Final = 2**63 - 1
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d)")
@@ -89,6 +100,11 @@ class OutgoingFrame:
     event_time_millis: int
     deliver_at_millis: int
     deliver_after_millis: int
+    encryption_param: str | None
+    """Base64 of the IV, of a client that encrypts; as it came."""
+    compression_type: str | None
+    """How that client has compressed the payload; None: not."""
+    uncompressed_bytes: int | None
 
 
 def outgoing_frame(text: str) -> OutgoingFrame:
@@ -116,8 +132,11 @@ def outgoing_frame(text: str) -> OutgoingFrame:
         is_local=_flag(fields, "disableReplication"),
         deliver_at=_integer(fields, "deliverAt"),
         deliver_after=_integer(fields, "deliverAfterMs"),
+        encryption_param=_text(fields, "encryptionParam"),
+        compression=_compression(fields),
+        uncompressed=_size(fields),
     )
-    for name in ("sequenceId", "schemaVersion", "uncompressedMessageSize"):
+    for name in ("sequenceId", "schemaVersion"):
         _integer(fields, name)  # checked only: they have no effect
     if payload is None:
         raise FrameError(BAD_PAYLOAD, "the frame has no payload", context)
@@ -139,6 +158,9 @@ def outgoing_frame(text: str) -> OutgoingFrame:
         event_time_millis=event_millis,
         deliver_at_millis=read.deliver_at,
         deliver_after_millis=read.deliver_after,
+        encryption_param=read.encryption_param,
+        compression_type=read.compression,
+        uncompressed_bytes=read.uncompressed,
     )
 
 
@@ -149,6 +171,9 @@ class _Fields:
     is_local: bool
     deliver_at: int
     deliver_after: int
+    encryption_param: str | None
+    compression: str | None
+    uncompressed: int | None
 
 
 def _wrong(name: str, expected: str) -> FrameError:
@@ -207,6 +232,21 @@ def _integer(fields: Mapping[str, Any], name: str) -> int:  # Any: JSON
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MAX_LONG:
         raise _wrong(name, "a whole number")
     return value
+
+
+def _compression(fields: Mapping[str, Any]) -> str | None:  # Any: JSON
+    name = _text(fields, "compressionType")
+    if name is not None and name not in COMPRESSIONS:
+        raise _wrong("compressionType", f"one of {', '.join(COMPRESSIONS)}")
+    return name
+
+
+def _size(fields: Mapping[str, Any]) -> int | None:  # Any: JSON
+    name = "uncompressedMessageSize"
+    size = None if fields.get(name) is None else _integer(fields, name)
+    if size is not None and not 0 <= size < 1 << 31:
+        raise _wrong(name, "a whole number of bytes")
+    return size
 
 
 def _decoded(text: str) -> bytes:

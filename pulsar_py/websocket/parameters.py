@@ -2,8 +2,8 @@
 
 Unknown parameters are ignored. So are wrong values of `maxPendingMessages`, `batchingEnabled`,
 `pullMode` and `cryptoFailureAction`, and of `batching…` where nothing is batched; all other wrong
-values are refused. Encryption by the broker needs a `cryptoKeyReaderFactoryClassName`, which is a
-class of Java, so that `encryptionKeys` is refused: clients encrypt by themselves, if they like.
+values are refused. With `encryptionKeys` a producer's client encrypts by itself (`encryption`), and
+what would have the broker batch or compress its payloads is ignored.
 
 Source: ProducerHandler, ConsumerHandler, ReaderHandler in Pulsar.
 """
@@ -22,7 +22,6 @@ from urllib.parse import parse_qsl
 from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.options import ConsumerOptions, ProducerOptions, ReaderOptions
 from pulsar_py.client.shared.enums import (
-    CompressionType,
     ConsumerCryptoFailureAction,
     ConsumerType,
     HashingScheme,
@@ -30,8 +29,10 @@ from pulsar_py.client.shared.enums import (
     PartitionsRoutingMode,
     SubscriptionMode,
 )
-from pulsar_py.common.errors import CryptoError, InvalidConfigurationError
+from pulsar_py.common.errors import InvalidConfigurationError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, LATEST_MESSAGE_ID, MessageId
+from pulsar_py.websocket.encryption import wrapped_keys
+from pulsar_py.websocket.frames import COMPRESSIONS
 
 __all__ = [
     "MAX_QUEUE",
@@ -55,13 +56,6 @@ MAX_LONG: Final = 2**63 - 1
 
 E = TypeVar("E", bound=Enum)
 
-_COMPRESSIONS: Final = {
-    "NONE": CompressionType.NONE,
-    "LZ4": CompressionType.LZ4,
-    "ZLIB": CompressionType.ZLib,
-    "ZSTD": CompressionType.ZSTD,
-    "SNAPPY": CompressionType.SNAPPY,
-}
 _HASHES: Final = {
     "JavaStringHash": HashingScheme.JavaStringHash,
     "Murmur3_32Hash": HashingScheme.Murmur3_32Hash,
@@ -115,12 +109,8 @@ def producer_options(given: Mapping[str, str]) -> ProducerOptions[bytes]:
 
     Raises:
         InvalidConfigurationError: A value is not of those that may be.
-        CryptoError: It is to encrypt.
+        CryptoError: The broker is to encrypt.
     """
-    if "encryptionKeys" in given:
-        raise CryptoError(
-            "encryptionKeys: the broker has no keys to encrypt with; leave the parameter out"
-        )
     options: ProducerOptions[bytes] = {
         "hashing_scheme": HashingScheme.JavaStringHash,
         "max_pending_messages": 0,  # the dialog bounds them, by reading no more frames
@@ -135,8 +125,13 @@ def producer_options(given: Mapping[str, str]) -> ProducerOptions[bytes]:
         options["send_timeout_millis"] = _integer(given, "sendTimeoutMillis")
     if "messageRoutingMode" in given:
         options["message_routing_mode"] = _one_of(given, "messageRoutingMode", _ROUTES)
+    if "encryptionKeys" in given:
+        keys = wrapped_keys(given["encryptionKeys"])
+        options["encryption_key"] = [each.key for each in keys.keys]
+        options["crypto_key_reader"] = keys
+        return options
     if "compressionType" in given:
-        options["compression_type"] = _one_of(given, "compressionType", _COMPRESSIONS)
+        options["compression_type"] = _one_of(given, "compressionType", COMPRESSIONS)
     if _is_true(given, "batchingEnabled"):
         _set_batching(options, given)
     return options

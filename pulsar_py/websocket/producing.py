@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import PulsarError
+from pulsar_py.websocket.encryption import encrypted_payload
 from pulsar_py.websocket.frames import (
     FrameError,
     NullPropertyError,
@@ -45,11 +46,17 @@ class ProducerDialog:
         connection: WebSocketConnection,
         producer: Producer[bytes],
         on_end: Callable[[], None],
+        *,
+        is_encrypted: bool = False,
     ) -> None:
-        """`on_end` is told once that the producer is not needed any more."""
+        """`on_end` is told once that the producer is not needed any more.
+
+        With `is_encrypted` the client has encrypted all payloads, and says how in each frame.
+        """
         self._connection = connection
         self._producer = producer
         self._on_end = on_end
+        self._is_encrypted = is_encrypted
         self._pending_count = 0
         self._pending_bytes = 0
         self._is_full = False  # nothing more is read until receipts have come
@@ -61,6 +68,7 @@ class ProducerDialog:
         """Publish a frame, or answer why not."""
         try:
             frame = outgoing_frame(text)
+            payload = encrypted_payload(frame) if self._is_encrypted else frame.payload
         except FrameError as error:
             self._connection.send_text(error_text(error.number, str(error), error.context))
             return
@@ -68,7 +76,7 @@ class ProducerDialog:
             self._connection.close(INTERNAL_ERROR, str(error))
             return
         try:
-            result = self._publish(frame)
+            result = self._publish(frame, payload)
         except (PulsarError, ValueError, TypeError) as error:
             self._connection.send_text(error_text(number_of(error), str(error), frame.context))
             return
@@ -77,10 +85,10 @@ class ProducerDialog:
         result.add_done_callback(partial(self._answer, frame.context, len(frame.payload)))
         self._look_at_room()
 
-    def _publish(self, frame: OutgoingFrame) -> SendResult:
+    def _publish(self, frame: OutgoingFrame, payload: bytes) -> SendResult:
         delay = frame.deliver_after_millis
         return self._producer.send_nowait(
-            frame.payload,
+            payload,
             frame.properties or None,
             partition_key=frame.key,
             replication_clusters=frame.replication_clusters,

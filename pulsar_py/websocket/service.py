@@ -190,9 +190,11 @@ class WebSocketService:
         client: Client,
         tasks: TaskOwner,
     ) -> None:
-        producer = await client.create_producer(str(place.topic), **producer_options(given))
+        options = producer_options(given)
+        producer = await client.create_producer(str(place.topic), **options)
         end = self._ending(connection, client, tasks)
-        connection.attach(ProducerDialog(connection, producer, end))
+        is_encrypted = "crypto_key_reader" in options
+        connection.attach(ProducerDialog(connection, producer, end, is_encrypted=is_encrypted))
 
     async def _open_consumer(
         self,

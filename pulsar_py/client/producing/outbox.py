@@ -33,6 +33,7 @@ from pulsar_py.client.producing.pending_messages import (
     PendingMessages,
 )
 from pulsar_py.client.producing.producer_config import ProducerConfig
+from pulsar_py.client.security.encrypted_elsewhere import PassingEncryptor, WrappedKeys
 from pulsar_py.client.security.message_crypto import MessageEncryptor
 from pulsar_py.client.shared.enums import CompressionType
 from pulsar_py.common.errors import (
@@ -85,8 +86,10 @@ class Outbox:
         self._clock = clock
         self._tasks = tasks
         self._on_done = on_done
-        self.encryptor: MessageEncryptor | None = None
-        if config.crypto_key_reader is not None:
+        self.encryptor: MessageEncryptor | PassingEncryptor | None = None
+        if isinstance(config.crypto_key_reader, WrappedKeys):
+            self.encryptor = PassingEncryptor(config.crypto_key_reader)
+        elif config.crypto_key_reader is not None:
             self.encryptor = MessageEncryptor(
                 config.encryption_keys,
                 config.crypto_key_reader,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.security.encrypted_elsewhere import EncryptedPayload
 from pulsar_py.common.errors import InvalidConfigurationError, SchemaSerializationError
 from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import Schema as WireSchema
@@ -98,7 +99,7 @@ class ProducerSchema:
 
     def _take_bytes(self, message: OutgoingMessage) -> None:
         content = message.content
-        if type(content) is bytes:
+        if type(content) is bytes or isinstance(content, EncryptedPayload):
             message.payload = content
         elif isinstance(content, bytes | bytearray | memoryview):
             message.payload = bytes(content)

@@ -83,6 +83,15 @@ def test_the_broker_has_no_keys_to_encrypt_with() -> None:
         producer_options({"encryptionKeys": "k"})
 
 
+def test_who_encrypts_is_neither_batched_nor_compressed() -> None:
+    keys = base64.b64encode(b'{"k": {"keyValue": "YQ=="}}').decode()
+    options = producer_options(
+        {"encryptionKeys": keys, "batchingEnabled": "true", "compressionType": "LZ4"}
+    )
+    assert options["encryption_key"] == ["k"]
+    assert options.keys().isdisjoint({"batching_enabled", "compression_type"})
+
+
 @pytest.mark.parametrize(
     ("query", "options"),
     [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
+from pulsar_py.websocket.connection import MAX_UNREAD_BYTES
 from pulsar_py.websocket.producing import MAX_PENDING
-from tests.unit.websocket.dialogs import closed, said, served
+from tests.unit.websocket.dialogs import closed, said, served, until
 
 PRODUCER = "/v2/producer/persistent/public/default/"
 
@@ -46,3 +47,25 @@ async def test_what_the_broker_refuses_is_error_8() -> None:
         producer.send('{"payload": "YQ==", "context": "c"}')
         answer = await said(producer)
         assert (answer["result"], answer["context"]) == ("send-error:8", "c")
+
+
+async def test_a_producer_that_reads_no_answers_costs_bounded_memory() -> None:
+    size, count = 200_000, 100
+    assert size * count > 4 * MAX_UNREAD_BYTES
+    async with served() as broker:
+        producer = await broker.open(f"{PRODUCER}t")
+        producer.writer.transport.pause_reading()
+        frame = json.dumps({"payload": "YQ==", "context": "c" * size})
+        for _ in range(count):
+            producer.send(frame)
+        published: list[int] = []
+
+        def is_standing_still() -> bool:
+            published.append(broker.topic("t").stats().messages_in_count)
+            return len(published) > 40 and published[-1] == published[-40] > 0
+
+        await until(is_standing_still)
+        # Beyond the limit: what sockets hold, and frames that were taken with one read.
+        assert published[-1] * size < 3 * MAX_UNREAD_BYTES
+        producer.writer.transport.resume_reading()
+        assert [(await said(producer))["result"] for _ in range(count)] == ["ok"] * count
