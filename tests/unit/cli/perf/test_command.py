@@ -125,7 +125,9 @@ def test_topics_are_created_and_messages_have_times_delays_and_numbers(tmp_path:
     assert "latencyMillis" not in json.loads(done.output.splitlines()[-1]), "none after the warm-up"
     assert "it is there, with 3 partitions" in run(f"produce perf-f_1 {line} -np 4").output
     assert run(f"produce perf-i -m 4 {line}").exit_code == 0
-    shown = CliRunner().invoke(main, "client read perf-i -m earliest -n 4".split()).output
+    shown = (
+        CliRunner().invoke(main, ["client", "read", "perf-i", "-m", "earliest", "-n", "4"]).output
+    )
     assert sorted(re.findall(r"content:number (\d) at \d+", shown)) == ["0", "1", "2", "3"]
 
 
