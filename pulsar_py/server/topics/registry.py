@@ -197,7 +197,9 @@ class TopicRegistry:
         joins = self._loads.is_loading(text)
         try:
             return await self._loads.load(
-                text, partial(self._load, name, creates=create_if_missing)
+                text,
+                partial(self._load, name, creates=create_if_missing),
+                is_urgent=name.is_system,
             )
         except TopicNotFoundError:
             if not (joins and create_if_missing):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 
 import pytest
 
@@ -13,9 +14,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.server.topics.topic_loads import (
-    TopicLoads,
-)
+from pulsar_py.server.topics.topic_loads import LOADS_AT_ONCE, SLOW_SECONDS, TopicLoads
 from tests.unit.server.topics.rig import Rig
 
 
@@ -55,6 +54,72 @@ async def test_loads_are_limited(rig: Rig) -> None:
 
     await asyncio.gather(*(loads.load(str(n), load) for n in range(6)))
     assert peak == 2
+    await tasks.close()
+
+
+async def test_few_share_the_processor_in_the_order_in_which_they_were_asked_for(rig: Rig) -> None:
+    topic = await rig.topic("t")
+    tasks = TaskOwner("test")
+    loads = TopicLoads(tasks, timeout_seconds=100, max_concurrent_loads=5000)
+    begun: list[str] = []
+
+    async def load(name: str) -> Topic:
+        begun.append(name)
+        await asyncio.sleep(SLOW_SECONDS / 2)
+        return topic
+
+    names = [str(number) for number in range(LOADS_AT_ONCE * 2)]
+    waiting = [tasks.spawn(loads.load(name, partial(load, name)), name) for name in names]
+    await asyncio.sleep(0)
+    await asyncio.sleep(SLOW_SECONDS / 4)
+    assert begun == names[:LOADS_AT_ONCE]
+    await asyncio.sleep(SLOW_SECONDS / 2)
+    assert begun == names
+    await asyncio.gather(*waiting)
+    await tasks.close()
+
+
+async def test_who_waits_for_something_else_makes_room(rig: Rig) -> None:
+    topic = await rig.topic("t")
+    tasks = TaskOwner("test")
+    limit = LOADS_AT_ONCE + 1
+    loads = TopicLoads(tasks, timeout_seconds=100, max_concurrent_loads=limit)
+    begun: list[str] = []
+    is_there = asyncio.Event()
+
+    async def load(name: str) -> Topic:
+        begun.append(name)
+        await is_there.wait()
+        return topic
+
+    names = [str(number) for number in range(LOADS_AT_ONCE * 2)]
+    waiting = [tasks.spawn(loads.load(name, partial(load, name)), name) for name in names]
+    await asyncio.sleep(SLOW_SECONDS * 1.5)
+    assert begun == names[:limit], "up to the limit of the settings"
+    is_there.set()
+    await asyncio.gather(*waiting)
+    assert begun == names
+    await loads.load("later", partial(load, "later"))
+    assert loads.count == 0
+    await tasks.close()
+
+
+async def test_an_urgent_load_does_not_queue_up(rig: Rig) -> None:
+    topic = await rig.topic("t")
+    tasks = TaskOwner("test")
+    loads = TopicLoads(tasks, timeout_seconds=100, max_concurrent_loads=1)
+    is_there = asyncio.Event()
+
+    async def needs_the_other() -> Topic:
+        await loads.load("__change_events", at_once, is_urgent=True)
+        return topic
+
+    async def at_once() -> Topic:
+        is_there.set()
+        return topic
+
+    await loads.load("t", needs_the_other)
+    assert is_there.is_set()
     await tasks.close()
 
 
