@@ -1,6 +1,7 @@
 """`LoadReporter`: writes a broker's load report to the cluster's metadata when it changed (edge).
 
-Load is measured every minute, and at once when bundles came or went. A report is written when
+Load is measured every minute, and at once when bundles came or went, or the number of topics moved
+by a tenth: whoever places the bundles of a dead broker goes by it. A report is written when
 bundles changed, when a figure moved by a tenth, or after a quarter of an hour, and never sooner
 than five seconds after the one before.
 
@@ -13,7 +14,7 @@ Source: ModularLoadManagerImpl.writeBrokerDataOnZooKeeper, needBrokerDataUpdate 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -56,7 +57,7 @@ class LoadReporter:
         membership: ClusterMembership,
         *,
         owned_bundles: Callable[[], Iterable[str]],
-        topics: Callable[[], Iterable[Topic]],
+        topics: Callable[[], Collection[Topic]],
         bundle_of: Callable[[Topic], Awaitable[str]],
         clock: Clock,
         machine: Machine,
@@ -72,6 +73,7 @@ class LoadReporter:
         self._settings = settings
         self._cpu: tuple[float, float] | None = None  # processor seconds, and when
         self._measured_at: float | None = None  # None before the first measurement
+        self._topics_count = 0  # loaded topics at that time
 
     async def run(self) -> None:
         """Report until cancelled, or until the broker leaves."""
@@ -83,7 +85,7 @@ class LoadReporter:
     async def look(self) -> None:
         """Measure if it is time, and report what is worth it."""
         told, now = self._membership.own, self._clock.monotonic_seconds()
-        has_moved = set(self._owned_bundles()) != set(told.bundles)
+        has_moved = set(self._owned_bundles()) != set(told.bundles) or self._have_topics_moved
         measured_at, settings = self._measured_at, self._settings()
         if (
             not has_moved
@@ -92,10 +94,16 @@ class LoadReporter:
         ):
             return
         self._measured_at = now
+        self._topics_count = len(self._topics())
         report = await self._measured(told, settings)
         if self._membership.is_leaving or not _is_worth(told, report, settings):
             return
         self._membership.update(with_bundles_of(report, told))
+
+    @property
+    def _have_topics_moved(self) -> bool:
+        before = self._topics_count
+        return abs(len(self._topics()) - before) > self._settings().worth_share * max(before, 10)
 
     async def _measured(self, told: BrokerReport, settings: ReportingSettings) -> BrokerReport:
         bundles = await self._bundle_stats()

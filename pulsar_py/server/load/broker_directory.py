@@ -1,7 +1,8 @@
 """`BrokerDirectory`: the brokers of the cluster that are registered now, from their reports (edge).
 
 Reports are read once, and again when the watch says that they changed. A broker whose key is gone
-is gone from here as soon as that is known. A report that can't be read is left out.
+is gone from here as soon as that is known. A report that can't be read is left out. How many topics
+each bundle had is remembered beyond its broker: who takes it over will have as many.
 
 Source: BrokerRegistry, ModularLoadManagerImpl.updateAllBrokerData in Pulsar's broker.
 """
@@ -22,6 +23,8 @@ from pulsar_py.server.load.broker_report import BrokerReport
 
 logger = logging.getLogger(__name__)
 
+MAX_BUNDLES: Final = 100_000
+"""Whose numbers of topics are remembered; the one that was reported longest ago goes first."""
 RETRY_SECONDS: Final = 0.5
 """Seconds until reports are read again, after that failed."""
 
@@ -34,6 +37,7 @@ class BrokerDirectory:
         self._clock = clock
         self._tasks = TaskOwner("broker directory")
         self._reports: dict[str, BrokerReport] = {}  # by broker id
+        self._topics_counts: dict[str, int] = {}  # by `tenant/namespace/range`
         self._stale: dict[str, None] = {}  # broker ids, to be read again
         self._is_list_stale = True
         self._is_reading = False
@@ -43,6 +47,10 @@ class BrokerDirectory:
     def brokers(self) -> Mapping[str, BrokerReport]:
         """The newest reports by broker id; this broker's own among them once it is registered."""
         return self._reports
+
+    def topics_of(self, bundle: str) -> int | None:
+        """How many topics `tenant/namespace/range` had by the last report; None if none had it."""
+        return self._topics_counts.get(bundle)
 
     async def start(self) -> None:
         """Watch, and read all reports.
@@ -102,9 +110,19 @@ class BrokerDirectory:
         if stored is None:
             return
         try:
-            self._reports[broker_id] = BrokerReport.decode(broker_id, stored.value)
+            report = self._reports[broker_id] = BrokerReport.decode(broker_id, stored.value)
         except ValueError as error:
             logger.warning("broker's report not read", extra={"error": str(error)})
+        else:
+            self._note_topics(report)
+
+    def _note_topics(self, report: BrokerReport) -> None:
+        counts = self._topics_counts
+        for bundle, stats in report.bundles.items():
+            counts.pop(bundle, None)
+            counts[bundle] = stats.topics_count
+        while len(counts) > MAX_BUNDLES:
+            del counts[next(iter(counts))]
 
     async def close(self) -> None:
         """Stop watching."""

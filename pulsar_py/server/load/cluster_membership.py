@@ -202,7 +202,13 @@ class ClusterMembership:
             apart = await self.rules.apart(bundle, known, uses_domains=rules.uses_domains)
         while allowed:
             broker_id = self._placement.choose(
-                bundle, known, allowed=allowed, rules=rules, apart=apart, loads=self.loads
+                bundle,
+                known,
+                allowed=allowed,
+                rules=rules,
+                apart=apart,
+                loads=replace(self.loads, topics_of=self.directory.topics_of),
+                now=self._clock.monotonic_seconds(),
             )
             if broker_id is None:
                 return None

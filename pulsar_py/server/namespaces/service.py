@@ -18,7 +18,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
+from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
@@ -29,6 +31,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.fresh import Fresh
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
@@ -101,6 +104,10 @@ class NamespaceService:
         self._close_bundle: CloseBundle | None = None
         self._lose_bundle: LoseBundle | None = None
         self._is_closing = False
+        # By bundle; the clients of all its topics have it taken at the same time.
+        self._takes: WeakValueDictionary[tuple[NamespaceName, str], Fresh[OwnerRecord]] = (
+            WeakValueDictionary()
+        )
         self._records = OwnerRecords(metadata)
         self._locator: OwnerLocator | None = None  # None: there are no other brokers
         if membership is not None:
@@ -218,6 +225,13 @@ class NamespaceService:
         return owner.addresses
 
     async def _take_bundle(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
+        """Take a bundle that has no owner; returns its owner's record."""
+        fresh = self._takes.get((namespace, bundle))
+        if fresh is None:
+            fresh = self._takes[namespace, bundle] = Fresh()
+        return await fresh.get(partial(self._take_once, namespace, bundle))
+
+    async def _take_once(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
         was_owned = self._ownership.holds(namespace, bundle)
         owner = await self._ownership.acquire(namespace, bundle, self._addresses)
         self.check_session()

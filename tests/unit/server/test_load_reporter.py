@@ -36,12 +36,13 @@ class Moved:
         self.seconds = 1000.0
         self.cpu_seconds = 5.0
         self.bundles: list[str] = []
+        self.topics: list[Any] = []
         self.settings = ReportingSettings()
         self.membership = Membership()
         self.reporter = LoadReporter(
             self.membership,  # type: ignore[arg-type] # the two members that it uses
             owned_bundles=lambda: self.bundles,
-            topics=lambda: (),
+            topics=lambda: self.topics,
             bundle_of=self._bundle_of,
             clock=self,  # type: ignore[arg-type] # the two members that it uses
             machine=lambda: ProcessUsage(self.cpu_seconds, 100.0, 1000.0, 8000.0),
@@ -49,7 +50,7 @@ class Moved:
         )
 
     async def _bundle_of(self, topic: Any) -> str:
-        raise AssertionError(topic)
+        return "public/default/elsewhere"  # so that nothing is asked of the topic
 
     def monotonic_seconds(self) -> float:
         return self.seconds
@@ -74,6 +75,19 @@ async def test_bundles_that_come_and_go_are_told_at_once() -> None:
     moved.bundles = []
     assert await moved.after(LOOK_SECONDS) == 3
     assert (moved.membership.own.gains, moved.membership.own.losses) == ((), (BUNDLE,))
+
+
+async def test_load_is_measured_at_once_when_the_number_of_topics_has_moved() -> None:
+    moved = Moved()
+    await moved.after(0)
+    moved.topics = [object()]
+    assert await moved.after(LOOK_SECONDS, cpu_seconds=5) == 1, "one topic is not worth it"
+    moved.topics = [object()] * 20
+    assert await moved.after(LOOK_SECONDS, cpu_seconds=5) == 2
+    moved.topics.pop()
+    assert await moved.after(LOOK_SECONDS, cpu_seconds=5) == 2, "less than a tenth"
+    moved.topics.clear()
+    assert await moved.after(LOOK_SECONDS) == 3
 
 
 async def test_a_tenth_is_told_each_minute_and_less_each_quarter_of_an_hour() -> None:

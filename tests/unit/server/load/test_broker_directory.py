@@ -3,7 +3,7 @@ from __future__ import annotations
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.load.broker_directory import BrokerDirectory
-from pulsar_py.server.load.broker_report import BrokerReport
+from pulsar_py.server.load.broker_report import BrokerReport, BundleStats
 from pulsar_py.testing.clock import VirtualClock
 
 
@@ -36,5 +36,22 @@ async def test_a_report_that_can_t_be_read_is_left_out(virtual_clock: VirtualClo
     directory = BrokerDirectory(store, virtual_clock)
     await directory.start()
     assert set(directory.brokers) == {"b:1"}
+    await directory.close()
+    await store.close()
+
+
+async def test_the_topics_of_a_dead_brokers_bundles_are_remembered(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = MemoryMetadataStore(virtual_clock)
+    bundles = {"t/n/0": BundleStats(topics_count=7), "t/n/1": BundleStats()}
+    dead = BrokerReport(broker_id="a:1", start_millis=1, bundles=bundles)
+    await store.put(paths.broker("a:1"), dead.encode())
+    directory = BrokerDirectory(store, virtual_clock)
+    await directory.start()
+    await store.delete(paths.broker("a:1"))
+    await virtual_clock.sleep(0.1)
+    assert not directory.brokers
+    assert [directory.topics_of(f"t/n/{number}") for number in range(3)] == [7, 0, None]
     await directory.close()
     await store.close()

@@ -32,6 +32,31 @@ async def test_records_follow_the_store(virtual_clock: VirtualClock) -> None:
     await store.close()
 
 
+class CountingStore(MemoryMetadataStore):
+    """Counts syncs, each of which takes a while."""
+
+    syncs_count = 0
+
+    async def sync(self, path: str) -> None:
+        self.syncs_count += 1
+        await asyncio.sleep(0)
+        await super().sync(path)
+
+
+async def test_those_who_want_the_newest_at_the_same_time_read_it_together(
+    virtual_clock: VirtualClock,
+) -> None:
+    store = CountingStore(virtual_clock)
+    await store.put(PATH, record("a").encode())
+    records = OwnerRecords(store)
+    records.start()
+    found = await asyncio.gather(*(records.get_newest(PATH) for _ in range(100)))
+    assert found == [record("a")] * 100
+    assert store.syncs_count == 2, "for the first one, and for all who came meanwhile"
+    records.close()
+    await store.close()
+
+
 async def test_who_waits_is_told_of_the_change(virtual_clock: VirtualClock) -> None:
     store = MemoryMetadataStore(virtual_clock)
     await store.put(PATH, record("a").encode())

@@ -36,6 +36,24 @@ async def test_a_lookup_takes_the_ownership_and_connects(rig: Rig) -> None:
     assert result.proxy_through_service_url
 
 
+async def test_lookups_of_all_topics_of_a_bundle_take_it_together(rig: Rig) -> None:
+    namespaces = rig.broker.namespaces
+    read_count = 0
+    read = namespaces._ownership.acquire
+
+    async def acquire(*words: Any) -> OwnerRecord:
+        nonlocal read_count
+        read_count += 1
+        await asyncio.sleep(0)
+        return await read(*words)
+
+    namespaces._ownership.acquire = acquire  # type: ignore[method-assign]
+    bundle = await namespaces.bundle_of(name_of("t"))
+    takes = (namespaces.acquire_bundle(NAMESPACE, bundle) for _ in range(100))
+    assert len(set(map(id, await asyncio.gather(*takes)))) == 1
+    assert read_count == 2, "for the first one, and for all who came meanwhile"
+
+
 async def test_clients_go_to_another_owner_themselves(rig: Rig) -> None:
     owner = OwnerRecord(
         LocalAddresses(default=BrokerAddresses(broker_url="pulsar://127.0.0.1:7750"))
