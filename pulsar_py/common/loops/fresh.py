@@ -49,7 +49,7 @@ class Fresh(Generic[T]):
         return result  # type: ignore[return-value]  # there is one where there is no error
 
     async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
-        """Note what the work returns or raises; if it is cancelled, the next one in line runs it."""
+        """Note what the work returns or raises. If it is cancelled, the next one runs it."""
         asked_count = self._asked_count
         self.runs_count += 1
         try:
