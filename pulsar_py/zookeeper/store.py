@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.fresh import Fresh
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
     MUST_NOT_EXIST,
@@ -110,6 +111,7 @@ class ZooKeeperMetadataStore(MetadataStore):
         self._watched_counts: dict[str, int] = {}
         self._client = ZooKeeperClient(address, clock, chance, settings, self._on_watch_event)
         self._client.on_connected = self._watches.tell_anything
+        self._synced: Fresh[None] = Fresh()
         self._is_closed = False
 
     @classmethod
@@ -221,11 +223,16 @@ class ZooKeeperMetadataStore(MetadataStore):
         """Return when reads see everything that was written before this call.
 
         The server that is asked passes this on to the leader behind everything that was sent to it
-        before; what another server was sent is refused once the session has moved here.
+        before; what another server was sent is refused once the session has moved here. The path
+        has no effect there, so one request serves all who call this while another one is under way.
         """
-        answer = await self._ask(Operation.SYNC, messages.sync(self._real(path)))
-        if answer.error and answer.error != ErrorCode.NO_NODE:
-            self._refuse(path, answer, is_change=False)
+
+        async def ask() -> None:
+            answer = await self._ask(Operation.SYNC, messages.sync(self._real(path)))
+            if answer.error and answer.error != ErrorCode.NO_NODE:
+                self._refuse(path, answer, is_change=False)
+
+        await self._synced.get(ask)
 
     # Changing
 

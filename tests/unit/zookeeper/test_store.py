@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -83,6 +84,17 @@ def test_parents_that_vanish_whenever_they_are_made_end_a_put() -> None:
         )
         with pytest.raises(MetadataUnavailableError, match="/p/a: its parents vanish"):
             await store.put("/p/a", b"", expected_version=MUST_NOT_EXIST)
+
+    with_store(test)
+
+
+def test_one_sync_serves_all_who_ask_while_another_one_is_under_way() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.handler = lambda _operation, _record: (0, jute.text("/"))
+        await asyncio.gather(*(store.sync(f"/{number}") for number in range(100)))
+        assert server.operations.count(Operation.SYNC) == 2
+        await store.sync("/later")
+        assert server.operations.count(Operation.SYNC) == 3
 
     with_store(test)
 
