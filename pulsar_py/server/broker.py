@@ -336,7 +336,7 @@ class BrokerService:
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self.membership.leave()
-                await self.namespaces.hand_over()
+                await self.bundle_moves.hand_over()
         except TimeoutError:
             logger.warning("bundles not handed over", extra={"seconds": timeout_seconds})
 

@@ -11,19 +11,23 @@ NamespaceService.splitAndOwnBundle in Pulsar's broker.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import quote, urlencode
 
 from pulsar_py.common.errors import BundleSplitError, PulsarError
-from pulsar_py.common.loops.work import in_turns
+from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.load.broker_report import BrokerReport
+from pulsar_py.server.load.bundle_hand_over import BundleHandOver
 from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.other_brokers import OtherBrokers
 from pulsar_py.server.namespaces.bundles import MAX_BUNDLES, in_bundle, topic_hash
+from pulsar_py.server.namespaces.ownership_log import HANDED_OVER
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.namespaces.splitting import SplitInput, split_places
 from pulsar_py.server.topics.registry import TopicListMode, TopicRegistry
@@ -33,6 +37,9 @@ logger = logging.getLogger(__name__)
 TRANSFER: Final = "transferTo"
 """Parameter of an unload: the id of the broker that the clients are sent to. Apache Pulsar's
 brokers do not know it, and unload as always."""
+
+TAKE_SECONDS: Final = 5.0
+"""For which a broker is asked to take a bundle, while its clients wait."""
 
 Content = dict[str, list[tuple[int, float]]]
 """Hash and throughput of each topic, sorted by hash, for each bundle."""
@@ -81,9 +88,17 @@ class BundleMoves:
         await self._others.call(owner, "PUT", path)
 
     async def transfer(
-        self, namespace: NamespaceName, bundle: str, destination: BrokerReport
-    ) -> None:
+        self,
+        namespace: NamespaceName,
+        bundle: str,
+        destination: BrokerReport,
+        *,
+        reason: str | None = None,
+    ) -> bool:
         """Unload a bundle of this broker, have another one take it, and send its clients there.
+
+        Returns False if there are clients and that broker was not seen to take it: they look it up.
+        `reason` is noted; None: that it moved there.
 
         Raises:
             SessionInDoubtError: The unload was not begun.
@@ -104,23 +119,30 @@ class BundleMoves:
 
         with self._connections.held_closes.holding(is_of_bundle) as hold:
             await self._namespaces.unload_bundle(
-                namespace, bundle, f"moved to {destination.broker_id}"
+                namespace, bundle, reason or f"moved to {destination.broker_id}"
             )
             if name is None:
-                return  # nobody is connected; whoever looks a topic up is sent by the leader
-            if await self._is_taken(name, destination) and not destination.advertised_listeners:
+                return True  # nobody is connected; whoever looks a topic up is sent by the leader
+            is_taken = await self._is_taken(name, destination)
+            if is_taken and not destination.advertised_listeners:
                 self.redirected_count += hold.end(
                     destination.pulsar_url, destination.pulsar_url_tls
                 )
+            return is_taken
 
     async def _is_taken(self, name: TopicName, destination: BrokerReport) -> bool:
         """Have another broker take a topic's bundle; whether it certainly has it now."""
         topic = f"{name.domain}/{name.namespace_name}/{quote(name.local_name, safe='')}"
         path = f"/lookup/v2/topic/{topic}?authoritative=true"
         try:
-            answer = (await self._others.call(destination, "GET", path)).json()
-        except PulsarError as error:
-            extra = {"topic": str(name), "broker_id": destination.broker_id, "error": str(error)}
+            async with asyncio.timeout(TAKE_SECONDS):
+                answer = (await self._others.call(destination, "GET", path)).json()
+        except (PulsarError, TimeoutError) as error:
+            extra = {
+                "topic": str(name),
+                "broker_id": destination.broker_id,
+                "error": str(error) or f"no answer within {TAKE_SECONDS:g} s",
+            }
             logger.info("bundle not taken yet", extra=extra)
             return False
         found = answer if isinstance(answer, dict) else {}
@@ -128,6 +150,22 @@ class BundleMoves:
             destination.pulsar_url,
             destination.pulsar_url_tls,
         )
+
+    async def hand_over(self) -> None:
+        """Give all bundles of this broker to others, while lookups go on; errors are logged."""
+        assert self._membership is not None, "nobody else is there"
+        counts = dict.fromkeys(self._namespaces.owned_bundles(), 0)
+        async for topics in in_turns(list(self._topics.topics.values()), NAMES_A_TURN):
+            for topic in topics:
+                name = topic.name
+                key = name.namespace_name, await self._namespaces.bundle_of(name)
+                if key in counts:
+                    counts[key] += 1
+        await BundleHandOver(
+            self._membership,
+            transfer=partial(self.transfer, reason=HANDED_OVER),
+            unload=partial(self._namespaces.unload_bundle, reason=HANDED_OVER),
+        ).run(counts)
 
     # --- splitting -----------------------------------------------------------------------------
 

@@ -180,11 +180,19 @@ class ClusterMembership:
         return await self._candidate(bundle)
 
     async def _candidate(self, bundle: str) -> Choice | None:
-        chosen = await self.candidate_among(bundle, self._candidates().values())
+        chosen = await self.candidate(bundle)
         if chosen is None:
             return None
         is_self = chosen.broker_id == self.own.broker_id
         return Choice(chosen, is_self=is_self, is_authoritative=True)
+
+    async def candidate(self, bundle: str) -> BrokerReport | None:
+        """Which broker shall take `tenant/namespace/range`; one that can be reached.
+
+        Raises:
+            MetadataError: The rules of the cluster can't be read now.
+        """
+        return await self.candidate_among(bundle, self._candidates().values())
 
     async def candidate_among(
         self, bundle: str, reports: Iterable[BrokerReport]

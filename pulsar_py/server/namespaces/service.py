@@ -30,7 +30,6 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.loops.clock import Clock
-from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.loops.fresh import Fresh
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
@@ -57,10 +56,6 @@ from pulsar_py.server.namespaces.ownership_log import OwnershipLog
 logger = logging.getLogger(__name__)
 
 WHOLE_RANGE: Final = "0x00000000_0xffffffff"
-UNLOADS_AT_ONCE: Final = 4
-"""Bundles that are handed over at the same time: few, because the topics of each wait for those of
-the others; more than one, because much of it is waiting for the stores."""
-
 CloseBundle = Callable[[NamespaceName, Callable[[TopicName], bool]], Awaitable[None]]
 """Closes the topics of a namespace for which the predicate holds."""
 
@@ -495,12 +490,6 @@ class NamespaceService:
             await self._unload_logged((namespace, bundle))
         self._records.close()
         await self._ownership.close()
-
-    async def hand_over(self) -> None:
-        """Unload all bundles, many at once, while lookups go on: other brokers take them."""
-        await each_result(
-            self._unload_logged, self._ownership.owned_bundles(), at_once=UNLOADS_AT_ONCE
-        )
 
     async def _unload_logged(self, key: tuple[NamespaceName, str]) -> None:
         try:

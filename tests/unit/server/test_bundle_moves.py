@@ -85,6 +85,34 @@ async def test_clients_are_sent_to_the_broker_that_has_the_bundle_by_then(
     await client.close()
 
 
+@in_cluster("one", "two", "three")
+async def test_a_broker_that_leaves_sends_its_clients_where_their_bundles_are(
+    world: ClusterWorld,
+) -> None:
+    await joined(world)
+    client = world.client("one")
+    names = [f"persistent://public/default/leaving-{number}" for number in range(20)]
+    producers = [await client.create_producer(name) for name in names]
+    assert world.owned("one")
+    served = {str(name) for name in service(world, "one").topics.topics}
+    send = ServerCnx.send
+    urls: list[str] = []
+
+    def told(cnx: ServerCnx, frame: bytes) -> None:
+        if frame[9] == BaseCommand.CLOSE_PRODUCER:
+            urls.append(BaseCommand.FromString(frame[8:]).close_producer.assignedBrokerServiceUrl)
+        send(cnx, frame)
+
+    with patch.object(ServerCnx, "send", told):
+        await service(world, "one").hand_over()
+    assert not world.owned("one")
+    assert len(urls) == len(served)
+    assert set(urls) == {"pulsar://two:6650", "pulsar://three:6650"}, "spread over the others"
+    for producer in producers:
+        await producer.send(b"after")
+    await client.close()
+
+
 @in_cluster("one", "two")
 async def test_clients_of_a_bundle_that_is_not_taken_look_it_up(world: ClusterWorld) -> None:
     await joined(world)
