@@ -29,16 +29,19 @@ from pulsar_py.admin.declared import Text
 from pulsar_py.admin.http_messages import HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import subscription_not_found
+from pulsar_py.admin.resources.topic_access import for_each_partition, require_topic
 from pulsar_py.admin.router import Route, get
+from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import Position
 from pulsar_py.console.answers import PreviewLine
 from pulsar_py.console.parameters import Amount, EntryParameter
-from pulsar_py.console.topic_pages import SUBSCRIPTION, parts_of
+from pulsar_py.console.topic_pages import SUBSCRIPTION, require_parts
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.server.topics.topic import Topic
 
 __all__ = ["Effect", "Previews", "effect_of"]
 
@@ -112,29 +115,44 @@ class Previews:
         """Return the effect on each partition."""
         name, wanted = topic_of(request), request.path["subscription"]
         found: list[dict[str, Any]] = []  # Any: JSON
-        for topic in await parts_of(self._broker, name):
-            subscription = topic.subscriptions.get(wanted)
-            if not isinstance(subscription, PersistentSubscription) or not isinstance(
-                topic, PersistentTopic
-            ):
-                continue
-            await subscription.cursor.load_acknowledgements()
-            effect = await self._effect(request, topic, subscription)
-            is_reset = _ACTION.of(request) == "reset"
-            found.append(
-                {
-                    "topic": str(topic.name),
-                    "backlog": effect.backlog,
-                    "backlogAfter": effect.backlog_after,
-                    "acknowledges": effect.acknowledges,
-                    "redelivers": effect.redelivers,
-                    "next": str(effect.next),
-                    "disconnects": len(subscription.stats().consumers) if is_reset else 0,
-                }
-            )
+
+        async def add(part: TopicName) -> None:
+            line = await self._line(request, await require_topic(self._broker, part), wanted)
+            found.extend([] if line is None else [line])
+
+        await require_parts(self._broker, name)
+        await for_each_partition(
+            self._broker,
+            name,
+            add,
+            on_answer=lambda _, answer: found.extend(answer.json()),
+            tolerated=(HTTPStatus.NOT_FOUND,),
+        )
         if not found:
             raise subscription_not_found(name, wanted, is_partitioned=False)
         return json_response(found)
+
+    async def _line(
+        self, request: Request, topic: Topic, wanted: str
+    ) -> dict[str, Any] | None:  # Any: JSON
+        """The effect on one topic; None if it has no such durable subscription."""
+        subscription = topic.subscriptions.get(wanted)
+        if not isinstance(subscription, PersistentSubscription) or not isinstance(
+            topic, PersistentTopic
+        ):
+            return None
+        await subscription.cursor.load_acknowledgements()
+        effect = await self._effect(request, topic, subscription)
+        is_reset = _ACTION.of(request) == "reset"
+        return {
+            "topic": str(topic.name),
+            "backlog": effect.backlog,
+            "backlogAfter": effect.backlog_after,
+            "acknowledges": effect.acknowledges,
+            "redelivers": effect.redelivers,
+            "next": str(effect.next),
+            "disconnects": len(subscription.stats().consumers) if is_reset else 0,
+        }
 
     async def _effect(
         self, request: Request, topic: PersistentTopic, subscription: PersistentSubscription

@@ -52,7 +52,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.names import TopicName
 from pulsar_py.console.answers import PublishedAnswer, SentBackAnswer
 from pulsar_py.console.callers import Callers
-from pulsar_py.console.topic_pages import SUBSCRIPTION, TOPIC, parts_of
+from pulsar_py.console.topic_pages import SUBSCRIPTION, TOPIC, require_parts
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.authorization import Caller
@@ -212,7 +212,7 @@ class Sending:
             raise HttpError(HTTPStatus.BAD_REQUEST, f"limit: expected 1 to {MAX_LETTERS}")
         if to is not None and _topic(to) == name:
             raise HttpError(HTTPStatus.BAD_REQUEST, "to: the dead letters are in that topic")
-        await parts_of(self._broker, name)
+        await require_parts(self._broker, name)
         client = self._client(request)
         try:
             return json_response(await self._send_back(client, request, name, limit, to))

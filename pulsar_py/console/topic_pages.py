@@ -13,15 +13,19 @@ Whatever a topic holds, an answer has `MAX_LINES` producers and a page of subscr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
 
 from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.subscriptions import subscription_not_found
 from pulsar_py.admin.resources.topic_access import (
-    as_partition,
+    ask_owner,
     partitions_in_turns,
     require_namespace,
     require_topic,
@@ -37,6 +41,7 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.console.answers import SubscriptionAnswer, TopicAnswer
 from pulsar_py.console.callers import BASE
 from pulsar_py.console.listings import PAGE, ListPage, page_of
+from pulsar_py.console.stats_of_others import topic_stats_of
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
@@ -45,7 +50,7 @@ from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic import Topic
 
-__all__ = ["SUBSCRIPTION", "TOPIC", "TopicPages", "parts_of"]
+__all__ = ["SUBSCRIPTION", "TOPIC", "TopicPages", "require_parts"]
 
 DOMAIN: Final = "{domain:persistent|non-persistent}"
 TOPIC: Final = BASE + "/topic/" + DOMAIN + "/{tenant}/{namespace}/{topic}"
@@ -57,22 +62,50 @@ MAX_LINES: Final = 100
 Json = dict[str, Any]  # Any: JSON of many shapes
 
 
-async def parts_of(broker: BrokerService, name: TopicName) -> list[Topic]:
-    """The topic, or the partitions of a partitioned one, loaded.
+class TopicPart(Struct, frozen=True, kw_only=True):
+    """A topic, or a partition of a partitioned one."""
+
+    name: TopicName
+    stats: TopicStats
+    topic: Topic | None
+    """None: another broker serves it."""
+
+
+async def require_parts(broker: BrokerService, name: TopicName) -> None:
+    """Return if there is such a topic, partitioned or not.
 
     Raises:
-        HttpError: 404, there is none; 503, another broker serves a partition.
-        RedirectError: Another broker serves the topic.
+        HttpError: 404, there is none.
+        RedirectError: Another broker serves the topic, which is not partitioned.
     """
     await require_namespace(broker, name.namespace_name)
+    if not await broker.topics.partitioned.count(name):
+        await require_topic(broker, name)
+
+
+async def parts_in_turns(
+    broker: BrokerService, name: TopicName, turns: Turns
+) -> AsyncIterator[TopicPart]:
+    """The topic, or the partitions of a partitioned one, wherever they are served.
+
+    Raises:
+        HttpError: 404, there is none.
+        RedirectError: Another broker serves the topic, which is not partitioned.
+        OtherBrokerError: A broker that serves a partition refused, or could not be reached.
+    """
+    await require_parts(broker, name)
     count = await broker.topics.partitioned.count(name)
     if not count:
-        return [await require_topic(broker, name)]
-    found: list[Topic] = []
+        topic = await require_topic(broker, name)
+        yield TopicPart(name=name, stats=await topic.stats_in_turns(turns), topic=topic)
+        return
     async for part in partitions_in_turns(name, count):
-        with as_partition(part):
-            found.append(await require_topic(broker, part))
-    return found
+        answer = await ask_owner(broker, part, "GET", "/stats")
+        if answer is not None:
+            yield TopicPart(name=part, stats=topic_stats_of(answer), topic=None)
+            continue
+        topic = await require_topic(broker, part)
+        yield TopicPart(name=part, stats=await topic.stats_in_turns(turns), topic=topic)
 
 
 class TopicPages:
@@ -97,39 +130,40 @@ class TopicPages:
     async def topic(self, request: Request) -> Response:
         """Return a topic with a page of its subscriptions."""
         name, page, turns = topic_of(request), ListPage.of(request), Turns()
-        topics = await parts_of(self._broker, name)
         sums: Counter[str] = Counter()
         by_name: dict[str, list[SubscriptionStats]] = {}
         partitions: list[Json] = []
         producers: list[Json] = []
-        for topic in topics:
-            stats = await topic.stats_in_turns(turns)
-            line = _totals(stats)
+        ledger: Json | None = None
+        async for part in parts_in_turns(self._broker, name, turns):
+            line = _totals(part.stats)
             sums.update(line)
-            for subscription, each in stats.subscriptions.items():
+            for subscription, each in part.stats.subscriptions.items():
                 await turns.take()
                 by_name.setdefault(subscription, []).append(each)
-            if topic.name != name and len(partitions) < MAX_PARTITIONS:
-                partitions.append({"name": str(topic.name), **line})
-            for producer in islice(stats.producers, MAX_LINES - len(producers)):
+            if part.name == name:
+                ledger = _ledger(part.topic)
+            else:
+                partitions.append({"name": str(part.name), **line})
+            for producer in islice(part.stats.producers, MAX_LINES - len(producers)):
                 await turns.take(10)
                 shown = publisher_json(producer, is_persistent=name.is_persistent)
-                producers.append({"topic": str(topic.name), **shown})
+                producers.append({"topic": str(part.name), **shown})
         shown_names, total = await page_of(by_name, page, turns)
         lines = [_subscription_line(each, by_name[each]) for each in shown_names[: page.limit]]
         return json_response(
             {
                 "name": str(name),
-                "partitions": len(topics) if partitions else 0,
+                "partitions": len(partitions),
                 "totals": dict(sums),
-                "partitionLines": partitions,
+                "partitionLines": partitions[:MAX_PARTITIONS],
                 "producers": producers,
                 "subscriptions": {
                     "items": lines,
                     "more": len(shown_names) > page.limit,
                     "total": total,
                 },
-                "ledger": _ledger(topics[0]) if len(topics) == 1 else None,
+                "ledger": ledger,
             }
         )
 
@@ -140,21 +174,17 @@ class TopicPages:
         found: list[SubscriptionStats] = []
         parts: list[Json] = []
         consumers: dict[str, tuple[str, ConsumerStats]] = {}
-        for topic in await parts_of(self._broker, name):
-            subscription = topic.subscriptions.get(wanted)
-            if subscription is None:
+        async for part in parts_in_turns(self._broker, name, turns):
+            stats = part.stats.subscriptions.get(wanted)
+            if stats is None:
                 continue
-            stats = await subscription.stats_in_turns(turns)
             found.append(stats)
-            part: Json = {"topic": str(topic.name), "backlog": stats.backlog_entries}
-            if isinstance(subscription, PersistentSubscription):
-                part |= standstill_json(topic.name, subscription)
-                part["cursor"] = _cursor(subscription)
-            parts.append(part)
+            if len(parts) < MAX_PARTITIONS:
+                parts.append(await self._part(part, wanted))
             for number, each in enumerate(stats.consumers):
                 await turns.take()
-                key = f"{each.consumer_name} {topic.name.partition_index:05} {number:06}"
-                consumers[key] = str(topic.name), each
+                key = f"{each.consumer_name} {part.name.partition_index:05} {number:06}"
+                consumers[key] = str(part.name), each
         if not found:
             raise subscription_not_found(name, wanted, is_partitioned=False)
         keys, total = await page_of(consumers, page, turns)
@@ -162,7 +192,7 @@ class TopicPages:
             {
                 "topic": str(name),
                 **_subscription_line(wanted, found),
-                "parts": parts[:MAX_PARTITIONS],
+                "parts": parts,
                 "consumerLines": {
                     "items": [_consumer_line(key, *consumers[key]) for key in keys[: page.limit]],
                     "more": len(keys) > page.limit,
@@ -170,6 +200,39 @@ class TopicPages:
                 },
             }
         )
+
+    async def _part(self, part: TopicPart, wanted: str) -> Json:
+        """The line of one partition: why it stands still, and where its cursor is."""
+        line: Json = {
+            "topic": str(part.name),
+            "backlog": part.stats.subscriptions[wanted].backlog_entries,
+        }
+        if part.topic is None:
+            return line | await self._part_elsewhere(part.name, wanted)
+        subscription = part.topic.subscriptions.get(wanted)
+        if isinstance(subscription, PersistentSubscription):
+            line |= standstill_json(part.name, subscription)
+            line["cursor"] = _cursor(subscription)
+        return line
+
+    async def _part_elsewhere(self, name: TopicName, wanted: str) -> Json:
+        """The same as another broker says it; Apache Pulsar's brokers do not say the reasons."""
+        line: Json = {}
+        missing = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+        path = f"/subscription/{quote(wanted, safe='')}/standstill"
+        said = await ask_owner(self._broker, name, "GET", path, tolerated=missing)
+        if isinstance(said, list) and said and isinstance(said[0], dict):
+            line |= said[0]
+        stats = await ask_owner(self._broker, name, "GET", "/internalStats", tolerated=missing)
+        stats = stats or {}
+        cursor = stats.get("cursors", {}).get(wanted)
+        if isinstance(cursor, dict) and "markDeletePosition" in cursor:
+            line["cursor"] = {
+                "markDeletePosition": cursor["markDeletePosition"],
+                "readPosition": cursor.get("readPosition"),
+                "lastPosition": stats.get("lastConfirmedEntry"),
+            }
+        return line
 
 
 def _totals(stats: TopicStats) -> dict[str, float]:
@@ -226,7 +289,7 @@ def _cursor(subscription: PersistentSubscription) -> Json:
     }
 
 
-def _ledger(topic: Topic) -> Json | None:
+def _ledger(topic: Topic | None) -> Json | None:
     if not isinstance(topic, PersistentTopic):
         return None
     ledger = topic.ledger

@@ -336,7 +336,7 @@ class BrokerService:
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self.membership.leave()
-                await self.bundle_moves.hand_over()
+                await self.bundle_moves.hand_over(self.clock)
         except TimeoutError:
             logger.warning("bundles not handed over", extra={"seconds": timeout_seconds})
 

@@ -19,6 +19,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from pulsar_py.common.errors import BundleSplitError, PulsarError
+from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.connection.connections import Connections
@@ -40,6 +41,8 @@ brokers do not know it, and unload as always."""
 
 TAKE_SECONDS: Final = 5.0
 """For which a broker is asked to take a bundle, while its clients wait."""
+COUNT_SECONDS: Final = 2.0
+"""For which it is asked how many topics it has loaded."""
 
 Content = dict[str, list[tuple[int, float]]]
 """Hash and throughput of each topic, sorted by hash, for each bundle."""
@@ -151,7 +154,7 @@ class BundleMoves:
             destination.pulsar_url_tls,
         )
 
-    async def hand_over(self) -> None:
+    async def hand_over(self, clock: Clock) -> None:
         """Give all bundles of this broker to others, while lookups go on; errors are logged."""
         assert self._membership is not None, "nobody else is there"
         counts = dict.fromkeys(self._namespaces.owned_bundles(), 0)
@@ -165,7 +168,19 @@ class BundleMoves:
             self._membership,
             transfer=partial(self.transfer, reason=HANDED_OVER),
             unload=partial(self._namespaces.unload_bundle, reason=HANDED_OVER),
+            loaded_count=self._loaded_count,
+            clock=clock,
         ).run(counts)
+
+    async def _loaded_count(self, broker: BrokerReport) -> int | None:
+        """How many topics another broker has loaded; None if it does not say, or not soon."""
+        try:
+            async with asyncio.timeout(COUNT_SECONDS):
+                found = (await self._others.call(broker, "GET", "/admin/v2/brokers/load")).json()
+        except (PulsarError, TimeoutError):
+            return None
+        count = found.get("loadedTopics") if isinstance(found, dict) else None
+        return count if isinstance(count, int) else None
 
     # --- splitting -----------------------------------------------------------------------------
 

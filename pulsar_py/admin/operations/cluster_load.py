@@ -4,6 +4,7 @@ A call of our own: consoles and operators read it.
 
     GET /admin/v2/brokers/load
     {brokerId, leaderId, isLeading, isLeaving, session {isGood, doubts}, heldLookups,
+     loadedTopics, loadingTopics,
      brokers [{brokerId, version, started, updated, usage …, bundles, topics, sessions, rates}],
      bundles [{bundle, since}], changes [{at, bundle, change, reason}],
      balancing [{at, kind, bundle, broker, destination, reason, error}]}
@@ -55,6 +56,8 @@ class ClusterLoadView:
                 "isLeaving": bool(membership and membership.is_leaving),
                 "session": {"isGood": _is_good(broker), "doubts": namespaces.doubts_count},
                 "heldLookups": namespaces.held_lookups_count,
+                "loadedTopics": len(broker.topics.topics),
+                "loadingTopics": broker.topics.loads_count,
                 "brokers": [_broker_json(each, balancer) for each in reports],
                 "bundles": [
                     {"bundle": bundle, "since": since}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -88,19 +87,6 @@ async def require_owned(broker: BrokerService, name: TopicName) -> None:
         raise RedirectError(url, is_authoritative=result.is_authoritative)
 
 
-@contextmanager
-def as_partition(name: TopicName) -> Iterator[None]:
-    """For one of many partitions: nobody can be sent to all brokers that serve some of them.
-
-    Raises:
-        HttpError: 503 instead of a RedirectError.
-    """
-    try:
-        yield
-    except RedirectError as error:
-        raise HttpError(HTTPStatus.SERVICE_UNAVAILABLE, f"{name} is {error}") from None
-
-
 def is_sent_here() -> bool:
     """Whether another broker chose this one, and sent the request that is answered now."""
     request = CURRENT_REQUEST.get()
@@ -159,14 +145,17 @@ async def for_each_partition(
             on_answer(part, answer)
 
 
-_TOPIC_SEGMENT: Final = 6
-"""Where a topic's name stands in `/admin/v2/persistent/tenant/namespace/topic/…`."""
+_DOMAINS: Final = ("persistent", "non-persistent")
 
 
 def _path_for(request: Request, part: TopicName) -> str:
-    """The path of the request about one partition of its topic."""
+    """The path of the request about one partition of its topic.
+
+    It begins `/admin/v2/DOMAIN/tenant/namespace/topic`, or has more before the domain.
+    """
     segments = request.raw_path.split("/")
-    segments[_TOPIC_SEGMENT] = quote(part.local_name, safe="")
+    domain = next(place for place, each in enumerate(segments) if each in _DOMAINS)
+    segments[domain + 3] = quote(part.local_name, safe="")
     return "/".join(segments) + request.passed_on_query
 
 

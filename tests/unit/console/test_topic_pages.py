@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from pulsar_py.client.shared.enums import ConsumerType
+from pulsar_py.common.network.http_client import HttpClient, HttpRequest
+from tests.simulation.cluster_world import ClusterWorld, in_cluster, service
 from tests.unit.console.conftest import TOPIC, ConsoleCalls
 
 
@@ -82,3 +85,47 @@ async def test_what_is_not_there_is_404(console: ConsoleCalls) -> None:
     assert await console.status("GET", f"{TOPIC}/nothing") == 404
     await console.client.create_producer("t")
     assert await console.status("GET", f"{TOPIC}/t/subscription/nothing") == 404
+
+
+async def ask(host: str, path: str, method: str = "GET", body: object = None) -> Any:  # Any: JSON
+    """What a broker of the cluster answers."""
+    async with HttpClient(timeout_seconds=60, max_redirects=5) as client:
+        request = HttpRequest(
+            method=method,
+            url=f"http://{host}:8080{path}",
+            body=b"" if body is None else json.dumps(body).encode(),
+            headers={} if body is None else {"Content-Type": "application/json"},
+        )
+        answer = await client.send(request)
+    assert answer.status < 300, (answer.status, answer.body)
+    return answer.json() if answer.body else None
+
+
+@in_cluster("one", "two")
+async def test_partitions_of_several_brokers_are_summed_up_by_each(world: ClusterWorld) -> None:
+    await ask("one", "/admin/v2/persistent/public/default/p/partitions", "PUT", 8)
+    async with world.client("one") as client:
+        consumer = await client.subscribe(
+            "public/default/p", "s", consumer_name="c", ack_receipt_enabled=True
+        )
+        producer = await client.create_producer("public/default/p", producer_name="shop")
+        for number in range(40):
+            await producer.send(b"x", partition_key=str(number))
+        for _ in range(10):
+            await consumer.acknowledge(await consumer.receive())
+        served = [len(service(world, name).topics.topics) for name in world.nodes]
+        assert all(served), "each has some partitions"
+        for host in world.nodes:
+            found = await ask(host, f"{TOPIC}/p")
+            assert found["partitions"] == len(found["partitionLines"]) == 8
+            assert found["totals"]["messagesIn"] == 40
+            assert len(found["producers"]) == 8
+            (line,) = found["subscriptions"]["items"]
+            assert (line["backlog"], line["consumers"], line["type"]) == (30, 8, "Exclusive")
+            found = await ask(host, f"{TOPIC}/p/subscription/s")
+            assert sum(each["backlog"] for each in found["parts"]) == 30
+            assert all("reasons" in each and "cursor" in each for each in found["parts"])
+            assert found["consumerLines"]["total"] == 8
+            effects = await ask(host, f"{TOPIC}/p/subscription/s/preview?action=clear")
+            assert sum(each["acknowledges"] for each in effects) == 30
+            assert len(effects) == 8

@@ -17,6 +17,7 @@ from pulsar_py.server.load.bundle_hand_over import (
     BundleHandOver,
     groups_of,
 )
+from pulsar_py.testing.clock import VirtualClock
 
 NAMESPACE = NamespaceName("t", "n")
 OTHER = BrokerReport(broker_id="other", start_millis=1)
@@ -35,6 +36,9 @@ class Cluster:
         self.takes = True
         self.error: MetadataError | None = None
         self.running_count = self.peak_count = 0
+        self.clock = VirtualClock()
+        self.loaded_count: int | None = None  # it does not say
+        self.opening_seconds = 0.0  # for each bundle
 
     async def candidate(self, bundle: str) -> BrokerReport | None:
         assert bundle.startswith("t/n/")
@@ -50,15 +54,31 @@ class Cluster:
         await asyncio.sleep(1)
         self.running_count -= 1
         self.done.append(f"{bundle} to {destination.broker_id}")
+        if self.loaded_count is not None:
+            self.clock.call_later(self.opening_seconds, self.open)
         if bundle == "fails":
             raise MetadataUnavailableError("no")
         return self.takes
+
+    def open(self) -> None:
+        assert self.loaded_count is not None
+        self.loaded_count += TOPICS_AT_ONCE
+        self.done.append("opened")
+
+    async def count(self, broker: BrokerReport) -> int | None:
+        return self.loaded_count
 
     async def unload(self, namespace: NamespaceName, bundle: str) -> None:
         self.done.append(f"{bundle} given up")
 
     async def hand_over(self, topics_counts: dict[Bundle, int]) -> list[str]:
-        work = BundleHandOver(self, transfer=self.transfer, unload=self.unload)
+        work = BundleHandOver(
+            self,
+            transfer=self.transfer,
+            unload=self.unload,
+            loaded_count=self.count,
+            clock=self.clock,
+        )
         await work.run(topics_counts)
         return self.done
 
@@ -82,6 +102,21 @@ async def test_each_large_bundle_has_arrived_before_the_next_one_leaves() -> Non
     done = await cluster.hand_over(bundles(*[TOPICS_AT_ONCE] * 4))
     assert done == [f"{number} to other" for number in range(4)]
     assert cluster.peak_count == 1
+
+
+async def test_the_next_bundle_waits_until_the_topics_are_open(virtual_clock: VirtualClock) -> None:
+    cluster = Cluster()
+    cluster.clock, cluster.loaded_count, cluster.opening_seconds = virtual_clock, 1000, 0.5
+    done = await cluster.hand_over(bundles(*[TOPICS_AT_ONCE] * 3))
+    assert done == ["0 to other", "opened", "1 to other", "opened", "2 to other"]
+
+
+async def test_but_not_for_long(virtual_clock: VirtualClock) -> None:
+    cluster = Cluster()
+    cluster.clock, cluster.loaded_count, cluster.opening_seconds = virtual_clock, 1000, 600.0
+    done = await cluster.hand_over(bundles(*[TOPICS_AT_ONCE] * 3))
+    assert done == ["0 to other", "1 to other", "2 to other"]
+    assert virtual_clock.monotonic_seconds() < 10
 
 
 async def test_what_nobody_can_take_is_given_up() -> None:
