@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
-from pulsar_py.server.publishing.producer_stats import ProducerStats
+from pulsar_py.server.publishing.producer_stats import ProducerStats, access_mode_of
 from pulsar_py.server.subscriptions.standstill import Cause
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
@@ -54,7 +53,7 @@ def _producer(document: object) -> ProducerStats:
     return ProducerStats(
         producer_id=_count(stats, "producerId"),
         producer_name=_text(stats, "producerName"),
-        access_mode=_access_mode(_text(stats, "accessMode")),
+        access_mode=access_mode_of(_text(stats, "accessMode")),
         address=_text(stats, "address"),
         client_version=_text(stats, "clientVersion"),
         connected_since_millis=_millis(stats, "connectedSince"),
@@ -69,12 +68,6 @@ def _producer(document: object) -> ProducerStats:
         dropped_rate=_number(stats, "msgDropRate"),
         supports_partial_producer=stats.get("supportsPartialProducer") is True,
     )
-
-
-def _access_mode(name: str) -> ProducerAccessMode.ValueType:
-    if name in ProducerAccessMode.keys():  # noqa: SIM118 - an enum of protobuf, no mapping
-        return ProducerAccessMode.Value(name)
-    return ProducerAccessMode.Shared
 
 
 def _subscription(stats: Json) -> SubscriptionStats:

@@ -32,3 +32,9 @@ class ProducerStats(Struct, frozen=True, kw_only=True):
     dropped_count: int
     dropped_rate: float = 0.0
     supports_partial_producer: bool = False
+
+
+def access_mode_of(name: str) -> ProducerAccessMode.ValueType:
+    """The access mode of that name, as statistics have it; `Shared` for an unknown one."""
+    is_known = name in ProducerAccessMode.keys()  # noqa: SIM118 - an enum of protobuf, no mapping
+    return ProducerAccessMode.Value(name) if is_known else ProducerAccessMode.Shared
