@@ -19,6 +19,7 @@ from tests.cluster.our_broker import OurBroker
 
 NAMESPACE: Final = "public/mixed"
 MOVE_SECONDS: Final = 60.0
+ASKED_SECONDS: Final = 8.0
 MAX_REDIRECTS: Final = 5
 SETTINGS: Final = {
     "managedLedgerMaxEntriesPerLedger": 50,
@@ -57,24 +58,29 @@ class Mixed:
         return {lookup(broker.web_service_url, topic) for broker in self.brokers}
 
     def move(self, to: Broker, asked: Broker) -> None:
-        """Have the bundle served by one of them; another, or the same, is asked for it."""
+        """Have the bundle served by one of them; another, or the same, is asked for it.
+
+        An Apache Pulsar that leads remembers the destination for the first lookup only. The next
+        one, at the same moment, may find another choice, and that broker be faster: then it is
+        asked for again, as operators would.
+        """
         broker_id = advertised(to, to.web_service_url).removeprefix("http://")
         path = f"namespaces/{NAMESPACE}/0x00000000_0xffffffff/unload?destinationBroker={broker_id}"
         begun = time.monotonic()
+        while not self._has_moved(to, asked, path):
+            assert time.monotonic() < begun + MOVE_SECONDS, f"not moved to {to.service_url}"
+        self.moves.append((begun, time.monotonic()))
+
+    def _has_moved(self, to: Broker, asked: Broker, path: str) -> bool:
+        """Whether both say so within some seconds after it was asked for."""
         ask_on(asked, "PUT", path)
-        deadline = begun + MOVE_SECONDS
-        found: object = None
-        while True:
-            try:
-                found = self.owners("holes")
-            except OSError as error:
-                found = error
-            else:
-                if found == {advertised(to, to.service_url)}:
-                    self.moves.append((begun, time.monotonic()))
-                    return
-            assert time.monotonic() < deadline, f"{found}, expected {to.service_url}"
+        deadline = time.monotonic() + ASKED_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(OSError):
+                if self.owners("holes") == {advertised(to, to.service_url)}:
+                    return True
             time.sleep(0.2)
+        return False
 
 
 def ask_on(broker: Broker, method: str, path: str, body: object = None) -> Any:  # Any: JSON
