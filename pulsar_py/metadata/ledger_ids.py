@@ -25,10 +25,8 @@ from typing import Final
 
 from pulsar_py.common.errors import (
     MetadataError,
-    MetadataNotFoundError,
     MetadataOutcomeUnknownError,
 )
-from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Session
@@ -43,8 +41,6 @@ NUMBERS_COUNT: Final = 0x7FFFFFFF
 
 _LONG: Final = "-long"
 _HIGH_BITS: Final = "HOB-"
-
-DELETES_AT_ONCE: Final = 1000
 
 DELETE_AFTER_SECONDS: Final = 0.05
 """Seconds for which children are gathered before they are deleted, so that many share a commit."""
@@ -124,16 +120,11 @@ class MetadataLedgerIds:
 
     async def _delete_those_taken(self) -> None:
         taken, self._taken = self._taken, []
-        await each_result(self._delete, taken, at_once=DELETES_AT_ONCE)
-
-    async def _delete(self, path: str) -> None:
         try:
-            await self._metadata.delete(path)
-        except MetadataNotFoundError:
-            return  # it went with a session that ended
+            await self._metadata.delete_each(taken)
         except MetadataError as error:
-            # Harmless: the key is ephemeral and goes with the session.
-            logger.info("ledger id's key is left", extra={"path": path, "error": str(error)})
+            # Harmless: the keys are ephemeral and go with the session.
+            logger.info("ledger ids' keys are left", extra={"error": str(error)})
 
     async def close(self) -> None:
         """Delete the created keys that are left. Their session ends with the metadata store."""

@@ -33,19 +33,25 @@ Source: MetadataStoreExtended, SessionEvent in Pulsar's pulsar-metadata; ZooKeep
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
-from pulsar_py.common.errors import MetadataTooLargeError
+from pulsar_py.common.errors import MetadataNotFoundError, MetadataTooLargeError
+from pulsar_py.common.loops.concurrently import each_result
 
 MUST_NOT_EXIST: Final = -1
 """As `expected_version`: the put must create the key."""
 
 IN_DOUBT_SHARE: Final = 5 / 6
 """The part of a session's time-out after which it is in doubt, if the server does not answer."""
+
+
+DELETES_AT_ONCE: Final = 1000
+"""Keys of one call that are deleted at the same time, where each is a change of its own."""
 
 
 class Versioned(Struct, frozen=True):
@@ -255,6 +261,21 @@ class MetadataStore(ABC):
             MetadataBadVersionError: It has another version.
             MetadataNotEmptyError: It has children.
         """
+
+    async def delete_each(self, keys: Collection[str]) -> None:
+        """Delete keys that have no children, many by one change where that is possible.
+
+        Those that are gone already are passed over.
+
+        Raises:
+            MetadataError: Some may still be there.
+        """
+
+        async def delete(path: str) -> None:
+            with suppress(MetadataNotFoundError):
+                await self.delete(path)
+
+        await each_result(delete, keys, at_once=DELETES_AT_ONCE)
 
     @abstractmethod
     async def delete_recursive(self, path: str) -> None:

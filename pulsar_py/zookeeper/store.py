@@ -9,7 +9,7 @@ Source: ZKMetadataStore and AbstractMetadataStore in Pulsar's pulsar-metadata.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
 from typing import Final, NoReturn
 
@@ -365,6 +365,11 @@ class ZooKeeperMetadataStore(MetadataStore):
             case ErrorCode.NOT_EMPTY:
                 raise MetadataNotEmptyError(f"{path} has children")
         self._refuse(path, answer, is_change=True)
+
+    async def delete_each(self, keys: Collection[str]) -> None:
+        """Delete keys that have no children, by one request for many."""
+        batches = messages.parts(list(keys), _BATCH_BYTES, _BATCH_COUNT)
+        await each_result(self._delete_batch, batches, at_once=_BATCHES_AT_ONCE)
 
     async def delete_recursive(self, path: str) -> None:
         """Delete all below a key, then the key; fine if there is nothing."""

@@ -269,6 +269,18 @@ async def test_a_parent_made_on_demand_has_no_value_or_an_empty_one(store: Metad
     assert await store.children("/") == ["a"]
 
 
+async def test_many_keys_are_deleted_whether_or_not_they_are_there(store: MetadataStore) -> None:
+    for path in ("/a/1", "/a/2", "/b"):
+        await store.put(path, b"")
+    heard = Heard(store)
+    await store.delete_each(["/a/1", "/b"])
+    assert await store.children("/") == ["a"]
+    assert sorted(await heard.until(2)) == [(DELETED, "/a/1"), (DELETED, "/b")]
+    await store.delete_each(["/a/1", "/a/2", "/c"])
+    assert await store.get("/a/2") is None
+    await store.delete_each([])
+
+
 async def test_delete_recursive_takes_everything_below_and_nothing_beside(
     store: MetadataStore,
 ) -> None:

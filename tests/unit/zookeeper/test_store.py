@@ -99,6 +99,17 @@ def test_one_sync_serves_all_who_ask_while_another_one_is_under_way() -> None:
     with_store(test)
 
 
+def test_many_keys_are_deleted_by_one_request() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        done = jute.int32(Operation.DELETE) + b"\0" + jute.int32(0)
+        server.handler = lambda _operation, _record: (0, done * 100 + MULTI_END)
+        await store.delete_each([f"/ids/{number}" for number in range(100)])
+        assert server.operations.count(Operation.MULTI) == 1
+        assert server.operations.count(Operation.DELETE) == 0
+
+    with_store(test)
+
+
 def test_containers_and_nodes_for_a_time_belong_to_no_session() -> None:
     async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
         for owner, told in ((-(1 << 63), None), (-1, None), (0, None), (0x123, "0x123")):
