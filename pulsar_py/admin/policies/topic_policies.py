@@ -51,7 +51,7 @@ from pulsar_py.admin.resources.topic_access import (
 )
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post
-from pulsar_py.common.names import TopicName
+from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import TopicPoliciesResources
 from pulsar_py.server.broker import BrokerService
@@ -60,6 +60,8 @@ from pulsar_py.server.security.actions import Action
 
 _APPLIED: Final = Flag("applied")
 _GLOBAL: Final = Flag("isGlobal")
+_SEVERAL: Final = 2
+"""Brokers, this one included."""
 
 
 class TopicPolicyResource:
@@ -271,7 +273,23 @@ class TopicPolicyResource:
         topics = self._broker.topics
         if not await topics.partitioned.count(name) and not await topics.exists(name):
             raise topic_not_found(name)
+        await self._catch_up(name.namespace_name)
         return name
+
+    async def _catch_up(self, namespace: NamespaceName) -> None:
+        """Where there are other brokers, have the policies read by who serves their log.
+
+        A broker of Apache Pulsar may have appended to it, which keeps no copies for others.
+
+        Raises:
+            RedirectError: That is another broker.
+        """
+        membership, name = self._broker.membership, events_topic(namespace)
+        if membership is None or len(membership.directory.brokers) < _SEVERAL:
+            return
+        if await self._broker.topics.exists(name):
+            await require_owned(self._broker, name)
+            await self._broker.topic_policies.catch_up(namespace)
 
     def _check_enabled(self) -> None:
         if not self._broker.topics.settings.has_topic_policies:

@@ -138,6 +138,20 @@ class NamespaceEvents:
             await self._catch_up(log)
         self._wait(log)
 
+    async def catch_up(self) -> None:
+        """Bring the copies up to the log, if there is one.
+
+        Raises:
+            ServiceNotReadyError: Another broker serves the log.
+            PulsarError: It can't be read, or a copy not be written now.
+        """
+        async with self._lock:
+            try:
+                log = await self._up_to_date(creates=False)
+            except TopicNotFoundError:
+                return
+        self._wait(log)
+
     async def _up_to_date(self, *, creates: bool = True) -> EventLog:
         """The log, made if it is missing and `creates`, with the copies brought up to it."""
         parts = self._parts

@@ -58,6 +58,16 @@ class TopicPoliciesService:
         """
         await self._of(topic.namespace_name).remove(topic)
 
+    async def catch_up(self, namespace: NamespaceName) -> None:
+        """Bring what is read of a namespace's policies up to its log, if there is one.
+
+        Another broker may have appended to it that keeps no copies, as Apache Pulsar's do not.
+
+        Raises:
+            PulsarError: It can't be read now.
+        """
+        await self._of(namespace).catch_up()
+
     # What the registry tells
 
     def on_topic_loaded(self, name: TopicName) -> None:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
+from pulsar_py.common.names import TopicName
+from pulsar_py.common.network.http_client import HttpClient, HttpRequest
+from pulsar_py.server.change_events.namespace_events import events_topic
+from pulsar_py.server.policies.policy_events import PolicyEvent
 from pulsar_py.standalone import Broker
+from tests.simulation.brokers_world import NAMESPACE
+from tests.simulation.cluster_world import ClusterWorld, in_cluster, service
 from tests.unit.admin.resources.conftest import Admin
 
 P = "/admin/v2/persistent/public/default"
@@ -113,3 +122,37 @@ async def test_a_broker_may_have_no_policies_of_topics(setting: str) -> None:
         await admin.call("PUT", P + "/a")
         assert await admin.status("GET", P + "/a/retention") == 405
         assert await admin.status("DELETE", P + "/a/policies") == 405
+
+
+@in_cluster("one", "two")
+async def test_any_broker_tells_what_the_owner_of_the_log_has_read(world: ClusterWorld) -> None:
+    path = "/admin/v2/persistent/public/default/t"
+    assert (await ask_cluster("one", "PUT", path)) is None
+    await world.clock.sleep(1)  # until both servers of the metadata know the topic
+    await ask_cluster("one", "POST", f"{path}/maxConsumers", 7)
+    events = events_topic(NAMESPACE)
+    (owner,) = [name for name in world.nodes if service(world, name).namespaces.is_owned(events)]
+    # As a broker without copies does: the log has more than they say.
+    log = service(world, owner).topic_policies
+    namespace_events = log._of(NAMESPACE)
+    topic = TopicName.parse("persistent://public/default/t")
+    assert namespace_events._log is not None
+    await namespace_events._log.append(
+        PolicyEvent(topic, is_global=False, document={"maxConsumerPerTopic": 8})
+    )
+    for host in world.nodes:
+        assert await ask_cluster(host, "GET", f"{path}/maxConsumers") == 8
+
+
+async def ask_cluster(host: str, method: str, path: str, body: object = None) -> Any:  # Any: JSON
+    """What a broker answers, redirects followed."""
+    async with HttpClient(timeout_seconds=60, max_redirects=5) as client:
+        request = HttpRequest(
+            method=method,
+            url=f"http://{host}:8080{path}",
+            body=b"" if body is None else json.dumps(body).encode(),
+            headers={} if body is None else {"Content-Type": "application/json"},
+        )
+        answer = await client.send(request)
+    assert answer.status < 300, (answer.status, answer.body)
+    return answer.json() if answer.body else None

@@ -74,6 +74,16 @@ async def test_removing_policies_makes_no_log(rig: Rig) -> None:
     assert not await rig.broker.topics.exists(EVENTS)
 
 
+async def test_what_others_have_appended_is_there_before_it_is_read(rig: Rig) -> None:
+    await rig.broker.topic_policies.catch_up(NAMESPACE)
+    assert not await rig.broker.topics.exists(EVENTS), "nothing is made for it"
+    await change(rig, maxProducerPerTopic=3)
+    await append(rig, local(maxProducerPerTopic=7))
+    await rig.broker.topics.unload(EVENTS)
+    await rig.broker.topic_policies.catch_up(NAMESPACE)
+    assert await copy(rig) == {"maxProducerPerTopic": 7}
+
+
 async def test_what_others_append_takes_effect(rig: Rig) -> None:
     topic = await rig.persistent("a")
     await change(rig, maxProducerPerTopic=3)
