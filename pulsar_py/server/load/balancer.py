@@ -27,7 +27,13 @@ from pulsar_py.server.load.bundle_averages import BundleAverages
 from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.large_bundles import LargeBundle, SplitRules, large_bundles
 from pulsar_py.server.load.placement import KnownLoads
-from pulsar_py.server.load.shedding import Shed, Shedder, SheddingRules, Situation
+from pulsar_py.server.load.shedding import (
+    Shed,
+    Shedder,
+    SheddingRules,
+    Situation,
+    idler_than,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -203,8 +209,7 @@ class Balancer:
         self, settings: BalancingSettings, shed: Shed, brokers: Mapping[str, BrokerReport]
     ) -> None:
         owner = brokers[shed.broker_id]
-        usage_of = settings.shedding.weights.usage_of
-        idler = [each for each in brokers.values() if usage_of(each) < usage_of(owner)]
+        idler = idler_than(settings.shedding, owner, brokers.values())
         destination = await self._membership.candidate_among(shed.bundle, idler)
         if destination is None:
             return  # nobody is better off who may have it

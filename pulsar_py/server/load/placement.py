@@ -7,9 +7,10 @@ a second over a long time is chosen, by chance among equals.
 
 A bundle weighs as many topics as its last owner reported. One that nobody reported weighs what the
 others of the namespace do on average, at least 1. What a broker was chosen for in the last
-`TAKEOVER_SECONDS` counts thrice: opening topics is work, and if a broker without topics, which was
-started again, took over everything of the next one that dies, its clients would wait for twice as
-long as if those with topics help. Apache Pulsar counts bundles, each as one.
+`TAKEOVER_SECONDS` counts thrice, but for the first `QUICK_TOPICS`: opening topics is work, and if a
+broker without topics, which was started again, took over everything of the next one that dies, its
+clients would wait for twice as long as if those with topics help. Apache Pulsar counts bundles,
+each as one.
 
 A choice is remembered until the chosen broker's report shows the
 bundle, so that many choices in a row do not all fall on the same broker. Until then it stands: the
@@ -38,6 +39,8 @@ TAKEOVER_SECONDS: Final = 60.0
 """For which the topics of a choice count as work to be done."""
 TAKEOVER_WEIGHT: Final = 2.0
 """How often they count meanwhile, beside being topics of that broker."""
+QUICK_TOPICS: Final = 50
+"""Of them, those that are no work worth mentioning."""
 MAX_REMEMBERED: Final = 100_000
 """Choices that are remembered; the oldest is forgotten first."""
 
@@ -213,9 +216,12 @@ class BundlePlacement:
         for chosen, choice in self._chosen.items():
             if chosen.startswith(prefix) and chosen != bundle and choice.broker_id in counts:
                 counts[choice.broker_id] += choice.topics_count
+        work = dict.fromkeys(counts, 0.0)
         for taken, choice in self._taking.items():
-            if taken != bundle and choice.broker_id in counts:
-                counts[choice.broker_id] += TAKEOVER_WEIGHT * choice.topics_count
+            if taken != bundle and choice.broker_id in work:
+                work[choice.broker_id] += choice.topics_count
+        for broker_id, opening_count in work.items():
+            counts[broker_id] += TAKEOVER_WEIGHT * max(opening_count - QUICK_TOPICS, 0)
         fewest = min(counts.values())
         return [each for each, count in counts.items() if count < fewest + topics_count / 2]
 

@@ -5,7 +5,10 @@
     overload    a broker above 85 % gives up what brings it 5 % below that
     uniform     the broker with the most messages or bytes gives some to the one with the least
 
-A broker's last bundle stays. What was moved a while ago stays, too. The usage of a broker is that
+A broker's last bundle stays. What was moved a while ago stays, too. Of how much a bundle brings the
+means of its last reports tell, in proportion: together they are what its broker reports now. (A
+bundle that came a moment ago has reports without load. Taken as they are, nearly all bundles of a
+broker would have to go for half of its messages.) The usage of a broker is that
 of its busiest resource by weight; for the threshold it is smoothed over its reports.
 
 Source: ThresholdShedder, OverloadShedder, UniformLoadShedder in Pulsar's broker.
@@ -13,7 +16,7 @@ Source: ThresholdShedder, OverloadShedder, UniformLoadShedder in Pulsar's broker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -126,7 +129,7 @@ class Shedder:
             if wanted < rules.min_mebibytes_rate * _MEBIBYTE:
                 continue
             reason = f"usage {usage:.0%} is above the mean {mean:.0%} + {rules.threshold_share:.0%}"
-            found += _busiest(now, report, Wanted(wanted, reason))
+            found += _busiest(now, report, Wanted(wanted, throughput_of(report), reason))
         if not found and rules.has_lower_boundary:
             found = self._for_idlest(rules, now, mean)
         return found
@@ -139,7 +142,23 @@ class Shedder:
             return []
         wanted = throughput_of(now.brokers[busiest]) * rules.threshold_share * MARGIN_SHARE
         reason = f"usage {self._usage[idlest]:.0%} of {idlest} is far below the mean {mean:.0%}"
-        return _busiest(now, now.brokers[busiest], Wanted(wanted, reason))
+        total = throughput_of(now.brokers[busiest])
+        return _busiest(now, now.brokers[busiest], Wanted(wanted, total, reason))
+
+
+def idler_than(
+    rules: SheddingRules, owner: BrokerReport, brokers: Iterable[BrokerReport]
+) -> list[BrokerReport]:
+    """The brokers that are better off than a bundle's owner, by what these rules even out."""
+    if rules.strategy == "UniformLoadShedder":
+        return [
+            each
+            for each in brokers
+            if each.messages_rate < owner.messages_rate
+            or throughput_of(each) < throughput_of(owner)
+        ]
+    usage_of = rules.weights.usage_of
+    return [each for each in brokers if usage_of(each) < usage_of(owner)]
 
 
 def throughput_of(report: BrokerReport) -> float:
@@ -151,6 +170,8 @@ class Wanted(Struct, frozen=True):
     """The load that has to leave a broker, and the reason."""
 
     amount: float
+    total: float
+    """What the broker has of it now."""
     reason: str
     measure: Callable[[TimeAverage], float] = lambda average: average.bytes_rate
     """The load of a bundle, in the unit of `amount`."""
@@ -161,7 +182,10 @@ def _busiest(now: Situation, report: BrokerReport, wanted: Wanted) -> list[Shed]
     movable = [each for each in report.bundles if each not in now.kept]
     if len(report.bundles) < 2:  # noqa: PLR2004 - the last one stays
         return []
-    loads = {each: wanted.measure(now.data.get(each, UNREPORTED).short) for each in movable}
+    means = {each: wanted.measure(now.data.get(each, UNREPORTED).short) for each in report.bundles}
+    sum_of_means = sum(means.values())
+    factor = wanted.total / sum_of_means if sum_of_means else 0.0
+    loads = {each: means[each] * factor for each in movable}
     found: list[Shed] = []
     moved = 0.0
     for bundle in sorted(movable, key=lambda each: (-loads[each], each)):
@@ -181,7 +205,8 @@ def _overloaded(rules: SheddingRules, now: Situation) -> list[Shed]:
         if usage > rules.overloaded_share:
             share = usage - rules.overloaded_share + MARGIN_SHARE
             reason = f"usage {usage:.0%} is above {rules.overloaded_share:.0%}"
-            found += _busiest(now, report, Wanted(throughput_of(report) * share, reason))
+            total = throughput_of(report)
+            found += _busiest(now, report, Wanted(total * share, total, reason))
     return found
 
 
@@ -194,14 +219,15 @@ def _uneven(rules: SheddingRules, now: Situation) -> list[Shed]:
         amount >= rules.min_messages
     ):
         reason = f"{rates[busiest]:.0f} messages a second are far more than {least:.0f} of another"
-        by_messages = Wanted(amount, reason, lambda average: average.messages_rate)
+        by_messages = Wanted(amount, rates[busiest], reason, lambda average: average.messages_rate)
         return _at_most(rules, _busiest(now, now.brokers[busiest], by_messages))
     flows = {broker_id: throughput_of(report) for broker_id, report in now.brokers.items()}
     busiest, least = max(flows, key=lambda each: flows[each]), min(flows.values())
     amount = (flows[busiest] - least) * rules.max_moved_share
     if flows[busiest] > least * rules.max_throughput_factor and amount >= rules.min_bytes:
         reason = f"{flows[busiest]:.0f} bytes a second are far more than {least:.0f} of another"
-        return _at_most(rules, _busiest(now, now.brokers[busiest], Wanted(amount, reason)))
+        wanted = Wanted(amount, flows[busiest], reason)
+        return _at_most(rules, _busiest(now, now.brokers[busiest], wanted))
     return []
 
 

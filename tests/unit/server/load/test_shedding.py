@@ -9,6 +9,7 @@ from pulsar_py.server.load.shedding import (
     SheddingRules,
     Situation,
     UsageWeights,
+    idler_than,
     throughput_of,
 )
 
@@ -64,3 +65,26 @@ def test_smoothed_usage_is_known_of_who_was_seen() -> None:
     shedder.choose(SheddingRules(), situation(report("a", 100.0)))
     assert shedder.usage_of("a") == 0.55
     assert shedder.usage_of("b") is None
+
+
+def test_bundles_that_came_a_moment_ago_do_not_all_go() -> None:
+    """Their means are of reports from before they had any load."""
+    stats = {f"t/n/{number:02}": BundleStats(messages_in_rate=20.0) for number in range(12)}
+    busy = BrokerReport(broker_id="a", start_millis=1, bundles=stats)
+    data = {name: BundleData().with_sample(BundleStats()) for name in stats}
+    for _ in range(4):
+        data = {name: each.with_sample(BundleStats()) for name, each in data.items()}
+    data = {name: each.with_sample(stats[name]) for name, each in data.items()}
+    now = Situation({"a": busy, "b": report("b", 0.0)}, data)
+    rules = SheddingRules(strategy="UniformLoadShedder", max_moved_share=0.5, min_messages=10)
+    assert len(Shedder().choose(rules, now)) == 6
+
+
+def test_who_is_better_off_depends_on_what_is_evened_out() -> None:
+    owner = BrokerReport(
+        broker_id="a", start_millis=1, bundles={"t/n/1": BundleStats(messages_in_rate=100.0)}
+    )
+    busy, idle = report("busy", 90.0), report("idle", 0.0)
+    rules = SheddingRules(strategy="UniformLoadShedder")
+    assert idler_than(rules, owner, [owner, busy, idle]) == [busy, idle], "by messages"
+    assert idler_than(SheddingRules(), report("a", 50.0), [busy, idle]) == [idle], "by usage"
