@@ -68,7 +68,9 @@ class Run:
 
     def print(self) -> None:
         """As the last line of output."""
-        print(json.dumps(asdict(self)), flush=True)
+        # Not by `print`, which loses what a pipe does not take at once where output has no buffer.
+        with open(sys.stdout.fileno(), "wb", closefd=False) as output:
+            output.write(f"{json.dumps(asdict(self))}\n".encode())
 
 
 class Stopwatch:

@@ -124,6 +124,8 @@ class ClientCnx(asyncio.BufferedProtocol):
         # Queued since the last loop tick.
         self._out: list[Buffer] = []
         self._is_flush_due = False
+        # Whether nothing was written through since the last read or flush.
+        self._may_write_through = True
         self._requests = PendingRequests(clock, settings.remote_address)
         self._handlers = HandlerTable()
         # Why it is closed; None while it is not.
@@ -153,6 +155,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         """Handle the complete frames, then call `on_batch_end` of each handler that got any."""
         # Hot path: consume and produce in `make bench-client`.
         touched: Touched = {}
+        self._may_write_through = True
         try:
             frames = self._frames.received(nbytes)
             if frames or nbytes >= _PROGRESS_BYTES:
@@ -348,18 +351,18 @@ class ClientCnx(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self._flush)
 
     def write_through(self, buffers: Sequence[Buffer]) -> None:
-        """As `write`, but the first one of a loop tick goes out at once.
+        """As `write`, but the first one after a read or a flush goes out at once.
 
-        For frames that a caller may be waiting for: it saves a turn of the loop, and costs callers
-        that write much one more system call a tick.
+        For frames that a caller may be waiting for: a message that comes alone goes out in the turn
+        of the loop in which it is sent, and costs no turn of its own. Callers that write much have
+        one more system call a tick.
         """
-        # Hot path: produce and latency in `make bench-client`.
-        if self._is_flush_due:
-            self._out += buffers
-        elif self._transport is not None:
-            self._is_flush_due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+        # Hot path: produce and one by one in `make bench-client`.
+        if self._may_write_through and not self._is_flush_due and self._transport is not None:
+            self._may_write_through = False
             self._transport.writelines(buffers)
+        else:
+            self.write(buffers)
 
     def flush(self) -> None:
         """Write what is queued now; for what the broker should have before this turn ends."""
@@ -368,6 +371,7 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     def _flush(self) -> None:
         self._is_flush_due = False
+        self._may_write_through = True
         if self._transport is not None and self._out:
             out, self._out = self._out, []
             self._transport.writelines(out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 
@@ -411,6 +412,33 @@ async def test_what_is_written_through_does_not_overtake(broker: ScriptedBroker)
         assert [each.type for each in broker.received[-2:]] == [BaseCommand.PING] * 2
         cnx.close()
         cnx.write_through((commands.ping(),))
+
+
+@simulated
+async def test_what_is_written_through_goes_out_at_once_after_each_read(
+    broker: ScriptedBroker,
+) -> None:
+    async with Connected(broker) as cnx:
+        for _ in range(3):
+            written: list[bytes] = []
+            with patch.object(cnx._transport, "writelines", side_effect=written.extend):
+                cnx.write_through((b"1",))
+                assert written == [b"1"]
+                cnx.write_through((b"2",))
+                cnx.send(b"3")
+                cnx.write_through((b"4",))
+                assert written == [b"1"]
+                await asyncio.sleep(0)
+                assert written == [b"1", b"2", b"3", b"4"]
+                cnx.write_through((b"5",))
+                await asyncio.sleep(0)
+                cnx.write_through((b"6",))  # neither read nor flushed since
+                assert written[4:] == [b"5"]
+                await asyncio.sleep(0)
+                assert written[4:] == [b"5", b"6"]
+                cnx.write_through((b"7",))
+            broker.end.transport.write(commands.pong())
+            await asyncio.sleep(0.1)
 
 
 @simulated
