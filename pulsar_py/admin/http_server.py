@@ -23,7 +23,6 @@ import logging
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Final, cast
 
@@ -470,6 +469,8 @@ class HttpConnection(asyncio.Protocol):
         self._write(h11.EndOfMessage())
 
     def _send_head(self, response: Response) -> None:
+        from email.utils import formatdate  # noqa: PLC0415 - 15 modules, for the first answer
+
         named = [("Date", formatdate(self._clock.wall_time_millis() / 1000, usegmt=True))]
         named.extend(response.headers)
         if response.content_type is not None:

@@ -6,6 +6,9 @@ Each subcommand's work is in a module of its own, which is imported when the sub
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -51,6 +54,19 @@ LOG_LEVEL = click.option(
     default="INFO",
     show_default=True,
 )
+
+
+@contextmanager
+def collecting_nothing() -> Iterator[None]:
+    """Load modules without the cyclic garbage collector.
+
+    What they make stays, and looking through it again and again takes a fifth of a broker's start.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -109,7 +125,8 @@ def standalone(
     if in_memory and context.get_parameter_source("data_dir") is ParameterSource.COMMANDLINE:
         raise click.UsageError("--in-memory and --data-dir exclude each other; give one")
 
-    from pulsar_py.cli.standalone import StandaloneOptions, run
+    with collecting_nothing():
+        from pulsar_py.cli.standalone import StandaloneOptions, run
 
     options = StandaloneOptions(
         data_dir=None if in_memory else data_dir,
@@ -153,7 +170,8 @@ def broker(
     """
     if context.invoked_subcommand is not None:
         return
-    from pulsar_py.cli.broker import ClusterBrokerOptions, run
+    with collecting_nothing():
+        from pulsar_py.cli.broker import ClusterBrokerOptions, run
 
     options = ClusterBrokerOptions(
         config_file=config_file,

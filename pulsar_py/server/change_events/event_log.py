@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import cache
 from typing import Final, NamedTuple
 
 from pulsar_py.common.errors import (
@@ -49,9 +50,13 @@ FOLLOWED_PROPERTY: Final = "pulsar_py.topic-policies-follow"
 ENTRIES_A_READ: Final = 100
 BYTES_A_READ: Final = 1024 * 1024
 
-EVENT_SCHEMA: Final = SchemaDefinition(
-    type=Schema.Avro, data=schema_text().encode(), properties=SCHEMA_PROPERTIES
-)
+
+@cache
+def event_schema() -> SchemaDefinition:
+    """The schema with which the topic of events is registered."""
+    return SchemaDefinition(
+        type=Schema.Avro, data=schema_text().encode(), properties=SCHEMA_PROPERTIES
+    )
 
 
 class LoggedEvent(NamedTuple):
@@ -183,7 +188,7 @@ class EventLog:
         if not self._producer_name:
             self._schema_version = await self._schemas.put_if_absent(
                 self.topic.name.schema_id,
-                EVENT_SCHEMA,
+                event_schema(),
                 strategy=SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE,
             )
             self._producer_name = await self.topic.context.new_producer_name()

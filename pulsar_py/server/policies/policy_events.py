@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
 from pulsar_py.common.errors import InvalidTopicNameError
@@ -65,6 +64,8 @@ class PolicyEvent(NamedTuple):
 @cache
 def schema_text() -> str:
     """The definition of the schema, byte for byte as Apache Pulsar registers it."""
+    from importlib.resources import files  # noqa: PLC0415 - 10 modules, for the first use
+
     text = files(__package__).joinpath("pulsar_event.avsc").read_text(encoding="utf-8")
     return json.dumps(parse_json(text), separators=(",", ":"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import pulsar_py
-from pulsar_py.cli.main import main
+from pulsar_py.cli.main import collecting_nothing, main
 
 
 def test_help_names_the_commands() -> None:
@@ -55,6 +56,15 @@ def test_help_loads_nothing_of_the_broker() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_modules_are_loaded_without_the_collector() -> None:
+    with collecting_nothing():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ImportError), collecting_nothing():
+        raise ImportError
+    assert gc.isenabled()
 
 
 def test_the_package_runs_as_a_module() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,19 @@ from pulsar_py.common import hashing
 TABLES: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "recordings" / "vectors.json").read_text()
 )["tables"]
+
+
+def test_the_package_of_crc32c_is_not_imported_and_finds_the_same_function() -> None:
+    code = (
+        "import sys\n"
+        "from pulsar_py.common.hashing import crc32c\n"
+        "assert not {'crc32c', 'importlib.metadata', 'argparse'} & set(sys.modules)\n"
+        "import crc32c as package\n"
+        "assert package.crc32c is crc32c\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    later = "import crc32c; from pulsar_py.common import hashing; assert hashing.crc32c is crc32c.crc32c"
+    subprocess.run([sys.executable, "-c", later], check=True)
 
 
 COLUMNS: dict[str, Callable[[str], int]] = {

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pulsar_py.common.errors import ManagedLedgerError
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
-from pulsar_py.server.change_events.event_log import EVENT_SCHEMA, EventLog
+from pulsar_py.server.change_events.event_log import EventLog, event_schema
 from pulsar_py.server.change_events.event_messages import event_entry
 from pulsar_py.server.policies.policy_events import PolicyEvent, encode_event, schema_text
 from pulsar_py.wire.payload import split_entry
@@ -48,7 +48,7 @@ async def test_appended_events_have_the_schema_and_numbers(rig: Rig) -> None:
     assert heads[0].producer_name == heads[1].producer_name == "standalone-0-0"
     stored = await rig.broker.schemas.latest(log.topic.name.schema_id)
     assert stored is not None
-    assert stored.definition == replace(EVENT_SCHEMA, name=stored.definition.name)
+    assert stored.definition == replace(event_schema(), name=stored.definition.name)
     assert await read(log) == [EVENT, PolicyEvent(A, is_global=True, document=None)]
 
 
@@ -73,7 +73,7 @@ async def test_events_of_another_definition_are_resolved(rig: Rig) -> None:
     definition["fields"].insert(0, {"name": "novelty", "type": ["null", "string"], "default": None})
     version = await rig.broker.schemas.put_if_absent(
         log.topic.name.schema_id,
-        replace(EVENT_SCHEMA, data=json.dumps(definition).encode()),
+        replace(event_schema(), data=json.dumps(definition).encode()),
         strategy=SchemaCompatibilityStrategy.ALWAYS_COMPATIBLE,
     )
     data = b"\x02\x08news" + encode_event(EVENT, "c")
