@@ -52,9 +52,9 @@ def _is_variable(message: Descriptor, *, above: tuple[str, ...] = ()) -> bool:
         if each.is_repeated or each.type in _LONG_TYPES:
             return True
         part = each.message_type
-        if part is not None and part.name not in above:
-            if _is_variable(part, above=(*above, message.name)):
-                return True
+        is_new = part is not None and part.name not in above
+        if is_new and _is_variable(part, above=(*above, message.name)):
+            return True
     return False
 
 
