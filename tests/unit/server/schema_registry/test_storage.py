@@ -12,6 +12,7 @@ from pulsar_py.server.schema_registry import storage
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
+from tests.at_once import AtOnce
 from tests.ledger_parts import all_ledgers
 
 ID = "public/default/a b"
@@ -149,3 +150,19 @@ async def test_parsed_indexes_are_bounded(
         assert await schemas.count(name) == 2
     assert len(parsed) == 4
     assert len(schemas._indexes) == 2
+
+
+async def test_schemas_are_read_beside_each_other_a_number_at_a_time(
+    metadata: MemoryMetadataStore, bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas = SchemaStorage(metadata, bookie)
+    await with_versions(schemas, "public/default/many", 8)
+    for number in range(8):
+        await with_versions(schemas, f"public/default/t-{number}", 1)
+    monkeypatch.setattr(storage, "NAMES_AT_ONCE", 3)
+    names, versions = AtOnce(monkeypatch), AtOnce(monkeypatch)
+    names.watch(metadata, "get")
+    assert len(await schemas.named_ledgers()) == 16
+    versions.watch(schemas, "_read")
+    await schemas.load("public/default/many")
+    assert (names.most, versions.most) == (3, 3)
