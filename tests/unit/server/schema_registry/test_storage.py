@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
-from pulsar_py.common.errors import MetadataExistsError, StorageError
+from pulsar_py.common.errors import MetadataExistsError, StorageError, StoreUnavailableError
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.proto.PulsarApi_pb2 import Schema
@@ -81,6 +84,22 @@ async def test_failed_write_is_raised() -> None:
     confirmed.on_confirmed(1, 0)
     with pytest.raises(StorageError, match="broken"):
         await confirmed.future
+
+
+class SilentBookie(Bookie):
+    """It takes requests for ledgers, and answers none."""
+
+    async def create(self, *request: Any, **options: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_store_that_does_not_answer_is_not_waited_for_without_end(
+    metadata: MemoryMetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "WRITE_TIMEOUT_SECONDS", 0.01)
+    schemas = SchemaStorage(metadata, SilentBookie.__new__(SilentBookie))
+    with pytest.raises(StoreUnavailableError, match="not written within"):
+        await schemas.append(ID, version(0), MUST_NOT_EXIST)
 
 
 @pytest.fixture
