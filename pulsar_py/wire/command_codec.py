@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import RemoteProtocolError
@@ -31,7 +32,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.wire.framing import SIZES
 from pulsar_py.wire.payload import MAGIC_BROKER_ENTRY_METADATA, strip_broker_entry_metadata
-from pulsar_py.wire.text_fields import has_broken_text
+from pulsar_py.wire.text_fields import has_broken_text, has_texts
 
 _pack_sizes = SIZES.pack
 
@@ -41,25 +42,25 @@ FIELD_NAMES: Final[dict[int, str]] = {
     for field in BaseCommand.DESCRIPTOR.fields
     if field.message_type is not None
 }
-_TYPE_NUMBERS: Final[dict[str, int]] = {
-    field.message_type.full_name: field.number
+
+
+# class of a Command... message -> what precedes its length in a BaseCommand: type, field tag.
+_PREFIXES: Final[dict[type[Message], bytes]] = {
+    GetMessageClass(field.message_type): b"\x08" + varint(number) + varint(number << 3 | 2)
     for field in BaseCommand.DESCRIPTOR.fields
-    if field.message_type is not None
-}
-
-
-# full name of a Command... message -> what precedes its length in a BaseCommand: type, field tag.
-_PREFIXES: Final[dict[str, bytes]] = {
-    name: b"\x08" + varint(number) + varint(number << 3 | 2)
-    for name, number in _TYPE_NUMBERS.items()
+    if field.message_type is not None and (number := field.number)
 }
 _VARINTS: Final = tuple(varint(size) for size in range(1024))
 
 
 # An ACK's only texts are its properties, which it rarely has: without this byte it has none.
 _ACK: Final = BaseCommand.ACK
-# A MESSAGE has no texts at all, so it need not be checked for UTF-8.
-_MESSAGE: Final = BaseCommand.MESSAGE
+# These (MESSAGE, SEND and SEND_RECEIPT are among them) have no texts that could not be UTF-8.
+_WITHOUT_TEXTS: Final = frozenset(
+    field.number
+    for field in BaseCommand.DESCRIPTOR.fields
+    if field.message_type is not None and not has_texts(field.message_type)
+)
 _ACK_PROPERTIES_TAG: Final = bytes((CommandAck.PROPERTIES_FIELD_NUMBER << 3 | 2,))
 
 
@@ -79,7 +80,7 @@ def read_command(data: bytes) -> BaseCommand:
     if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # literals
         if (
             not data.isascii()
-            and number != _MESSAGE
+            and number not in _WITHOUT_TEXTS
             and (number != _ACK or _ACK_PROPERTIES_TAG in data)
             and has_broken_text(getattr(command, FIELD_NAMES[number]))
         ):
@@ -97,7 +98,7 @@ def serialize(message: Message) -> bytes:
     data = message.SerializeToString()
     size = len(data)
     length = _VARINTS[size] if size < len(_VARINTS) else varint(size)
-    return _PREFIXES[message.DESCRIPTOR.full_name] + length + data
+    return _PREFIXES[message.__class__] + length + data
 
 
 def encode(message: Message) -> bytes:
@@ -118,14 +119,14 @@ def _message_head(size: int) -> bytes:
     return _MESSAGE_PREFIX + varint(size)
 
 
-_RECEIPT_PREFIX: Final = _PREFIXES[CommandSendReceipt.DESCRIPTOR.full_name]
-_MESSAGE_PREFIX: Final = _PREFIXES[CommandMessage.DESCRIPTOR.full_name]
+_RECEIPT_PREFIX: Final = _PREFIXES[CommandSendReceipt]
+_MESSAGE_PREFIX: Final = _PREFIXES[CommandMessage]
 # By size; a receipt has six numbers of at most ten bytes each.
 _RECEIPT_HEADS: Final = tuple(_receipt_head(size) for size in range(80))
 _MESSAGE_HEADS: Final = tuple(_message_head(size) for size in range(128))
 
 
-_ACK_RESPONSE_PREFIX: Final = _PREFIXES[CommandAckResponse.DESCRIPTOR.full_name]
+_ACK_RESPONSE_PREFIX: Final = _PREFIXES[CommandAckResponse]
 
 
 def _ack_response_head(size: int) -> bytes:

@@ -21,8 +21,13 @@ def _holders_of_texts(descriptor: Descriptor) -> tuple[str, ...]:
         field.name
         for field in descriptor.fields
         if field.type == FieldDescriptor.TYPE_STRING
-        or (field.message_type is not None and _has_texts(field.message_type, set()))
+        or (field.message_type is not None and has_texts(field.message_type))
     )
+
+
+def has_texts(descriptor: Descriptor) -> bool:
+    """Whether messages of a type have a text, or one in a message below them."""
+    return _has_texts(descriptor, set())
 
 
 def _has_texts(descriptor: Descriptor, seen: set[str]) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandAck
 from pulsar_py.wire.command_codec import read_command, serialize
-from pulsar_py.wire.text_fields import has_broken_text
+from pulsar_py.wire.text_fields import has_broken_text, has_texts
 
 _SUBSCRIBE = BaseCommand(type=BaseCommand.SUBSCRIBE).subscribe
 _SUBSCRIBE.topic, _SUBSCRIBE.subscription = "the-topic", "ü"
@@ -55,3 +56,23 @@ def test_properties_of_an_ack_are_looked_at() -> None:
     assert read_command(data).ack == ack
     with pytest.raises(RemoteProtocolError, match="ACK has a text"):
         read_command(data.replace(b"the-key", b"the-\xffey"))
+
+
+MESSAGES = [field.message_type for field in BaseCommand.DESCRIPTOR.fields if field.message_type]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
+def test_a_command_without_texts_is_one_in_whose_fields_none_is_found(message: Descriptor) -> None:
+    found: list[str] = []
+    waiting = [message]
+    seen: set[str] = set()
+    while waiting:
+        descriptor = waiting.pop()
+        if descriptor.full_name not in seen:
+            seen.add(descriptor.full_name)
+            for each in descriptor.fields:
+                if each.type == FieldDescriptor.TYPE_STRING:
+                    found.append(each.full_name)
+                elif each.message_type is not None:
+                    waiting.append(each.message_type)
+    assert has_texts(message) is bool(found), found
