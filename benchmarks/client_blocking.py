@@ -70,6 +70,35 @@ def produce_unbatched(job: Job) -> Run:
     return produce(job, UNBATCHED)
 
 
+def produce_plain(job: Job, options: dict[str, object]) -> Run:
+    """Send for some seconds, look at no result; a flush at the end raises what failed."""
+    with Client(job.url) as client:
+        producer = client.create_producer(job.topic, **options)  # type: ignore[arg-type]  # chosen above
+        data = body()
+        send = producer.send_nowait
+        for _ in range(WARM_UP_MESSAGES):
+            send(data)
+        producer.flush()
+        sent = 0
+        watch = Stopwatch()
+        while watch.elapsed() < job.seconds:
+            for _ in range(BLOCK):
+                send(data)
+            sent += BLOCK
+        producer.flush()
+        return watch.run(sent)
+
+
+def plain_batched(job: Job) -> Run:
+    """Batches of 1,000, no results."""
+    return produce_plain(job, BATCHING)
+
+
+def plain_unbatched(job: Job) -> Run:
+    """One message an entry, no results."""
+    return produce_plain(job, UNBATCHED)
+
+
 def consume(job: Job) -> Run:
     """Receive and acknowledge each message of the backlog."""
     with Client(job.url) as client:
@@ -148,6 +177,8 @@ def one_by_one(job: Job) -> Run:
 LOADS: dict[str, Callable[[Job], Run]] = {
     "produce-batched": produce_batched,
     "produce-unbatched": produce_unbatched,
+    "plain-batched": plain_batched,
+    "plain-unbatched": plain_unbatched,
     "consume": consume,
     "latency": latency,
     "one-by-one": one_by_one,

@@ -1,6 +1,7 @@
 """One load with the official package, in a process of its own: `client_official.py JOB`.
 
-Sends are asynchronous with a callback each, from one thread, as fast as the full queue lets them;
+Sends are asynchronous with a callback each (plain rows: without), from one thread, as fast as the
+full queue lets them;
 receiving is `receive` and `acknowledge` in one thread: what its documentation shows.
 """
 
@@ -67,6 +68,36 @@ def produce_batched(job: Job) -> Run:
 def produce_unbatched(job: Job) -> Run:
     """One message an entry."""
     return produce(job, UNBATCHED)
+
+
+def produce_plain(job: Job, options: dict[str, object]) -> Run:
+    """Send for some seconds without callbacks; a flush at the end raises what failed."""
+    client = connect(job)
+    producer = client.create_producer(job.topic, **options)
+    data = body()
+    for _ in range(WARM_UP_MESSAGES):
+        producer.send_async(data, None)
+    producer.flush()
+    sent = 0
+    watch = Stopwatch()
+    while watch.elapsed() < job.seconds:
+        for _ in range(500):
+            producer.send_async(data, None)
+        sent += 500
+    producer.flush()
+    run = watch.run(sent)
+    client.close()
+    return run
+
+
+def plain_batched(job: Job) -> Run:
+    """Batches of 1,000, no callbacks."""
+    return produce_plain(job, BATCHING)
+
+
+def plain_unbatched(job: Job) -> Run:
+    """One message an entry, no callbacks."""
+    return produce_plain(job, UNBATCHED)
 
 
 def fill(job: Job) -> Run:
@@ -166,6 +197,8 @@ LOADS: dict[str, Callable[[Job], Run]] = {
     "fill": fill,
     "produce-batched": produce_batched,
     "produce-unbatched": produce_unbatched,
+    "plain-batched": plain_batched,
+    "plain-unbatched": plain_unbatched,
     "consume": consume,
     "latency": latency,
     "one-by-one": one_by_one,

@@ -73,6 +73,48 @@ async def produce_unbatched(job: Job) -> Run:
     return await produce(job, UNBATCHED)
 
 
+async def produce_plain(job: Job, options: dict[str, object]) -> Run:
+    """Send for some seconds, look at one result a block, so as not to get too far ahead."""
+    async with Client(job.url) as client:
+        producer = await client.create_producer(job.topic, **options)
+        data = body()
+        block = int(options["max_pending_messages"]) // BLOCKS_UNDER_WAY
+        await _send_plain_blocks(producer, data, block, lambda sent: sent < WARM_UP_MESSAGES)
+        watch = Stopwatch()
+        sent = await _send_plain_blocks(
+            producer, data, block, lambda _: watch.elapsed() < job.seconds
+        )
+        return watch.run(sent)
+
+
+async def _send_plain_blocks(
+    producer: Producer, data: bytes, block: int, goes_on: Callable[[int], bool]
+) -> int:
+    """Send blocks while `goes_on(sent)`; returns how many messages were sent, all are confirmed."""
+    last_of_blocks: deque[SendResult] = deque()
+    send = producer.send_nowait
+    sent = 0
+    while goes_on(sent):
+        for _ in range(block - 1):
+            send(data)
+        last_of_blocks.append(send(data))
+        sent += block
+        if len(last_of_blocks) >= BLOCKS_UNDER_WAY:
+            await last_of_blocks.popleft()
+    await producer.flush()
+    return sent
+
+
+async def plain_batched(job: Job) -> Run:
+    """Batches of 1,000, results as `flush` raises them."""
+    return await produce_plain(job, BATCHING)
+
+
+async def plain_unbatched(job: Job) -> Run:
+    """One message an entry, results as `flush` raises them."""
+    return await produce_plain(job, UNBATCHED)
+
+
 async def consume(job: Job) -> Run:
     """Receive and acknowledge each message of the backlog."""
     async with Client(job.url) as client:
@@ -160,6 +202,8 @@ async def one_by_one(job: Job) -> Run:
 LOADS: dict[str, Callable[[Job], Awaitable[Run]]] = {
     "produce-batched": produce_batched,
     "produce-unbatched": produce_unbatched,
+    "plain-batched": plain_batched,
+    "plain-unbatched": plain_unbatched,
     "consume": consume,
     "latency": latency,
     "one-by-one": one_by_one,
