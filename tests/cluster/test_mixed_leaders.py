@@ -51,6 +51,8 @@ OWN: Final = {
         "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
     ),
     "minUnloadMessage": 10,
+    # Else a broker of a machine that does other work, too, would get nothing.
+    "loadBalancerBrokerOverloadedThresholdPercentage": 100,
     "maxUnloadPercentage": 0.5,
     "loadBalancerAutoBundleSplitEnabled": "true",
     "loadBalancerNamespaceBundleMaxTopics": LARGE_TOPICS - 10,

@@ -28,11 +28,13 @@ from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.large_bundles import LargeBundle, SplitRules, large_bundles
 from pulsar_py.server.load.placement import KnownLoads
 from pulsar_py.server.load.shedding import (
+    Loads,
     Shed,
     Shedder,
     SheddingRules,
     Situation,
     idler_than,
+    note_move,
 )
 
 logger = logging.getLogger(__name__)
@@ -192,10 +194,11 @@ class Balancer:
                 if await self._is_kept(settings, bundle):
                     kept.add(bundle)
         now = Situation(brokers, self._averages.data, kept)
+        moved: Loads = {}
         for shed in self._shedder.choose(settings.shedding, now):
             if not self._membership.is_leader:
                 return
-            await self._move(settings, shed, brokers)
+            await self._move(settings, shed, brokers, moved)
 
     async def _is_kept(self, settings: BalancingSettings, bundle: str) -> bool:
         if bundle.rpartition("/")[0] in settings.excluded_namespaces:
@@ -206,10 +209,14 @@ class Balancer:
         )
 
     async def _move(
-        self, settings: BalancingSettings, shed: Shed, brokers: Mapping[str, BrokerReport]
+        self,
+        settings: BalancingSettings,
+        shed: Shed,
+        brokers: Mapping[str, BrokerReport],
+        moved: Loads,
     ) -> None:
         owner = brokers[shed.broker_id]
-        idler = idler_than(settings.shedding, owner, brokers.values())
+        idler = idler_than(settings.shedding, shed, brokers, moved)
         destination = await self._membership.candidate_among(shed.bundle, idler)
         if destination is None:
             return  # nobody is better off who may have it
@@ -217,6 +224,7 @@ class Balancer:
         error = await self._done(shed.bundle, self._actions.move(shed.bundle, owner, destination))
         now = self._clock.monotonic_seconds()
         if error is None:
+            note_move(moved, owner, shed.bundle, destination.broker_id)
             self.moved_count += 1
             self.moved_from[owner.broker_id] = self.moved_from.get(owner.broker_id, 0) + 1
             self._left_alone[shed.bundle] = now + settings.grace_seconds

@@ -16,13 +16,13 @@ Source: ThresholdShedder, OverloadShedder, UniformLoadShedder in Pulsar's broker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 from pulsar_py.server.load.averages import UNREPORTED, BundleData, TimeAverage
-from pulsar_py.server.load.broker_report import BrokerReport
+from pulsar_py.server.load.broker_report import BrokerReport, BundleStats
 
 MARGIN_SHARE: Final = 0.05
 """By which more than the excess is moved, so that it is not needed again at once."""
@@ -146,19 +146,55 @@ class Shedder:
         return _busiest(now, now.brokers[busiest], Wanted(wanted, total, reason))
 
 
+Loads = dict[str, tuple[float, float]]
+"""Messages and bytes a second by broker id."""
+
+
 def idler_than(
-    rules: SheddingRules, owner: BrokerReport, brokers: Iterable[BrokerReport]
+    rules: SheddingRules, shed: Shed, brokers: Mapping[str, BrokerReport], moved: Loads
 ) -> list[BrokerReport]:
-    """The brokers that are better off than a bundle's owner, by what these rules even out."""
-    if rules.strategy == "UniformLoadShedder":
-        return [
-            each
-            for each in brokers
-            if each.messages_rate < owner.messages_rate
-            or throughput_of(each) < throughput_of(owner)
-        ]
-    usage_of = rules.weights.usage_of
-    return [each for each in brokers if usage_of(each) < usage_of(owner)]
+    """The brokers that are better off than a bundle's owner, by what these rules even out.
+
+    By messages and bytes they have to be so with the bundle, too, and with what was moved to them
+    in the same round: where those with the least may take nothing, the others must not get it all.
+    """
+    owner = brokers[shed.broker_id]
+    if rules.strategy != "UniformLoadShedder":
+        usage_of = rules.weights.usage_of
+        return [each for each in brokers.values() if usage_of(each) < usage_of(owner)]
+    own, bundle = _load_of(owner, moved), load_of_bundle(owner, shed.bundle)
+    return [
+        each
+        for each in brokers.values()
+        if each is not owner
+        and any(
+            load + added <= limit
+            for load, added, limit in zip(_load_of(each, moved), bundle, own, strict=True)
+            if added
+        )
+    ]
+
+
+def _load_of(report: BrokerReport, moved: Loads) -> tuple[float, float]:
+    messages, size = moved.get(report.broker_id, (0.0, 0.0))
+    return report.messages_rate + messages, throughput_of(report) + size
+
+
+def load_of_bundle(owner: BrokerReport, bundle: str) -> tuple[float, float]:
+    """The messages and bytes a second of a bundle, as its owner reported it."""
+    stats = owner.bundles.get(bundle, BundleStats())
+    return (
+        stats.messages_in_rate + stats.messages_out_rate,
+        stats.bytes_in_rate + stats.bytes_out_rate,
+    )
+
+
+def note_move(moved: Loads, owner: BrokerReport, bundle: str, destination: str) -> None:
+    """Count a bundle that was moved to that broker in this round."""
+    load = load_of_bundle(owner, bundle)
+    for broker_id, sign in ((owner.broker_id, -1), (destination, 1)):
+        messages, size = moved.get(broker_id, (0.0, 0.0))
+        moved[broker_id] = messages + sign * load[0], size + sign * load[1]
 
 
 def throughput_of(report: BrokerReport) -> float:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pulsar_py.server.load.averages import BundleData
 from pulsar_py.server.load.broker_report import BrokerReport, BundleStats, ResourceUsage
 from pulsar_py.server.load.shedding import (
+    Loads,
+    Shed,
     Shedder,
     SheddingRules,
     Situation,
     UsageWeights,
     idler_than,
+    load_of_bundle,
+    note_move,
     throughput_of,
 )
 
@@ -85,6 +89,23 @@ def test_who_is_better_off_depends_on_what_is_evened_out() -> None:
         broker_id="a", start_millis=1, bundles={"t/n/1": BundleStats(messages_in_rate=100.0)}
     )
     busy, idle = report("busy", 90.0), report("idle", 0.0)
+    brokers = {each.broker_id: each for each in (owner, busy, idle)}
     rules = SheddingRules(strategy="UniformLoadShedder")
-    assert idler_than(rules, owner, [owner, busy, idle]) == [busy, idle], "by messages"
-    assert idler_than(SheddingRules(), report("a", 50.0), [busy, idle]) == [idle], "by usage"
+    shed = Shed("a", "t/n/1", "far more")
+    assert idler_than(rules, shed, brokers, {}) == [busy, idle], "by messages"
+    brokers["a"] = report("a", 50.0)
+    assert idler_than(SheddingRules(), shed, brokers, {}) == [idle], "by usage"
+
+
+def test_who_is_second_does_not_get_it_all_where_the_idlest_may_take_nothing() -> None:
+    stats = {f"t/n/{number:02}": BundleStats(messages_in_rate=10.0) for number in range(12)}
+    owner = BrokerReport(broker_id="a", start_millis=1, bundles=stats)
+    brokers = {"a": owner, "b": report("b", 0.0)}
+    rules, moved, count = SheddingRules(strategy="UniformLoadShedder"), Loads(), 0
+    for bundle in stats:
+        if idler_than(rules, Shed("a", bundle, "far more"), brokers, moved):
+            note_move(moved, owner, bundle, "b")
+            count += 1
+    assert count == 6
+    assert load_of_bundle(owner, "t/n/00") == (10.0, 0.0)
+    assert load_of_bundle(owner, "t/n/none") == (0.0, 0.0)
