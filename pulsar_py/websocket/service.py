@@ -78,7 +78,7 @@ class HandshakeCaller(Protocol):
     def peername(self) -> tuple[str, int] | None:
         """The address, if it is known."""
 
-    def new_connection(self) -> asyncio.Protocol:
+    def new_connection(self) -> asyncio.BufferedProtocol:
         """The broker's end of a connection that has the caller's rights."""
 
 

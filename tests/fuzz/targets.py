@@ -24,6 +24,7 @@ from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.standalone import Broker
+from pulsar_py.testing.network import feed
 from pulsar_py.web import Web
 from pulsar_py.wire.commands import read_command
 from pulsar_py.wire.framing import FrameDecoder
@@ -185,12 +186,12 @@ class Commands(Served):
         cnx.connection_made(sink)
         flags, stream = data[0] if data else 0, data[1:]
         if flags & CONNECTED:
-            cnx.data_received(encode(command_of(2, with_optional=False)))
+            feed(cnx, encode(command_of(2, with_optional=False)))
         if flags & OPENED:
-            cnx.data_received(opening_frames())
+            feed(cnx, opening_frames())
             await until_idle(cnx)
         if not sink.is_closed:
-            cnx.data_received(stream)
+            feed(cnx, stream)
             await until_idle(cnx)
         sink.close()
         await asyncio.sleep(0)

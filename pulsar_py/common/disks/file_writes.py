@@ -7,7 +7,9 @@ is behind the last whole block is kept and goes through the page cache when the 
 until the next write has the rest of that block.
 
 Gathering is a write to a file that exists in memory only: one system call that copies a thousand
-buffers without the interpreter's lock, where slices would hold up the event loop.
+buffers without the interpreter's lock, where slices would hold up the event loop. A few kilobytes
+are copied with the lock held: waiting for it after a system call may take longer than the copy. For
+the same reason a group is written and made durable by one call (`RWF_DSYNC`) where the system can.
 
 A file system may have no such writes, or refuse one: then the writer goes on through the page
 cache.
@@ -37,6 +39,9 @@ DIRECT_BLOCK_BYTES: Final = 4096
 
 DIRECT_PIECE_BYTES: Final = 5 * 1024 * 1024
 """The most bytes of one direct write: a usual group of the journal goes in one."""
+
+COPIED_BYTES: Final = 64 * 1024
+"""So much is gathered with the interpreter's lock held, which takes some microseconds."""
 
 HAS_DIRECT: Final = hasattr(os, "O_DIRECT") and hasattr(os, "memfd_create")
 
@@ -82,7 +87,12 @@ class DirectMemory:
 
     def gather(self, buffers: Sequence[Buffer]) -> memoryview:
         """The bytes of all buffers, at most `DIRECT_PIECE_BYTES`, until the next call."""
-        return memoryview(self._mapped)[: write_all(self._descriptor, 0, buffers)]
+        size_bytes = sum(map(len, buffers))
+        if size_bytes > COPIED_BYTES:
+            write_all(self._descriptor, 0, buffers)
+        else:
+            self._mapped[:size_bytes] = b"".join(buffers)
+        return memoryview(self._mapped)[:size_bytes]
 
     def close(self) -> None:
         """Give the memory back."""
@@ -98,6 +108,8 @@ class DirectWrites:
         self._free: list[DirectMemory] = []
         self.is_refused = not HAS_DIRECT
         """Whether it is known that there are no direct writes here."""
+        self.sync_flag: int = getattr(os, "RWF_DSYNC", 0)
+        """The flag of a write that is durable when it returns; 0 where there is none."""
 
     def take(self) -> DirectMemory:
         """Memory that nobody else uses until it is given back."""
@@ -130,6 +142,7 @@ class DirectWriter:
         self._shared = shared
         # Bytes behind the last whole block: not written yet, or through the page cache.
         self._tail = b""
+        self._is_synced = True  # all that was written is durable
         # Once a write has failed or was refused, the rest of the file goes through the page cache.
         self._is_direct = not shared.is_refused and self._set_direct(is_direct=True)
 
@@ -139,6 +152,29 @@ class DirectWriter:
         Raises:
             OSError: Not all could be written.
         """
+        self._is_synced = False
+        self._write(offset, buffers, 0)
+
+    def write_and_sync(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """Write buffers at `offset`; they and all before them are durable when it returns.
+
+        Raises:
+            OSError: Not all could be written, or be made durable.
+        """
+        size_bytes = sum(map(len, buffers))
+        end = offset + size_bytes
+        is_one_call = (
+            self._is_synced and size_bytes < DIRECT_PIECE_BYTES and not end % DIRECT_BLOCK_BYTES
+        )
+        flag = self._shared.sync_flag if is_one_call else 0
+        self._is_synced = False
+        self._write(offset, buffers, flag)
+        if flag and self._is_direct and self._shared.sync_flag:
+            self._is_synced = True
+        else:
+            self.sync(end)
+
+    def _write(self, offset: int, buffers: Sequence[Buffer], flag: int) -> None:
         if not self._is_direct:
             write_all(self._descriptor, offset, buffers)
             return
@@ -152,7 +188,7 @@ class DirectWriter:
             for piece in _pieces([self._tail, *buffers]):
                 with memory.gather(piece) as data:
                     end = len(data) - len(data) % DIRECT_BLOCK_BYTES
-                    self._write_blocks(data[:end], offset)
+                    self._write_blocks(data[:end], offset, flag)
                     offset += end
                     self._tail = bytes(data[end:])
         except OSError:
@@ -174,6 +210,7 @@ class DirectWriter:
             write_all(self._descriptor, end - len(self._tail), [self._tail])
             self._set_direct(is_direct=True)
         os.fdatasync(self._descriptor)
+        self._is_synced = True
 
     def close(self) -> None:
         """Let a late call fail: the system may soon give the descriptor to another file."""
@@ -188,18 +225,24 @@ class DirectWriter:
             self._give_up()
             return None
 
-    def _write_blocks(self, blocks: memoryview, offset: int) -> None:
+    def _write_blocks(self, blocks: memoryview, offset: int, flag: int) -> None:
         with blocks:
             written = 0
             while written < len(blocks) and self._is_direct:
-                written += self._write_directly(blocks[written:], offset + written)
+                written += self._write_directly(blocks[written:], offset + written, flag)
             if written < len(blocks):
                 write_all(self._descriptor, offset + written, [blocks[written:]])
 
-    def _write_directly(self, blocks: memoryview, offset: int) -> int:
+    def _write_directly(self, blocks: memoryview, offset: int, flag: int) -> int:
         try:
-            written = os.pwrite(self._descriptor, blocks, offset)
+            if flag:
+                written = os.pwritev(self._descriptor, [blocks], offset, flag)
+            else:
+                written = os.pwrite(self._descriptor, blocks, offset)
         except OSError as error:
+            if flag and error.errno in {errno.EOPNOTSUPP, errno.ENOSYS}:
+                self._shared.sync_flag = 0
+                return self._write_directly(blocks, offset, 0)
             if error.errno != errno.EINVAL:
                 raise
             self._shared.refuse()

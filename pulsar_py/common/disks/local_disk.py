@@ -236,12 +236,8 @@ class _DirectAppendFile(_LocalAppendFile):
     def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
         offset = self.size_bytes
         self.size_bytes += sum(map(len, buffers))
-        work = partial(self._write_and_sync, offset, self.size_bytes, buffers)
+        work = partial(self._writer.write_and_sync, offset, buffers)
         self._disk.run_syncing(work, on_synced)
-
-    def _write_and_sync(self, offset: int, end: int, buffers: Sequence[Buffer]) -> None:
-        self._writer.write(offset, buffers)
-        self._writer.sync(end)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self.size_bytes

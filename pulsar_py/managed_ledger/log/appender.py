@@ -31,6 +31,7 @@ import sys
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,
     LedgerFencedError,
@@ -65,7 +66,7 @@ class AppenderOwner(Protocol[C]):
     config: ManagedLedgerConfig
 
     def on_confirmed_group(
-        self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[bytes]
+        self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[EntryBytes]
     ) -> None:
         """Called with entries that are durable."""
 
@@ -116,7 +117,7 @@ class Appender(Generic[C]):
         self._has_failed = False  # whether that ledger takes no more
         self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
-        self._datas: list[bytes] = []  # their bytes
+        self._datas: list[EntryBytes] = []  # their bytes
         self._pushed_count = 0  # appends at the front that were pushed to _ending
         self._waiting_bytes = 0  # of the appends after those, while there is no writer
         self._drained: asyncio.Event = asyncio.Event()  # _ending has nothing unconfirmed
@@ -146,7 +147,7 @@ class Appender(Generic[C]):
         """Whether there is a ledger to end."""
         return self.writer is not None
 
-    def append(self, data: bytes, context: C) -> None:
+    def append(self, data: EntryBytes, context: C) -> None:
         """Queue one entry; see ManagedLedger. Hot path: publish."""
         writer = self._writer
         if self._refused:
@@ -187,7 +188,7 @@ class Appender(Generic[C]):
         self._datas += datas
         return queued_count
 
-    def _append_waiting(self, data: bytes, context: C) -> None:
+    def _append_waiting(self, data: EntryBytes, context: C) -> None:
         self.raise_if_ended()
         config = self._owner.config
         if (
@@ -217,7 +218,7 @@ class Appender(Generic[C]):
         if state is State.CLOSED:
             raise ManagedLedgerClosedError(f"{self._owner.name}: closed")
 
-    def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
+    def _on_append_error(self, data: EntryBytes, context: C, error: StorageError) -> None:
         """Handle the error of an append to the current ledger."""
         if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
             self._refuse(context, error)
@@ -272,7 +273,7 @@ class Appender(Generic[C]):
         self._next_entry_id += count
         self._owner.on_confirmed_group(self._ledger_id, first, contexts, datas)
 
-    def _take(self, count: int) -> tuple[list[C], list[bytes]]:
+    def _take(self, count: int) -> tuple[list[C], list[EntryBytes]]:
         """Take the first contexts off the queue."""
         contexts, datas = self._contexts, self._datas
         if count == len(contexts):

@@ -22,6 +22,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     ChecksumError,
     ManagedLedgerClosedError,
@@ -52,12 +53,12 @@ _SEND_ERRORS = (ChecksumError, NotAllowedError, ServiceMetadataError, TopicTermi
 
 _WRONG = ChecksumStatus.WRONG
 
-Append = Callable[[bytes, "PublishContext"], None]
+Append = Callable[[EntryBytes, "PublishContext"], None]
 
 AppendRun = Callable[[list[bytes], Sequence["PublishContext"]], int]
 """Appends the first entries of a run, and returns how many."""
 
-Send = tuple[int, int | None, int, bool, bool, bytes]
+Send = tuple[int, int | None, int, bool, bool, EntryBytes]
 """The arguments of `Producer.publish`: sequence id, highest one, messages, whether it is a chunk,
 whether a marker, headers and payload."""
 
@@ -178,7 +179,7 @@ class Producer:
         messages_count: int,
         is_chunk: bool,  # noqa: FBT001
         is_marker: bool,  # noqa: FBT001
-        headers_and_payload: bytes,
+        headers_and_payload: EntryBytes,
     ) -> None:
         """Serve one SEND; any answer (SEND_RECEIPT, SEND_ERROR) is sent by the connection.
 
@@ -227,8 +228,8 @@ class Producer:
         append_run = self._append_run
         taken_count = 0
         if append_run is not None and not self._refuses and len(sends) > 1:
-            datas = [send[5] for send in sends]
-            if has_no_wrong_checksum(datas):
+            datas = [data for send in sends if isinstance(data := send[5], bytes)]
+            if len(datas) == len(sends) and has_no_wrong_checksum(datas):
                 taken_count = self._publish_plain(append_run, datas, sends)
         for send in sends[taken_count:] if taken_count else sends:
             self.publish(*send)

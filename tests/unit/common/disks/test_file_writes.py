@@ -7,13 +7,14 @@ import fcntl
 import logging
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.file_writes import (
+    COPIED_BYTES,
     DIRECT_BLOCK_BYTES,
     DIRECT_PIECE_BYTES,
     HAS_DIRECT,
@@ -76,8 +77,115 @@ def test_any_sequence_of_writes_and_syncs_arrives(
         if chance.random() < 0.5:
             writer.sync(len(expected))
             assert content(descriptor) == expected
+        if chance.random() < 0.5:
+            more = chance.randbytes(chance.choice((BLOCK, 2 * BLOCK, -len(expected) % BLOCK)))
+            writer.write_and_sync(len(expected), [more])
+            expected += more
+            assert content(descriptor) == expected
     writer.sync(len(expected))
     assert content(descriptor) == expected
+
+
+def syncs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What made something durable from now on: `flag`, a write with it, or `fdatasync`."""
+    seen: list[str] = []
+    real_pwritev = os.pwritev
+    real_fdatasync = os.fdatasync  # noqa: TID251 - to count the calls
+
+    def pwritev(descriptor: int, buffers: Sequence[Buffer], offset: int, flags: int = 0) -> int:
+        if flags:
+            assert flags == os.RWF_DSYNC
+            seen.append("flag")
+        return real_pwritev(descriptor, buffers, offset, flags)
+
+    def fdatasync(descriptor: int) -> None:
+        seen.append("fdatasync")
+        real_fdatasync(descriptor)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    return seen
+
+
+def test_whole_blocks_are_written_and_made_durable_by_one_call(
+    descriptor: int, shared: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = DirectWriter(descriptor, shared)
+    if not is_direct(descriptor):
+        pytest.skip("the file system has no direct writes")
+    seen = syncs(monkeypatch)
+
+    writer.write_and_sync(0, [b"a" * BLOCK, b"b" * BLOCK])
+    assert seen == ["flag"]
+
+    writer.write_and_sync(2 * BLOCK, [b"c" * COPIED_BYTES, b"d" * BLOCK])
+    assert seen == ["flag", "flag"]
+    assert content(descriptor) == (b"a" * BLOCK + b"b" * BLOCK + b"c" * COPIED_BYTES + b"d" * BLOCK)
+
+
+def test_what_one_call_can_not_make_durable_is_synced(
+    descriptor: int, shared: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = DirectWriter(descriptor, shared)
+    if not is_direct(descriptor):
+        pytest.skip("the file system has no direct writes")
+    seen = syncs(monkeypatch)
+
+    writer.write_and_sync(0, [b"a" * (BLOCK - 1)])  # no whole block
+    writer.write_and_sync(BLOCK - 1, [b"b"])  # fills it: what is before it is durable already
+    writer.write(BLOCK, [b"c" * BLOCK])
+    writer.write_and_sync(2 * BLOCK, [b"d" * BLOCK])  # what was written before is not durable
+    writer.write_and_sync(3 * BLOCK, [b"e" * DIRECT_PIECE_BYTES])  # more than one write
+
+    assert seen == ["fdatasync", "flag", "fdatasync", "fdatasync"]
+    assert content(descriptor)[: 3 * BLOCK] == (
+        b"a" * (BLOCK - 1) + b"b" + b"c" * BLOCK + b"d" * BLOCK
+    )
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_system_without_durable_writes_gets_a_sync_for_each(
+    number: int, descriptor: int, shared: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = DirectWriter(descriptor, shared)
+    if not is_direct(descriptor):
+        pytest.skip("the file system has no direct writes")
+    seen = syncs(monkeypatch)
+    real = os.pwritev
+
+    def refused(descriptor: int, buffers: Sequence[Buffer], offset: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(number, os.strerror(number))
+        return real(descriptor, buffers, offset, flags)
+
+    monkeypatch.setattr(os, "pwritev", refused)
+
+    writer.write_and_sync(0, [b"a" * BLOCK])
+    writer.write_and_sync(BLOCK, [b"b" * BLOCK])
+
+    assert seen == ["fdatasync", "fdatasync"]
+    assert not shared.sync_flag
+    assert is_direct(descriptor)
+    assert content(descriptor) == b"a" * BLOCK + b"b" * BLOCK
+
+
+def test_an_error_of_a_durable_write_comes_out(
+    descriptor: int, shared: DirectWrites, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = DirectWriter(descriptor, shared)
+    if not is_direct(descriptor):
+        pytest.skip("the file system has no direct writes")
+
+    def broken(descriptor: int, buffers: Sequence[Buffer], offset: int, flags: int = 0) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwritev", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            writer.write_and_sync(0, [b"a" * BLOCK])
+
+    writer.write_and_sync(BLOCK, [b"b" * BLOCK])
+    assert content(descriptor)[BLOCK:] == b"b" * BLOCK
 
 
 def test_only_whole_blocks_are_written_past_the_cache(

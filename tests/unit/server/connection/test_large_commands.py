@@ -22,6 +22,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSubscribe,
     ServerError,
 )
+from pulsar_py.testing.network import feed
 from pulsar_py.wire.commands import encode
 from tests.unit.server.connection.standins import TOPIC, Client, Server, send_frame, with_producer
 
@@ -90,9 +91,9 @@ async def test_what_comes_behind_a_long_command_waits_for_it(server: Server) -> 
     consumer.acknowledge = lambda part: order.append("ack") or take(part)  # type: ignore[union-attr]
     producer.publish_run = lambda sends: order.extend("send" for _ in sends)  # type: ignore[method-assign]
     data = encode(ack_of(IDS)) + send_frame() + encode(CommandPing())
-    client.cnx.data_received(data)
+    feed(client.cnx, data)
     assert client.transport.is_reading_paused
-    client.cnx.data_received(send_frame())
+    feed(client.cnx, send_frame())
     answers = await answers_to(client)
     assert order == ["ack"] * (IDS // MAX_IDS_A_TURN) + ["send", "send"]
     assert [each.DESCRIPTOR.name for each in answers] == ["CommandAckResponse", "CommandPong"]
@@ -175,7 +176,7 @@ async def test_broken_command_of_many_bytes_closes_the_connection(server: Server
     command.ClearField("consumer_id")
     body = command.SerializePartialToString()
     data = b"\x08" + bytes([BaseCommand.ACK]) + b"\x52" + _varint(len(body)) + body
-    client.cnx.data_received((len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data)
+    feed(client.cnx, (len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data)
     await answers_to(client)
     assert client.is_closed
     assert consumer.acknowledged == []
@@ -265,7 +266,7 @@ async def test_long_texts_are_served_as_they_are(server: Server) -> None:
 
 async def test_many_small_commands_of_one_read_leave_others_turns(server: Server) -> None:
     client, consumer = await with_consumer(server)
-    client.cnx.data_received(encode(ack_of(500)) * 20)
+    feed(client.cnx, encode(ack_of(500)) * 20)
     assert 0 < len(consumer.acknowledged) < 20
     answers = await answers_to(client)
     assert len(consumer.acknowledged) == len(answers) == 20

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
-from pulsar_py.common.errors import MetadataExistsError, StorageError, StoreUnavailableError
+from pulsar_py.common.errors import MetadataExistsError, StorageError
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.proto.PulsarApi_pb2 import Schema
@@ -15,7 +12,6 @@ from pulsar_py.server.schema_registry import storage
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
-from tests.at_once import AtOnce
 from tests.ledger_parts import all_ledgers
 
 ID = "public/default/a b"
@@ -86,22 +82,6 @@ async def test_failed_write_is_raised() -> None:
         await confirmed.future
 
 
-class SilentBookie(Bookie):
-    """It takes requests for ledgers, and answers none."""
-
-    async def create(self, *request: Any, **options: Any) -> Any:
-        await asyncio.get_running_loop().create_future()
-
-
-async def test_a_store_that_does_not_answer_is_not_waited_for_without_end(
-    metadata: MemoryMetadataStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storage, "WRITE_TIMEOUT_SECONDS", 0.01)
-    schemas = SchemaStorage(metadata, SilentBookie.__new__(SilentBookie))
-    with pytest.raises(StoreUnavailableError, match="not written within"):
-        await schemas.append(ID, version(0), MUST_NOT_EXIST)
-
-
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The locators that are parsed to read one version; those of two versions count as many."""
@@ -169,19 +149,3 @@ async def test_parsed_indexes_are_bounded(
         assert await schemas.count(name) == 2
     assert len(parsed) == 4
     assert len(schemas._indexes) == 2
-
-
-async def test_schemas_are_read_beside_each_other_a_number_at_a_time(
-    metadata: MemoryMetadataStore, bookie: Bookie, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    schemas = SchemaStorage(metadata, bookie)
-    await with_versions(schemas, "public/default/many", 8)
-    for number in range(8):
-        await with_versions(schemas, f"public/default/t-{number}", 1)
-    monkeypatch.setattr(storage, "NAMES_AT_ONCE", 3)
-    names, versions = AtOnce(monkeypatch), AtOnce(monkeypatch)
-    names.watch(metadata, "get")
-    assert len(await schemas.named_ledgers()) == 16
-    versions.watch(schemas, "_read")
-    await schemas.load("public/default/many")
-    assert (names.most, versions.most) == (3, 3)
