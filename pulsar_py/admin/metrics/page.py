@@ -19,6 +19,7 @@ from pulsar_py.admin.http_messages import HttpError, Request, Response
 from pulsar_py.admin.metrics.broker_lines import CounterRates, broker_lines, process_lines
 from pulsar_py.admin.metrics.load_lines import load_lines
 from pulsar_py.admin.metrics.process_figures import process_figures
+from pulsar_py.admin.metrics.security_lines import security_lines
 from pulsar_py.admin.metrics.store_lines import cursor_lines, store_lines
 from pulsar_py.admin.metrics.text_format import CONTENT_TYPE
 from pulsar_py.admin.metrics.topic_lines import Selection, TopicFigures
@@ -86,6 +87,8 @@ class Metrics:
         broker.loop_lag.watch()
         figures = await self._topic_figures(turns)
         for piece in broker_lines(broker, figures, self._cache_rates):
+            yield piece
+        for piece in security_lines(broker.authenticators, cluster):
             yield piece
         for piece in process_lines(await asyncio.to_thread(process_figures), cluster):
             yield piece

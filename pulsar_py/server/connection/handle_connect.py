@@ -184,7 +184,7 @@ async def _checked(
         _refuse_credentials(cnx, error)
         return None
     if isinstance(answer, Authenticated):
-        counts.succeeded(method_name)
+        counts.succeeded(method_name, answer)
     return answer if cnx.is_connected else None
 
 

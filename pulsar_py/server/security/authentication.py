@@ -13,6 +13,7 @@ Source: AuthenticationService, AuthenticationProvider, AuthenticationState in Pu
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from pulsar_py.common.errors import AuthenticationError
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.server.security.peer import Peer
 
 REFRESH_CHALLENGE: Final = b"PulsarAuthRefresh"
@@ -148,6 +150,10 @@ NO_METHOD: Final = "none"
 """The method, in figures, of those that named none that is served."""
 
 
+EXPIRING_MINUTES: Final = (5, 10, 60, 240)
+"""Upper bounds of counts by the time that credentials last; one more count has none."""
+
+
 class AuthenticationStatistics(Struct, frozen=True):
     """Counts of successful and failed authentications since the start."""
 
@@ -155,6 +161,10 @@ class AuthenticationStatistics(Struct, frozen=True):
     """By method."""
     failures_count: Mapping[tuple[str, str], int]
     """By method and reason."""
+    expiring_counts: tuple[int, ...]
+    """Successes with credentials that expire, by the bounds of `EXPIRING_MINUTES`."""
+    expiring_minutes_sum: float
+    """The time that was left to all of these."""
 
     @property
     def expired_count(self) -> int:
@@ -167,13 +177,21 @@ class AuthenticationStatistics(Struct, frozen=True):
 class AuthenticationCounts:
     """Counts for `AuthenticationStatistics`; owned by `Authenticators`."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        """`clock` tells how long credentials last; None: the real one."""
+        self._clock = clock or SystemClock()
         self._successes: Counter[str] = Counter()  # by method
         self._failures: Counter[tuple[str, str]] = Counter()  # by method and reason
+        self._expiring = [0] * (len(EXPIRING_MINUTES) + 1)  # by what was left to them
+        self._expiring_minutes_sum = 0.0
 
-    def succeeded(self, method_name: str) -> None:
+    def succeeded(self, method_name: str, answer: Authenticated) -> None:
         """Credentials of a method that is served were good."""
         self._successes[method_name] += 1
+        if answer.expires_at_millis is not None:
+            minutes = max(0, answer.expires_at_millis - self._clock.wall_time_millis()) / 60_000
+            self._expiring[bisect_left(EXPIRING_MINUTES, minutes)] += 1
+            self._expiring_minutes_sum += minutes
 
     def failed(self, method_name: str, error: Exception) -> None:
         """Credentials were refused; `method_name` is one that is served, or `NO_METHOD`."""
@@ -181,7 +199,12 @@ class AuthenticationCounts:
 
     def statistics(self) -> AuthenticationStatistics:
         """The figures as they are now."""
-        return AuthenticationStatistics(dict(self._successes), dict(self._failures))
+        return AuthenticationStatistics(
+            dict(self._successes),
+            dict(self._failures),
+            tuple(self._expiring),
+            self._expiring_minutes_sum,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +280,7 @@ class Authenticators:
                 raise
             raise AuthenticationError(f"the provider of {name} failed: {error!r}") from error
         if answer is not None:
-            self.counts.succeeded(name)
+            self.counts.succeeded(name, answer)
         return answer
 
     def _counted(self, error: AuthenticationError) -> AuthenticationError:

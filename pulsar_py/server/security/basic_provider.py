@@ -36,11 +36,16 @@ _AT_ONCE: Final = 2
 _REMEMBERED_SECONDS: Final = 10.0
 _REMEMBERED_COUNT: Final = 1000
 _MAX_PASSWORD_BYTES: Final = 1024
-_DES: Final = re.compile(r"[./0-9A-Za-z]{13}")
 _BASIC: Final = "basic "
 _APR1_EXAMPLE: Final = "$apr1$saltsalt$" + 22 * "."
 _DES_EXAMPLE: Final = 13 * "."
 _BCRYPT: Final = ("$2a$", "$2b$", "$2y$")
+_HASH: Final = re.compile(
+    r"\$apr1\$[./0-9A-Za-z]{1,8}\$[./0-9A-Za-z]{22}"
+    r"|\$2[aby]\$(?:0[4-9]|[12][0-9]|3[01])\$[./0-9A-Za-z]{53}"
+    r"|[./0-9A-Za-z]{13}"
+)
+"""Of `$apr1$`, bcrypt, DES crypt."""
 
 
 def parse_users(data: bytes) -> Mapping[str, str]:
@@ -55,8 +60,7 @@ def parse_users(data: bytes) -> Mapping[str, str]:
         if not text or text.startswith("#"):
             continue
         user, separator, password_hash = text.partition(":")
-        is_known = password_hash.startswith(("$apr1$", *_BCRYPT)) or _DES.fullmatch(password_hash)
-        if not (user and separator and is_known):
+        if not (user and separator and _HASH.fullmatch(password_hash)):
             raise ValueError(
                 f"line {number}: expected user:hash with a hash of $apr1$, DES crypt or bcrypt"
             )
@@ -118,7 +122,7 @@ class BasicProvider(AuthenticationProvider):
         users = self._users.current()
         known = users.get(user)
         # Someone else's hash stands in, so that the time does not tell who is there.
-        password_hash = known or next(iter(users.values()), "")
+        password_hash = known or next(iter(users.values()), _APR1_EXAMPLE)
         digest = hashlib.blake2b(
             f"{user}\0{password_hash}\0{password}".encode(), key=self._salt
         ).digest()

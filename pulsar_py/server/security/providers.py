@@ -22,7 +22,11 @@ from msgspec import Struct, field
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import Clock
-from pulsar_py.server.security.authentication import AuthenticationProvider, Authenticators
+from pulsar_py.server.security.authentication import (
+    AuthenticationCounts,
+    AuthenticationProvider,
+    Authenticators,
+)
 from pulsar_py.server.security.basic_provider import BasicProvider
 from pulsar_py.server.security.openid_provider import OpenIdProvider, OpenIdSettings
 from pulsar_py.server.security.provider_chain import ProviderChain
@@ -90,6 +94,7 @@ def authenticators_of(settings: AuthenticationSettings, clock: Clock) -> Authent
         },
         settings.anonymous_role or None,
         is_original_authenticated=settings.is_original_authenticated,
+        counts=AuthenticationCounts(clock),
     )
 
 
