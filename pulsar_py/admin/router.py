@@ -36,13 +36,16 @@ Handler = Callable[[Request], Awaitable[Response]]
 Taken: TypeAlias = Parameter | Body[Any] | RawBody
 """What a handler reads beside names in the path."""
 
-_BAD_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})")
+_BAD_PERCENT = re.compile(r"%(?![0-9a-fA-F]{2})|%00")
 _REST = re.compile(r"\{\w+\.\.\.\}")
 _PARAMETER = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 
 
 class BadPathError(Exception):
-    """A path can't be decoded: a `%` is not followed by two hexadecimal digits."""
+    """A path can't be decoded: a `%` is not followed by two hexadecimal digits, or says NUL.
+
+    Source: Jetty's HttpURI, which refuses NUL.
+    """
 
 
 class Route(Struct, frozen=True):
@@ -218,7 +221,7 @@ class Router:
         """The route of a method and an undecoded path without query; None for an unknown path.
 
         Raises:
-            BadPathError: A `%` is not followed by two hexadecimal digits.
+            BadPathError: A `%` is not followed by two hexadecimal digits, or says NUL.
         """
         segments = _segments(raw_path)
         leaves = list(_leaves(self._root, segments, 0))
@@ -252,7 +255,7 @@ def first_segment(raw_path: str) -> str:
     """The first segment of a path as routes are matched with it: decoded, whatever its writing.
 
     Raises:
-        BadPathError: A `%` in it is not followed by two hexadecimal digits.
+        BadPathError: A `%` in it is not followed by two hexadecimal digits, or says NUL.
     """
     return _segments(raw_path.removeprefix("/").partition("/")[0])[0]
 

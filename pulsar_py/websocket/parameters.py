@@ -36,15 +36,18 @@ from pulsar_py.websocket.frames import COMPRESSIONS
 
 __all__ = [
     "MAX_QUEUE",
+    "TOKEN",
     "ConsumerParameters",
     "ReaderParameters",
     "consumer_parameters",
     "parameters_of",
     "producer_options",
     "reader_parameters",
+    "token_of",
     "topics_of",
 ]
 
+TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
 MAX_QUEUE: Final = 1000
 """Messages that a client may have without an answer: more are not sent, whatever it asks for."""
 PREFETCHED_COUNT: Final = 4
@@ -102,6 +105,22 @@ def parameters_of(raw_query: str) -> dict[str, str]:
     for name, value in parse_qsl(raw_query, keep_blank_values=True):
         values.setdefault(name, value)
     return values
+
+
+def token_of(raw_query: str) -> str:
+    """The token that a query has.
+
+    Raises:
+        InvalidConfigurationError: It has several: a proxy may have checked another than counts.
+    """
+    tokens = [
+        value for name, value in parse_qsl(raw_query, keep_blank_values=True) if name == TOKEN
+    ]
+    if len(tokens) != 1:
+        raise InvalidConfigurationError(
+            f"the query has {len(tokens)} parameters {TOKEN}, expected one"
+        )
+    return tokens[0]
 
 
 def producer_options(given: Mapping[str, str]) -> ProducerOptions[bytes]:

@@ -52,9 +52,12 @@ def place_of(raw_path: str) -> WebSocketPlace | None:
     """What an undecoded path without query means; None for one that is not served.
 
     Raises:
-        BadWebSocketPathError: The path of a consumer has a slash too many, or no subscription.
+        BadWebSocketPathError: The path of a consumer has a slash too many, or no subscription; or
+            it has a NUL, which Jetty refuses.
         InvalidTopicNameError: Parts are missing, or are no valid name.
     """
+    if "%00" in raw_path:
+        raise BadWebSocketPathError("a path has no NUL")
     version, _, rest = raw_path.removeprefix("/ws/").partition("/")
     kind, has_more, rest = rest.partition("/")
     if not has_more:

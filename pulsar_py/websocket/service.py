@@ -31,10 +31,12 @@ from pulsar_py.websocket.broker_client import OwnBroker, broker_client
 from pulsar_py.websocket.connection import WebSocketConnection, WebSocketLimits
 from pulsar_py.websocket.consuming import ConsumerDialog, ReaderDialog, SendWindow
 from pulsar_py.websocket.parameters import (
+    TOKEN,
     consumer_parameters,
     parameters_of,
     producer_options,
     reader_parameters,
+    token_of,
     topics_of,
 )
 from pulsar_py.websocket.paths import BadWebSocketPathError, Endpoint, WebSocketPlace, place_of
@@ -49,7 +51,6 @@ __all__ = ["HandshakeCaller", "WebSocketService"]
 logger = logging.getLogger(__name__)
 
 VERSION: Final = "13"
-_TOKEN: Final = "token"  # noqa: S105 - the name of a parameter
 
 
 LOOK_SECONDS: Final = 0.5
@@ -124,9 +125,9 @@ class WebSocketService:
         raw_path, _, raw_query = target.partition("?")
         given = parameters_of(raw_query)
         named = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        if _TOKEN in given and "authorization" not in named:
-            named["authorization"] = f"Bearer {given[_TOKEN]}"
         try:
+            if TOKEN in given and "authorization" not in named:
+                named["authorization"] = f"Bearer {token_of(raw_query)}"
             place = place_of(raw_path)
             if place is None:
                 return page_response(HTTPStatus.NOT_FOUND)

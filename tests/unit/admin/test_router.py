@@ -88,7 +88,7 @@ def test_empty_segments_are_not_found(path: str) -> None:
     assert router().find("GET", path) is None
 
 
-@pytest.mark.parametrize("path", ["/admin/v2/persistent/t/n/a%zz", "/%", "/%4"])
+@pytest.mark.parametrize("path", ["/admin/v2/persistent/t/n/a%zz", "/%", "/%4", "/t/a%00b"])
 def test_a_bad_percent_is_an_error(path: str) -> None:
     with pytest.raises(BadPathError):
         router().find("GET", path)

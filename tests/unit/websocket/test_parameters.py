@@ -25,6 +25,7 @@ from pulsar_py.websocket.parameters import (
     parameters_of,
     producer_options,
     reader_parameters,
+    token_of,
     topics_of,
 )
 
@@ -169,3 +170,11 @@ def test_topics_of_a_consumer_of_several() -> None:
     for given in ({}, {"topics": "a", "topicsPattern": "b"}, {"topicsPattern": "("}):
         with pytest.raises(InvalidConfigurationError):
             topics_of(given)
+
+
+def test_a_query_has_one_token() -> None:
+    assert token_of("a=b&token=x%2By") == "x+y"
+    assert token_of("token=") == ""
+    for query in ("token=good&token=bad", "token=good&%74oken=good"):
+        with pytest.raises(InvalidConfigurationError, match="2 parameters token"):
+            token_of(query)

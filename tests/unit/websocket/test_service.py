@@ -20,6 +20,8 @@ async def test_what_is_no_handshake_is_told_so() -> None:
             assert (await broker.open(path, headers=headers)).status == status
         refused = await WebSocketClient.open(broker.port, f"/ws{path}", method="POST")
         assert refused.status == 405
+        assert (await broker.open(f"{path}?token=a&token=b")).status == 400
+        assert (await broker.open(f"{path}%00")).status == 400
         assert (await broker.open("/v2/nothing/x")).status == 404
         assert (await broker.open("/v2/consumer/persistent/a/b/c/")).status == 400
 
