@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine
+from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine, tls_crowd
 from benchmarks.call_counter import CallCounts
 from benchmarks.loads import Figures
 from benchmarks.targets import Target, running, start_ours
@@ -52,6 +52,8 @@ class Load:
     figure: str = "entries_per_second"
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of our broker, beside the defaults."""
+    is_tls: bool = False
+    """Over TLS; by our broker alone."""
 
 
 LOADS = [
@@ -138,6 +140,28 @@ LOADS = [
         figure="p50_millis",
     ),
     Load("2,000 connections opened", lambda target, _: loads.many_connections(target), "seconds"),
+    *(
+        Load(
+            f"durable publish over TLS, unbatched, {label}, 1 connection",
+            lambda target, seconds, size=size: loads.durable_publish(
+                target, size_bytes=size, connections=1, seconds=seconds
+            ),
+            is_tls=True,
+        )
+        for label, size in (("1 KB", 1024), ("128 KB", 128 * 1024))
+    ),
+    Load(
+        "2,000 connections opened over TLS",
+        lambda target, _: loads.many_connections(target),
+        "seconds",
+        is_tls=True,
+    ),
+    Load(
+        "receipts among 2,000 silent TLS connections and 500 handshakes a second (200 ms at most)",
+        lambda target, seconds: tls_crowd.receipts_in_a_crowd(target, seconds=max(8.0, seconds)),
+        "worst_millis",
+        is_tls=True,
+    ),
 ]
 
 
@@ -159,6 +183,8 @@ def describe(figures: Figures) -> str:
             f"p50 {figures.p50_millis:.2f} p99 {figures.p99_millis:.2f} "
             f"p999 {figures.p999_millis:.2f} ms"
         )
+    if figures.worst_millis is not None:
+        parts.append(f"worst {figures.worst_millis:.1f} ms")
     if figures.seconds is not None:
         parts.append(f"{figures.seconds:.2f} s")
     if figures.cpu_micros_per_entry is not None:
@@ -203,8 +229,8 @@ def measure_brokers(
     """
     table: dict[str, dict[str, Figures]] = {}
     for load in chosen:
-        ours = start_ours(directory, dict(load.settings))
-        targets = [ours, *others]
+        ours = start_ours(directory, dict(load.settings), is_tls=load.is_tls)
+        targets = [ours] if load.is_tls else [ours, *others]
         try:
             taken: dict[str, list[Figures]] = {}
             for _ in range(rounds):

@@ -101,8 +101,9 @@ def main() -> None:
             if arguments.loads not in load.name:
                 continue
             settings = dict(load.settings)
-            before = start_ours(directory, settings, tree=arguments.before)
-            after = start_ours(directory, settings)
+            is_tls = load.is_tls
+            before = start_ours(directory, settings, tree=arguments.before, is_tls=is_tls)
+            after = start_ours(directory, settings, is_tls=is_tls)
             try:
                 found[load.name] = measure(load, before, after, arguments.rounds, arguments.seconds)
             finally:

@@ -47,6 +47,7 @@ class Figures:
     p999_millis: float | None = None
     seconds: float | None = None
     entry_log_megabytes_read: float | None = None
+    worst_millis: float | None = None
 
     def as_dict(self) -> dict[str, float]:
         """The figures that are there."""
@@ -142,7 +143,7 @@ async def _publishers(
 ) -> list[Publisher]:
     publishers = []
     for _ in range(count):
-        connection = await RawConnection.connect(target.host, target.port)
+        connection = await RawConnection.connect(target.host, target.port, target.tls)
         await connection.create_producer(fresh_topic(), 1)
         publishers.append(Publisher(connection, size, 4 << 20, chunks_count=chunks_count))
     return publishers
@@ -231,11 +232,11 @@ async def tailing_consume(
     The publisher runs at most 5,000 messages ahead of the slowest subscription.
     """
     topic = fresh_topic()
-    publishing = await RawConnection.connect(target.host, target.port)
+    publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
     subscribers = []
     for index in range(subscriptions):
-        connection = await RawConnection.connect(target.host, target.port)
+        connection = await RawConnection.connect(target.host, target.port, target.tls)
         await connection.subscribe(topic, f"s{index}", 1)
         subscribers.append(Subscriber(connection))
     publisher = Publisher(publishing, size_bytes, 4 << 20)
@@ -289,7 +290,7 @@ async def publish_ascending(
     target: Target, *, size_bytes: int, batch: int = 1, count: int = 40_000
 ) -> Figures:
     """So many SENDs whose sequence ids ascend, as deduplication wants them, made beforehand."""
-    connection = await RawConnection.connect(target.host, target.port)
+    connection = await RawConnection.connect(target.host, target.port, target.tls)
     await connection.create_producer(fresh_topic(), 1)
     stored = batch_entry([os.urandom(size_bytes)] * batch) if batch > 1 else None
     stored = stored or entry(os.urandom(size_bytes))
@@ -353,10 +354,10 @@ async def acknowledge(
 ) -> Figures:
     """A Shared subscription takes a backlog and acknowledges each message by itself."""
     topic = fresh_topic()
-    consuming = await RawConnection.connect(target.host, target.port)
+    consuming = await RawConnection.connect(target.host, target.port, target.tls)
     kind = CommandSubscribe.Shared
     await consuming.subscribe(topic, "s", 1, from_earliest=True, kind=kind)
-    publishing = await RawConnection.connect(target.host, target.port)
+    publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
     publisher = Publisher(publishing, size_bytes, 4 << 20)
     publisher.limit = count = count // _BLOCK * _BLOCK
@@ -379,9 +380,9 @@ async def catch_up(
 ) -> Figures:
     """Publish a backlog larger than all caches, then read it from the start."""
     topic = fresh_topic()
-    consuming = await RawConnection.connect(target.host, target.port)
+    consuming = await RawConnection.connect(target.host, target.port, target.tls)
     await consuming.subscribe(topic, "late", 1, from_earliest=True)
-    publishing = await RawConnection.connect(target.host, target.port)
+    publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
     publisher = Publisher(publishing, size_bytes, 4 << 20)
     total = backlog_bytes // size_bytes // _BLOCK * _BLOCK
@@ -419,9 +420,9 @@ async def end_to_end_latency(
     Up to 2,000 a second each message goes at its own time, beyond that those of a millisecond do.
     """
     topic = fresh_topic()
-    consuming = await RawConnection.connect(target.host, target.port)
+    consuming = await RawConnection.connect(target.host, target.port, target.tls)
     await consuming.subscribe(topic, "s", 1)
-    publishing = await RawConnection.connect(target.host, target.port)
+    publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
     latencies: list[float] = []
 
@@ -478,7 +479,7 @@ async def many_connections(target: Target, *, count: int = 2000) -> Figures:
     start = time.perf_counter()
     cpu = target.cpu_seconds()
     connections = await asyncio.gather(
-        *(RawConnection.connect(target.host, target.port) for _ in range(count))
+        *(RawConnection.connect(target.host, target.port, target.tls) for _ in range(count))
     )
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu

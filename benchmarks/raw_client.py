@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 import struct
 from collections.abc import Callable
 from typing import cast
@@ -134,10 +135,12 @@ class RawConnection(asyncio.Protocol):
         self.is_writable.set()
 
     @classmethod
-    async def connect(cls, host: str, port: int) -> RawConnection:
+    async def connect(
+        cls, host: str, port: int, tls: ssl.SSLContext | None = None
+    ) -> RawConnection:
         """Connect and shake hands."""
         loop = asyncio.get_running_loop()
-        _, connection = await loop.create_connection(cls, host, port)
+        _, connection = await loop.create_connection(cls, host, port, ssl=tls)
         command = BaseCommand(type=BaseCommand.CONNECT)
         command.connect.client_version = "pulsar_py-bench"
         command.connect.protocol_version = 20

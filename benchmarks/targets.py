@@ -9,12 +9,15 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tests.certificates import Authority
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -32,6 +35,8 @@ class Target:
     web_port: int | None = None
     ready_millis: float = 0.0
     settings: dict[str, str] = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
+    """What connects to `port`, if that takes TLS."""
 
     @property
     def is_ours(self) -> bool:
@@ -108,12 +113,13 @@ def start_ours(
     data_dir: Path | None = None,
     tree: Path | None = None,
     in_memory: bool = False,
+    is_tls: bool = False,
 ) -> Target:
     """Start `pulsar-py standalone` on free ports; returns when both answer.
 
     `data_dir` is one that was filled before; by default it is new. `Target.stop` removes it unless
     the target's `data_dir` was set to None. `in_memory` writes nothing to it. `tree` is a checkout
-    whose package is run instead of the installed one.
+    whose package is run instead of the installed one. With `is_tls` its port is one of TLS.
     """
     port, web_port = free_port(), free_port()
     data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
@@ -123,7 +129,11 @@ def start_ours(
     ]  # fmt: skip
     if in_memory:
         command[2:4] = ["--in-memory"]
-    for name, value in (settings or {}).items():
+    context: ssl.SSLContext | None = None
+    further: dict[str, str] = {}
+    if is_tls:
+        context, further = _tls(directory)
+    for name, value in {**(settings or {}), **further}.items():
         command += ["--set", f"{name}={value}"]
     environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree.resolve())})
     start = time.perf_counter()
@@ -140,10 +150,25 @@ def start_ours(
             raise RuntimeError("the broker did not get ready within 30 s")
         time.sleep(0.002)
     ready_millis = (time.perf_counter() - start) * 1e3
-    return Target(
+    target = Target(
         "pulsar_py", "127.0.0.1", port, process.pid, process, data_dir, web_port, ready_millis,
-        settings or {},
+        settings or {}, context,
     )  # fmt: skip
+    if is_tls:
+        target.port = int(further["brokerServicePortTls"])
+    return target
+
+
+def _tls(directory: Path) -> tuple[ssl.SSLContext, dict[str, str]]:
+    """A context for clients, and the settings of a broker with a certificate that it trusts."""
+    authority = Authority(directory, "bench-ca")
+    certificate, key = authority.issue("bench-broker")
+    context = ssl.create_default_context(cafile=authority.path)
+    return context, {
+        "brokerServicePortTls": str(free_port()),
+        "tlsCertificateFilePath": str(Path(certificate).resolve()),
+        "tlsKeyFilePath": str(Path(key).resolve()),
+    }
 
 
 def _listener_pid(port: int) -> int | None:
