@@ -34,8 +34,8 @@ from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
+from pulsar_py.server.security.paced_server import PacedServer
 from pulsar_py.server.security.peer import Peer, named_peer, peer_of
-from pulsar_py.server.security.proxied_server import ProxiedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
 
@@ -116,7 +116,7 @@ class HttpServer:
         self._connections: dict[HttpConnection, None] = {}  # in order of connecting
         self.bodies_bytes = 0  # being received or served, of all connections
         self._tasks = TaskOwner("http")
-        self._servers: list[asyncio.Server | ProxiedServer] = []  # those that are bound
+        self._servers: list[asyncio.Server | PacedServer] = []  # those that are bound
         self._sweep_timer: asyncio.TimerHandle | None = None  # only while there are connections
 
     async def bind(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
@@ -127,14 +127,13 @@ class HttpServer:
         Raises:
             OSError: The address can't be bound.
         """
-        handshake_seconds = HANDSHAKE_SECONDS if tls is not None else None
-        server: asyncio.Server | ProxiedServer
-        if self._proxies:
-            server = ProxiedServer(
+        server: asyncio.Server | PacedServer
+        if self._proxies or tls is not None:
+            server = PacedServer(
                 lambda client: HttpConnection(self, named_peer(client)),
-                self._proxies.includes,
+                self._proxies.includes if self._proxies else None,
                 tls=tls,
-                handshake_seconds=handshake_seconds,
+                handshake_seconds=HANDSHAKE_SECONDS if tls is not None else None,
                 backlog=_BACKLOG,
             )
             await server.bind(host, port)
@@ -143,8 +142,6 @@ class HttpServer:
                 lambda: HttpConnection(self),
                 host,
                 port,
-                ssl=tls,
-                ssl_handshake_timeout=handshake_seconds,
                 backlog=_BACKLOG,
                 start_serving=False,
             )

@@ -10,7 +10,7 @@ import asyncio
 import ssl
 
 from pulsar_py.server.connection.connections import Connections
-from pulsar_py.server.security.proxied_server import ProxiedServer
+from pulsar_py.server.security.paced_server import PacedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
 
@@ -25,7 +25,7 @@ class Listener:
         """`proxies` may name their clients by a header of the PROXY protocol; None: nobody may."""
         self._connections = connections
         self._proxies = proxies
-        self._servers: list[asyncio.Server | ProxiedServer] = []  # those that are bound
+        self._servers: list[asyncio.Server | PacedServer] = []  # those that are bound
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         """Bind and accept; port 0 takes a free one; returns the bound port.
@@ -43,14 +43,13 @@ class Listener:
         Raises:
             OSError: The address can't be bound.
         """
-        handshake_seconds = HANDSHAKE_SECONDS if tls is not None else None
-        server: asyncio.Server | ProxiedServer
-        if self._proxies:
-            server = ProxiedServer(
+        server: asyncio.Server | PacedServer
+        if self._proxies or tls is not None:
+            server = PacedServer(
                 self._connections.new_proxied_connection,
-                self._proxies.includes,
+                self._proxies.includes if self._proxies else None,
                 tls=tls,
-                handshake_seconds=handshake_seconds,
+                handshake_seconds=HANDSHAKE_SECONDS if tls is not None else None,
                 backlog=BACKLOG,
             )
             await server.bind(host, port)
@@ -59,8 +58,6 @@ class Listener:
                 self._connections.new_connection,
                 host,
                 port,
-                ssl=tls,
-                ssl_handshake_timeout=handshake_seconds,
                 backlog=BACKLOG,
                 start_serving=False,
             )

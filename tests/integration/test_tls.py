@@ -15,11 +15,16 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
+from pulsar_py.admin import http_server
 from pulsar_py.client import Client
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server import listeners
+from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.standalone import Broker
 from pulsar_py.testing import BrokerThread
 from tests.certificates import Authority
+
+PROXY_HEADER = b"PROXY TCP4 192.0.2.1 198.51.100.7 40000 6650\r\n"
 
 
 @pytest.fixture
@@ -202,6 +207,31 @@ async def test_new_files_are_used_by_new_connections(authority: Authority, tmp_p
         async with asyncio.timeout(5):
             while await serial_of_broker(url, authority) == before:
                 await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("is_behind_proxy", [False, True])
+async def test_who_does_not_finish_the_handshake_is_dropped(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch, *, is_behind_proxy: bool
+) -> None:
+    assert HANDSHAKE_SECONDS == 10
+    for module in (listeners, http_server):
+        monkeypatch.setattr(module, "HANDSHAKE_SECONDS", 0.2)
+    config = settings(authority)
+    if is_behind_proxy:
+        config |= {
+            "haProxyProtocolEnabled": True,
+            "webServiceHaProxyProtocolEnabled": True,
+            "trustedProxyAddresses": "127.0.0.1",
+        }
+    async with Broker(config=config, port=None, web_port=None) as broker:
+        for url in (broker.service_url_tls, broker.web_service_url_tls):
+            assert url is not None
+            for first in (b"", b"\x16\x03\x01\x02\x00\x01"):  # nothing, or how TLS begins
+                reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+                writer.write(PROXY_HEADER * is_behind_proxy + first)
+                async with asyncio.timeout(10):
+                    assert await reader.read() == b""
+                writer.close()
 
 
 @pytest.mark.setting("tlsProtocols", "tlsCiphers")
