@@ -23,7 +23,7 @@ help:
 	@echo "make test         check, and every test that CI runs"
 	@echo "make test-all     the long tests, too"
 	@echo "make test-cluster against real ZooKeepers, bookies and Apache Pulsar; needs Java 17 and Maven"
-	@echo "make fuzz         a million inputs each for frames, commands and REST"
+	@echo "make fuzz         a million inputs each for frames, commands and REST, then as many by coverage"
 	@echo "make bench        benchmarks of the broker; also bench-cluster, bench-storage, bench-client, bench-admin, bench-spark"
 	@echo "make proto        write again what is generated of proto/*.proto"
 	@echo "make docs         write again what is generated of documents, and build/site of all of them"
@@ -78,8 +78,11 @@ test-cluster: setup
 	$(BIN)/pytest -q --timeout $(TIMEOUT) tests/cluster tests/contracts
 	$(BIN)/pytest -q --timeout $(TIMEOUT) --on-bookkeeper tests/interop
 
+# First by chance, as fast as it goes; then by the code that is reached, which costs ten times as much.
 fuzz: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,fuzz]'
 	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.fuzz.guided
 
 format: setup
 	$(BIN)/ruff format .

@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import logging
 import sys
 import time
-from pathlib import Path
-from typing import Final
 
+from tests.fuzz.kept import keep_wrong, kept
 from tests.fuzz.run import Kind, Report, fuzz
 from tests.fuzz.targets import KINDS
-
-CORPUS: Final = Path(__file__).parent / "corpus"
-
-
-def kept(kind: Kind) -> list[bytes]:
-    """The inputs that went wrong once."""
-    return [each.read_bytes() for each in sorted((CORPUS / kind.name).glob("*"))]
 
 
 def keep(kind: Kind, report: Report) -> None:
     """Write the inputs that went wrong, and say what they did."""
     for finding in report.findings:
-        path = CORPUS / kind.name / hashlib.sha256(finding.data).hexdigest()[:16]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(finding.data)
+        path = keep_wrong(kind.name, finding)
         print(f"{path}: {finding.data[:200]!r}\n  {finding.problem}")
 
 
@@ -49,7 +38,7 @@ def main() -> int:
         if options.target and kind.name not in options.target:
             continue
         began = time.process_time()
-        work = fuzz(kind, inputs_count=options.inputs, seed=options.seed, kept=kept(kind))
+        work = fuzz(kind, inputs_count=options.inputs, seed=options.seed, kept=kept(kind.name))
         report = asyncio.run(work)
         keep(kind, report)
         print(

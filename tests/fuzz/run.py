@@ -80,6 +80,53 @@ class LogWatch(logging.Handler):
             self.problems.append(text[-2000:])
 
 
+class Watched:
+    """A target, and what its inputs did wrong."""
+
+    def __init__(self, target: Target, report: Report, log: LogWatch) -> None:
+        self._target = target
+        self._report = report
+        self._log = log
+        self._last = b""  # the input that came last
+        self._resident_kibibytes = _most_kibibytes()  # at the last check
+
+    async def feed(self, data: bytes) -> None:
+        """Feed one input."""
+        report = self._report
+        self._last = data
+        began = time.thread_time()
+        try:
+            async with asyncio.timeout(30):
+                await self._target.feed(data)
+        except Exception as error:  # noqa: BLE001 - that is what is looked for
+            report.findings.append(Finding(data, f"raised {error!r}"))
+        took = time.thread_time() - began
+        report.inputs_count += 1
+        report.worst_seconds = max(report.worst_seconds, took)
+        if took > INPUT_SECONDS:
+            report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
+        if self._log.problems:
+            report.findings.append(Finding(data, self._log.problems[0]))
+            self._log.problems.clear()
+
+    async def check(self) -> None:
+        """Look, after a batch, what became of memory and of others."""
+        findings, kibibytes = self._report.findings, _most_kibibytes()
+        grown = (kibibytes - self._resident_kibibytes) / 1024
+        self._resident_kibibytes = kibibytes
+        if grown > BATCH_MEBIBYTES:
+            findings.append(Finding(self._last, f"memory grew by {grown:.0f} MB in its batch"))
+        try:
+            async with asyncio.timeout(30):
+                await self._target.check()
+        except Exception as error:  # noqa: BLE001
+            findings.append(Finding(self._last, f"nobody else is served: {error!r}"))
+
+
+def _most_kibibytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 async def fuzz(
     kind: Kind, *, inputs_count: int, seed: int, kept: Sequence[bytes] = (), limit: int = 20
 ) -> Report:
@@ -92,6 +139,7 @@ async def fuzz(
     gc.freeze()  # what is there already must not be looked at on an input's account
     try:
         async with kind.opened() as target:
+            watched = Watched(target, report, log)
             pool = [*kept, *target.seeds()]
             for first in range(0, inputs_count, BATCH_COUNT):
                 count = min(BATCH_COUNT, inputs_count - first)
@@ -99,7 +147,9 @@ async def fuzz(
                     pool[first + at] if first + at < len(pool) else _changed(kind, pool, chance)
                     for at in range(count)
                 ]
-                await _feed_all(target, batch, report, log)
+                for data in batch:
+                    await watched.feed(data)
+                await watched.check()
                 if len(report.findings) >= limit:
                     break
     finally:
@@ -113,30 +163,3 @@ def _changed(kind: Kind, pool: Sequence[bytes], chance: random.Random) -> bytes:
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         data = kind.mutate(chance, data)
     return data
-
-
-async def _feed_all(target: Target, batch: Sequence[bytes], report: Report, log: LogWatch) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for data in batch:
-        began = time.thread_time()
-        try:
-            async with asyncio.timeout(30):
-                await target.feed(data)
-        except Exception as error:  # noqa: BLE001 - that is what is looked for
-            report.findings.append(Finding(data, f"raised {error!r}"))
-        took = time.thread_time() - began
-        report.inputs_count += 1
-        report.worst_seconds = max(report.worst_seconds, took)
-        if took > INPUT_SECONDS:
-            report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
-        if log.problems:
-            report.findings.append(Finding(data, log.problems[0]))
-            log.problems.clear()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    if grown > BATCH_MEBIBYTES:
-        report.findings.append(Finding(batch[0], f"memory grew by {grown:.0f} MB in its batch"))
-    try:
-        async with asyncio.timeout(30):
-            await target.check()
-    except Exception as error:  # noqa: BLE001
-        report.findings.append(Finding(batch[-1], f"nobody else is served: {error!r}"))
