@@ -15,6 +15,9 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+REBOUND_HOST = "rebound.example"
+"""A name of somebody else that has come to resolve to this machine."""
+
 FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -24,6 +27,9 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # So that what is refused is refused by the broker.
+    "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
+    f"--host-resolver-rules=MAP {REBOUND_HOST} 127.0.0.1",
 )
 
 

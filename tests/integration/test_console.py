@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -20,7 +21,7 @@ from pulsar_py import AuthenticationToken
 from pulsar_py.blocking import Client
 from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.testing.broker_thread import BrokerThread
-from tests.browser import chromium
+from tests.browser import REBOUND_HOST, chromium
 from tests.unit.test_web import GUARDED, token
 
 if TYPE_CHECKING:
@@ -576,4 +577,31 @@ def test_a_page_of_another_site_is_refused(browser: Browser, foreign: str) -> No
         assert own["terminate"] == 200
         assert (own["create"], own["read"], own["console"]) == (204, 200, 200)
         assert own["socket"] in {"open", "refused"}  # the topic is terminated by now
+        page.close()
+
+
+def test_a_page_whose_name_came_to_resolve_to_the_broker_is_refused(browser: Browser) -> None:
+    """DNS rebinding: for the browser they are one site, and only `Host` tells."""
+    with BrokerThread() as broker, Client(broker.service_url) as client:
+        producer = client.create_producer("victim")
+        base = f"http://{REBOUND_HOST}:{urlsplit(broker.web_service_url).port}"
+        page = browser.new_page()
+        page.set_default_timeout(MILLIS)
+        # The page came from its owner's machine, before the name was changed.
+        page.route(
+            f"{base}/page", lambda route: route.fulfill(body="<body>", content_type="text/html")
+        )
+        page.goto(f"{base}/page")
+        found = page.evaluate(ATTACK, [base, "/admin/v2/persistent/public/default/victim"])
+        assert found == {
+            "terminate": 403,
+            "create": 403,
+            "read": 403,
+            "console": 403,
+            "socket": "refused",
+            "frame": found["frame"],  # the text of the refusal, or nothing
+        }
+        assert page.goto(f"{base}/console/").status == 403
+        assert "is no name of this broker" in page.inner_text("body")
+        producer.send(b"goes on")
         page.close()
