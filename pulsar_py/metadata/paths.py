@@ -49,16 +49,25 @@ _REFUSED: Final = re.compile(
 )
 """Empty parts, `.` and `..`, control characters, and characters that ZooKeeper refuses."""
 
+MAX_CHARACTERS: Final = 1 << 20
+"""Of a path: no more fit a packet of ZooKeeper's, and looking through more keeps others waiting."""
+
 
 def check(path: str) -> None:
     """Refuse a text that is not a path of the metadata store.
 
     Raises:
         InvalidPathError: It does not start with `/`, ends with one, has a part that is empty, `.`
-            or `..`, or has control characters or characters beyond the basic multilingual plane.
+            or `..`, has control characters or characters beyond the basic multilingual plane, or
+            has more than `MAX_CHARACTERS`.
 
     Source: PathUtils.validatePath in ZooKeeper.
     """
+    if len(path) > MAX_CHARACTERS:
+        raise InvalidPathError(
+            f"{path[:50]!r}… is not a path of the metadata store: it has {len(path)} characters, "
+            f"at most {MAX_CHARACTERS} are allowed"
+        )
     if not path.startswith("/") or (path.endswith("/") and path != "/") or _REFUSED.search(path):
         raise InvalidPathError(
             f"{path!r} is not a path of the metadata store: expected /names/between/slashes"

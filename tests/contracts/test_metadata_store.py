@@ -510,9 +510,10 @@ async def test_a_closed_session_owns_nothing_more(store: MetadataStore) -> None:
 
 
 NO_PATHS = ["", "a", "/a/", "//a", "/a//b", "/a/.", "/../a", "/a\x01", "/\x7f", "/\ud800", "/😀"]
+TOO_LONG = "/" + paths.MAX_CHARACTERS * "a"
 
 
-@pytest.mark.parametrize("path", NO_PATHS)
+@pytest.mark.parametrize("path", [*NO_PATHS, pytest.param(TOO_LONG, id="too long")])
 async def test_what_is_no_path_is_refused(store: MetadataStore, path: str) -> None:
     for ask in (store.get, store.exists, store.children, store.sync, store.delete):
         with pytest.raises(ValueError, match="is not a path"):

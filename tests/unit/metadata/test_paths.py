@@ -65,6 +65,13 @@ def test_what_is_no_path_is_refused(path: str) -> None:
         paths.check(path)
 
 
+def test_a_path_that_no_packet_can_hold_is_not_looked_through_and_cut_in_the_error() -> None:
+    paths.check("/" + (paths.MAX_CHARACTERS - 1) * "a")
+    with pytest.raises(ValueError, match="is not a path") as refusal:
+        paths.check("/" + paths.MAX_CHARACTERS * "a")
+    assert len(str(refusal.value)) < 200
+
+
 @pytest.mark.parametrize("path", ["/", "/a", "/a/b c/%2F", "/...", "/.a", "/ü"])
 def test_paths_pass(path: str) -> None:
     paths.check(path)
