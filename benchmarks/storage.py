@@ -36,6 +36,7 @@ from benchmarks.slow_disk import CannotLimitError, reads_limited
 from benchmarks.storage_compaction import KEYS, measure_compaction, print_compaction
 from benchmarks.storage_delays import DELAYS, measure_delays, print_delays
 from benchmarks.storage_many import NAMES, measure_names, measure_topics, print_many
+from benchmarks.storage_schemas import VERSIONS, measure_schemas, print_schemas
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
@@ -337,6 +338,8 @@ def main() -> None:
     print_many(many)
     compaction = measure_compaction(int(KEYS * arguments.scale), arguments.directory)
     print_compaction(compaction)
+    schemas = measure_schemas(int(VERSIONS * arguments.scale), arguments.directory)
+    print_schemas(schemas)
     disks: list[dict[str, float]] = []
     try:
         disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
@@ -357,6 +360,7 @@ def main() -> None:
                 "delays": delays,
                 "many": many,
                 "compaction": compaction,
+                "schemas": schemas,
                 "disks": disks,
             },
             indent=2,

@@ -15,7 +15,6 @@ from pulsar_py.common.position import Position
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
@@ -116,14 +115,14 @@ class Life:
         ledger = await world.open(max_entries=2, **options)
         cursor = await ledger.open_cursor("sub")
         schemas = SchemaStorage(world.metadata, world.store, CLUSTER)
-        locator = await schemas.append(SCHEMA_ID, version(0), MUST_NOT_EXIST)
+        index = await schemas.append(SCHEMA_ID, version(0), None)
         for number in range(4):
             positions = await append_all(ledger, 3, prefix=f"{number}-")
             cursor.acknowledge([Position(*positions[2])])
             cursor.acknowledge_cumulative(Position(*positions[0]))
             await cursor.flush()
             await settle()
-        await schemas.append(SCHEMA_ID, version(1), locator)
+        await schemas.append(SCHEMA_ID, version(1), index)
         other = await world.open(max_entries=2, name=OTHER, **options)
         await other.open_cursor("sub")
         await append_all(other, 3)

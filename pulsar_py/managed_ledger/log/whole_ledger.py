@@ -18,6 +18,9 @@ from pulsar_py.managed_ledger.log.appender import create_ledger
 
 MAX_UNCONFIRMED: Final = 500
 MAX_UNCONFIRMED_BYTES: Final = 8 * 1024 * 1024
+BESIDE_OTHERS_BYTES: Final = 256 * 1024
+"""The same for what is written beside others' appends: these share the journal's groups with it,
+and so wait for at most about so many bytes more."""
 BUSY_PAUSE_SECONDS: Final = 0.05
 BUSY_TRIES: Final = 200
 CREATION_TIMEOUT_SECONDS: Final = 60.0
@@ -26,8 +29,16 @@ CREATION_TIMEOUT_SECONDS: Final = 60.0
 class WholeLedgerWriter:
     """The writer of one ledger; its listener."""
 
-    def __init__(self, ledger_store: LedgerStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        ledger_store: LedgerStore,
+        clock: Clock,
+        *,
+        max_unconfirmed_bytes: int = MAX_UNCONFIRMED_BYTES,
+    ) -> None:
+        """Beyond so many unconfirmed bytes `append` waits; one entry may be larger."""
         self._ledger_store = ledger_store
+        self._max_unconfirmed_bytes = max_unconfirmed_bytes
         self._clock = clock
         self._writer: LedgerWriter | None = None
         self._sizes: deque[int] = deque()  # of the entries that are not confirmed yet
@@ -68,7 +79,8 @@ class WholeLedgerWriter:
             StorageError: The ledger takes no more.
         """
         while (
-            len(self._sizes) >= MAX_UNCONFIRMED or self._unconfirmed_bytes >= MAX_UNCONFIRMED_BYTES
+            len(self._sizes) >= MAX_UNCONFIRMED
+            or self._unconfirmed_bytes >= self._max_unconfirmed_bytes
         ) and self._failure is None:
             await self._wait()
         if self._failure is not None:

@@ -27,6 +27,9 @@ from pulsar_py.common.errors import CorruptDataError
 PARTS_COUNT: Final = 256
 
 _SIZES: Final = Struct(">II")
+KEYS_A_TURN: Final = 1_000
+"""Keys that are merged before others have a turn: about a millisecond."""
+
 _LARGEST_BLOCK: Final = 64 * 1024
 _SMALLEST_BLOCK: Final = 4 * 1024
 
@@ -185,7 +188,8 @@ async def _merge(
 ) -> AsyncIterator[Sequence[tuple[bytes, Sequence[bytes]]]]:
     """Merge one part of all runs.
 
-    Up to the smallest of the blocks' last keys, no key can follow in any run.
+    Up to the smallest of the blocks' last keys, no key can follow in any run; nor can it up to a
+    smaller one, which is taken where the blocks together have more than the keys of one turn.
     """
     while True:
         for reader in readers:
@@ -193,7 +197,8 @@ async def _merge(
         filled = [reader for reader in readers if reader.keys]
         if not filled:
             return
-        last = min(reader.keys[-1] for reader in filled)
+        share = max(KEYS_A_TURN // len(filled), 1)
+        last = min(reader.keys[:share][-1] for reader in filled)
         merged: dict[bytes, list[bytes]] = {}
         for reader in filled:
             for key, value in reader.take(last):

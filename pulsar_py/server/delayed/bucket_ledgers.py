@@ -18,7 +18,7 @@ from pulsar_py.common.errors import CorruptDataError, MetadataError, StorageErro
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import DigestType, LedgerOptions, LedgerReader, LedgerStore
-from pulsar_py.managed_ledger.log.whole_ledger import WholeLedgerWriter
+from pulsar_py.managed_ledger.log.whole_ledger import BESIDE_OTHERS_BYTES, WholeLedgerWriter
 from pulsar_py.server.delayed.bucket_format import NewBucket, decode_segment
 from pulsar_py.server.delayed.bucket_names import BucketName
 
@@ -62,7 +62,9 @@ class BucketLedgers:
         """
         place = self._place
         own = labels.delayed_index_bucket(place.cluster, place.topic, place.subscription, name.key)
-        writer = WholeLedgerWriter(self._ledger_store, self._clock)
+        writer = WholeLedgerWriter(
+            self._ledger_store, self._clock, max_unconfirmed_bytes=BESIDE_OTHERS_BYTES
+        )
         ledger_id = await writer.create_with(
             replace(
                 self._options,

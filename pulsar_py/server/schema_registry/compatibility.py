@@ -63,6 +63,13 @@ Comparers = Mapping[Schema.Type.ValueType, SchemaComparer]
 _ANY = AnyComparer()
 
 
+def checks_all(strategy: SchemaCompatibilityStrategy, *, is_consumer: bool = False) -> bool:
+    """Whether all versions have to be known for a check, not the newest alone."""
+    if is_consumer and strategy not in _CONSUMER_CHECKS_ALL:
+        return False
+    return strategy in _TRANSITIVE
+
+
 def check_new_schema(
     new: SchemaDefinition,
     history: Sequence[SchemaDefinition],

@@ -1,8 +1,13 @@
 """`SchemaRegistry`: keeps each topic's schema versions, and checks new ones.
 
 Versions count from 0; a schema equal to one in the history keeps its version. Deleting appends a
-tombstone: versions before it don't count any more, the numbering goes on. Histories are cached, and
-read again when another broker changed one. Writes to one schema id happen one at a time.
+tombstone: versions before it don't count any more, the numbering goes on. Indexes and definitions
+are cached; an index is read again when another broker changed it. Writes to one schema id happen
+one at a time.
+
+Of a topic with many versions only those are read that matter: an equal one is found by the index,
+and most strategies ask for the newest alone. Transitive ones compare with all, which takes time in
+proportion to their number; others have a turn in between.
 
 Source: SchemaRegistryServiceImpl in Pulsar's broker.
 """
@@ -11,10 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from weakref import WeakValueDictionary
-
-from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     IncompatibleSchemaError,
@@ -23,87 +26,51 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
+from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
-from pulsar_py.metadata.store import (
-    MUST_NOT_EXIST,
-    MetadataStore,
-    Notification,
-    NotificationType,
-)
+from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.comparers import COMPARERS
 from pulsar_py.server.schema_registry.compatibility import (
     Comparers,
     check_consumer_schema,
     check_new_schema,
+    checks_all,
 )
 from pulsar_py.server.schema_registry.definition import (
     SchemaDefinition,
     StoredSchema,
     decode_version,
-    encode_version,
 )
+from pulsar_py.server.schema_registry.schema_index import SchemaIndex
 from pulsar_py.server.schema_registry.storage import (
     SCHEMAS_PATH,
     SchemaPlace,
     SchemaStorage,
     locator_path,
 )
-from pulsar_py.server.schema_registry.validation import check_definition, comparable
+from pulsar_py.server.schema_registry.validation import (
+    AVRO_DEFINED,
+    check_definition,
+    comparable,
+)
 
-CACHED_HISTORIES = 10_000
-LONG_HISTORY = 100
-"""Versions beyond which a single one is read by itself, unless all are in the cache."""
+CACHED_INDEXES = 10_000
+CACHED_VERSIONS = 200_000
+"""Indexes that are kept, and versions in all of them together: one takes about 200 bytes."""
+VERSIONS_A_TURN = 64
+"""Versions that are read together while many are compared."""
 _TOMBSTONE = SchemaDefinition(type=Schema.Type.Value("None"), data=b"")
 
 
-class _History:
-    """All versions of a schema id, and the version of the locator that names them."""
+class _Cached:
+    """A schema id's index, and whether another broker may have changed it."""
 
-    def __init__(self, versions: Sequence[StoredSchema], locator_version: int) -> None:
-        self.versions: list[StoredSchema] = []
-        self.locator_version = locator_version
-        self.is_stale = False  # another broker may have changed it
-        self._first_live = 0
-        self._numbers: dict[tuple[int, bytes], int] = {}  # of live versions, by their definitions
-        for stored in versions:
-            self._add(stored)
+    __slots__ = ("index", "is_stale")
 
-    def update(self, versions: Sequence[StoredSchema], locator_version: int) -> None:
-        """Take over versions that begin with those there are."""
-        for stored in versions[len(self.versions) :]:
-            self._add(stored)
-        self.locator_version = locator_version
-        self.is_stale = False
-
-    def _add(self, stored: StoredSchema) -> None:
-        self.versions.append(stored)
-        if stored.is_deleted:
-            self._first_live = len(self.versions)
-            self._numbers.clear()
-        else:
-            self._numbers.setdefault(comparable(stored.definition), stored.version)
-
-    @property
-    def latest(self) -> StoredSchema | None:
-        """The newest version, unless it is a deletion."""
-        return self.versions[-1] if len(self.versions) > self._first_live else None
-
-    @property
-    def live(self) -> Sequence[StoredSchema]:
-        """The versions after the last deletion."""
-        return self.versions[self._first_live :]
-
-    def get(self, number: int) -> StoredSchema | None:
-        """A version after the last deletion; they are numbered from 0 without gaps."""
-        if not self._first_live <= number < len(self.versions):
-            return None
-        return self.versions[number]
-
-    def find(self, schema: SchemaDefinition) -> bytes | None:
-        """The version bytes of an equal schema after the last deletion."""
-        number = self._numbers.get(comparable(schema))
-        return None if number is None else encode_version(number)
+    def __init__(self, index: SchemaIndex, *, is_stale: bool) -> None:
+        self.index = index
+        self.is_stale = is_stale
 
 
 class SchemaRegistry:
@@ -131,16 +98,19 @@ class SchemaRegistry:
         self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
         self._comparers = COMPARERS if comparers is None else comparers
-        self._cache: OrderedDict[str, _History] = OrderedDict()
+        self._cache: OrderedDict[str, _Cached] = OrderedDict()
+        self._cached_versions = 0
         self._ids_by_path: dict[str, str] = {}  # of what is cached
+        self._changes_count = 0  # of any index, that this registry was told of
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._end_watch = metadata.watch(SCHEMAS_PATH, self._on_changed)
 
     async def latest(self, schema_id: str) -> StoredSchema | None:
         """The newest version, None if there is none or it was deleted."""
-        if await self._is_long(schema_id):
-            return await self._storage.read_one(schema_id, None)
-        return (await self._history(schema_id)).latest
+        index = await self._index(schema_id)
+        if index is None or index.latest is None:
+            return None
+        return await self._storage.read(schema_id, index, index.latest)
 
     async def get(self, schema_id: str, version: bytes) -> StoredSchema | None:
         """The version with these version bytes.
@@ -149,9 +119,10 @@ class SchemaRegistry:
             IncompatibleSchemaError: The version bytes are not eight long.
         """
         number = decode_version(version)
-        if await self._is_long(schema_id):
-            return await self._storage.read_one(schema_id, number)
-        return (await self._history(schema_id)).get(number)
+        index = await self._index(schema_id)
+        if index is None or number not in index.live:
+            return None
+        return await self._storage.read(schema_id, index, number)
 
     async def named_ledgers(self) -> set[int]:
         """Ids of all ledgers that hold definitions."""
@@ -159,11 +130,38 @@ class SchemaRegistry:
 
     async def history(self, schema_id: str) -> list[StoredSchema]:
         """All versions since the last deletion, oldest first."""
-        return list((await self._history(schema_id)).live)
+        index = await self._index(schema_id)
+        return [] if index is None else await self._storage.read_many(schema_id, index, index.live)
 
     async def find_version(self, schema_id: str, schema: SchemaDefinition) -> bytes | None:
         """The version bytes of an equal schema in the history, None if there is none."""
-        return (await self._history(schema_id)).find(schema)
+        return await self._find(schema_id, await self._index(schema_id), schema)
+
+    async def _find(
+        self, schema_id: str, index: SchemaIndex | None, schema: SchemaDefinition
+    ) -> bytes | None:
+        if index is None:
+            return None
+        version = await self._first_equal(schema_id, index, schema)
+        if version is not None or schema.type not in AVRO_DEFINED:
+            return version
+        unmarked = index.unmarked()
+        if not unmarked:
+            return None
+        for start in range(0, len(unmarked), VERSIONS_A_TURN):
+            versions = unmarked[start : start + VERSIONS_A_TURN]
+            index.mark(await self._storage.read_many(schema_id, index, versions))
+        return await self._first_equal(schema_id, index, schema)
+
+    async def _first_equal(
+        self, schema_id: str, index: SchemaIndex, schema: SchemaDefinition
+    ) -> bytes | None:
+        form = comparable(schema)
+        for number in index.candidates(schema):
+            stored = await self._storage.read(schema_id, index, number)
+            if comparable(stored.definition) == form:
+                return stored.version_bytes
+        return None
 
     async def put_if_absent(
         self,
@@ -182,8 +180,8 @@ class SchemaRegistry:
         check_definition(schema)
         async with self._lock_of(schema_id):
             while True:
-                history = await self._history(schema_id)
-                known = history.find(schema)
+                index = await self._index(schema_id)
+                known = await self._find(schema_id, index, schema)
                 if known is not None:
                     return known
                 if not is_auto_update_allowed:
@@ -191,9 +189,9 @@ class SchemaRegistry:
                         "the topic has no such schema, and schemas are not updated automatically: "
                         "an administrator has to upload it"
                     )
-                if history.latest is not None:
-                    self._check_new(schema, history, strategy)
-                version = await self._append(schema_id, history, schema, user)
+                if index is not None and index.latest is not None:
+                    await self._check_new(schema_id, schema, index, strategy)
+                version = await self._append(schema_id, index, schema, user)
                 if version is not None:
                     return version
 
@@ -206,19 +204,40 @@ class SchemaRegistry:
             IncompatibleSchemaError: It is invalid or not compatible.
         """
         check_definition(schema)
-        history = await self._history(schema_id)
-        if history.latest is not None and history.find(schema) is None:
-            self._check_new(schema, history, strategy)
+        index = await self._index(schema_id)
+        if index is None or index.latest is None:
+            return
+        if await self._find(schema_id, index, schema) is None:
+            await self._check_new(schema_id, schema, index, strategy)
 
-    def _check_new(
-        self, schema: SchemaDefinition, history: _History, strategy: SchemaCompatibilityStrategy
+    async def _check_new(
+        self,
+        schema_id: str,
+        schema: SchemaDefinition,
+        index: SchemaIndex,
+        strategy: SchemaCompatibilityStrategy,
     ) -> None:
-        definitions = [each.definition for each in history.live]
-        check_new_schema(schema, definitions, strategy, self._comparers)
+        versions = index.live if checks_all(strategy) else index.live[-1:]
+        async for old in self._each(schema_id, index, versions):
+            check_new_schema(schema, [old], strategy, self._comparers)
+
+    async def _each(
+        self, schema_id: str, index: SchemaIndex, versions: Sequence[int]
+    ) -> AsyncIterator[SchemaDefinition]:
+        """The definitions of some versions, in order; others have a turn between two."""
+        for start in range(0, len(versions), VERSIONS_A_TURN):
+            some = versions[start : start + VERSIONS_A_TURN]
+            for stored in await self._storage.read_many(schema_id, index, some):
+                yield stored.definition
+                await asyncio.sleep(0)
 
     async def index(self, schema_id: str) -> list[SchemaPlace]:
         """Where all versions are stored, deletions too, oldest first."""
-        return await self._storage.places(schema_id)
+        index = await self._index(schema_id)
+        return [
+            SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
+            for each in (() if index is None else index.entries)
+        ]
 
     async def check_consumer(
         self,
@@ -232,11 +251,12 @@ class SchemaRegistry:
         Raises:
             IncompatibleSchemaError: The consumer may not, or the topic has no schema.
         """
-        live = (await self._history(schema_id)).live
-        if not live:
+        index = await self._index(schema_id)
+        if index is None or index.latest is None:
             raise IncompatibleSchemaError("the topic has no schema to check against")
-        definitions = [each.definition for each in live]
-        check_consumer_schema(schema, definitions, strategy, self._comparers)
+        versions = index.live if checks_all(strategy, is_consumer=True) else index.live[-1:]
+        async for old in self._each(schema_id, index, versions):
+            check_consumer_schema(schema, [old], strategy, self._comparers)
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
         """Append a tombstone; returns its version bytes, None if there never was a schema.
@@ -245,10 +265,10 @@ class SchemaRegistry:
         """
         async with self._lock_of(schema_id):
             while True:
-                history = await self._history(schema_id)
-                if not history.versions:
+                index = await self._index(schema_id)
+                if index is None:
                     return None
-                version = await self._append(schema_id, history, None, user)
+                version = await self._append(schema_id, index, None, user)
                 if version is not None:
                     return version
 
@@ -263,68 +283,58 @@ class SchemaRegistry:
         self._end_watch()
 
     async def _append(
-        self, schema_id: str, history: _History, schema: SchemaDefinition | None, user: str
+        self, schema_id: str, index: SchemaIndex | None, schema: SchemaDefinition | None, user: str
     ) -> bytes | None:
         """Store the next version, a tombstone for None; returns None if another was faster."""
         stored = StoredSchema(
             definition=schema or _TOMBSTONE,
-            version=len(history.versions),
+            version=0 if index is None else len(index),
             timestamp_millis=self._clock.wall_time_millis(),
             user=user,
             is_deleted=schema is None,
         )
+        self._forget(schema_id)  # whatever comes of it, and so that nobody sees half of a change
+        before = self._changes_count
         try:
-            version = await self._storage.append(schema_id, stored, history.locator_version)
+            index = await self._storage.append(schema_id, stored, index)
         except (MetadataBadVersionError, MetadataExistsError):
-            history.is_stale = True
             return None
-        if history.versions and len(history.versions) == stored.version:
-            named = replace(stored, definition=replace(stored.definition, name=schema_id))
-            history.update([*history.versions, named], version)
-        return encode_version(stored.version)
+        self._keep(schema_id, index, is_stale=self._changes_count != before)
+        return stored.version_bytes
 
-    async def _is_long(self, schema_id: str) -> bool:
-        """Whether it is better to read one version than all: they are many, and not cached."""
-        if schema_id in self._cache:
-            return False
-        return await self._storage.count(schema_id) > LONG_HISTORY
-
-    async def _history(self, schema_id: str) -> _History:
-        history = self._cache.get(schema_id)
-        if history is not None and not history.is_stale:
+    async def _index(self, schema_id: str) -> SchemaIndex | None:
+        cached = self._cache.get(schema_id)
+        if cached is not None and not cached.is_stale:
             self._cache.move_to_end(schema_id)
-            return history
-        if history is None:
-            history = _History((), MUST_NOT_EXIST)
-        history.is_stale = False  # a change from here on marks it again
-        before = history.versions.copy()
-        versions, version = await self._storage.load(schema_id, before, history.locator_version)
-        if versions[: len(before)] != before or history.versions != before:
-            history = _History(versions, version)
-        else:
-            is_stale = history.is_stale
-            history.update(versions, version)
-            history.is_stale = is_stale
-        if versions:
-            self._keep(schema_id, history)
-        else:
-            self._forget(schema_id)
-        return history
+            return cached.index
+        before = self._changes_count
+        index = await self._storage.index(schema_id, None if cached is None else cached.index)
+        self._forget(schema_id)
+        if index is not None:
+            self._keep(schema_id, index, is_stale=self._changes_count != before)
+        return index
 
-    def _keep(self, schema_id: str, history: _History) -> None:
-        self._cache[schema_id] = history
-        self._cache.move_to_end(schema_id)
+    def _keep(self, schema_id: str, index: SchemaIndex, *, is_stale: bool) -> None:
+        self._forget(schema_id)
+        self._cache[schema_id] = _Cached(index, is_stale=is_stale)
+        self._cached_versions += len(index)
         self._ids_by_path[locator_path(schema_id)] = schema_id
-        if len(self._cache) > CACHED_HISTORIES:
+        while len(self._cache) > CACHED_INDEXES or (
+            self._cached_versions > CACHED_VERSIONS and len(self._cache) > 1
+        ):
             self._forget(next(iter(self._cache)))
 
     def _forget(self, schema_id: str) -> None:
-        self._cache.pop(schema_id, None)
-        self._ids_by_path.pop(locator_path(schema_id), None)
+        cached = self._cache.pop(schema_id, None)
+        if cached is not None:
+            self._cached_versions -= len(cached.index)
+            self._ids_by_path.pop(locator_path(schema_id), None)
 
     def _on_changed(self, notification: Notification) -> None:
+        self._changes_count += 1
         if notification.type is NotificationType.ANYTHING:
             self._cache.clear()
+            self._cached_versions = 0
             self._ids_by_path.clear()
             return
         schema_id = self._ids_by_path.get(notification.path)

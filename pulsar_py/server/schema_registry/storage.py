@@ -2,7 +2,7 @@
 
     /schemas/<tenant>/<namespace>/<encoded local name>   SchemaLocator
         info   the newest IndexEntry: version, position (ledger, entry 0), SHA-256 of the definition
-        index  the IndexEntries of all versions, oldest first
+        index  the IndexEntries of all versions, oldest first, each with a mark (`schema_index`)
     ledger, entry 0                                      SchemaEntry
         schema_data  a serialized SchemaInfo
         index        empty: the locator has all. Apache Pulsar repeats in each entry those before
@@ -38,12 +38,14 @@ from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata.settling import delete_settled, put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
-from pulsar_py.proto.SchemaStorageFormat_pb2 import IndexEntry, SchemaEntry, SchemaLocator
+from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry
+from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaEntry, SchemaLocator
 from pulsar_py.server.schema_registry.definition import (
     StoredSchema,
     decode_stored,
     encode_stored,
 )
+from pulsar_py.server.schema_registry.schema_index import SchemaIndex, first_locator
 
 SCHEMAS_PATH = "/schemas"
 _MAX_ENTRY_BYTES = 16 * 1024 * 1024
@@ -53,10 +55,10 @@ _LOCATOR_DEPTH = 3  # tenants, namespaces, topics
 NAMES_AT_ONCE = 64
 """Requests to the metadata store that are under way at the same time."""
 
-PARSED_INDEXES = 8
-"""Parsed locators of many versions that are kept; one of 10,000 versions takes some MB."""
-FEW_VERSIONS = 50
-"""A locator of at most so many versions is parsed each time."""
+CACHED_DEFINITIONS = 10_000
+CACHED_BYTES = 16 * 1024 * 1024
+"""What is kept of definitions that were read; each counts `_COST_BYTES` more than its bytes."""
+_COST_BYTES = 500
 
 WRITE_TIMEOUT_SECONDS = 60.0
 """Seconds within which a version's ledger has to be created, written and closed."""
@@ -68,33 +70,11 @@ def locator_path(schema_id: str) -> str:
     return f"{SCHEMAS_PATH}/{namespace}/{url_form_encode(local_name)}"
 
 
-def hash_of(stored: StoredSchema) -> bytes:
-    """What the index has for a version: the SHA-256 of its definition, nothing of a deletion."""
-    return b"" if stored.is_deleted else stored.definition.sha256
-
-
 class SchemaPlace(NamedTuple):
     """Where one version is stored."""
 
     version: int
     position: Position
-
-
-class _Index:
-    """A schema id's locator as it was read last."""
-
-    __slots__ = ("entries", "first_live", "value")
-
-    def __init__(self, value: bytes) -> None:
-        # Compared as it is: a locator that was removed and made anew may have the same version.
-        self.value = value
-        self.entries = SchemaLocator.FromString(value).index
-        self.first_live = 0
-        """The first version after the last deletion, which has no hash."""
-        for number in range(len(self.entries) - 1, -1, -1):
-            if not self.entries[number].hash:
-                self.first_live = number + 1
-                break
 
 
 class SchemaStorage:
@@ -112,77 +92,48 @@ class SchemaStorage:
         self._ledger_store = ledger_store
         self._cluster = cluster
         self._ledger_options = ledger_options or LedgerOptions()
-        self._indexes: OrderedDict[str, _Index] = OrderedDict()
+        # By the ledger that holds it, the oldest first: ledgers don't change, nor are ids reused.
+        self._definitions: OrderedDict[int, StoredSchema] = OrderedDict()
+        self._cached_bytes = 0
 
-    async def load(
-        self,
-        schema_id: str,
-        known: Sequence[StoredSchema] = (),
-        known_version: int = MUST_NOT_EXIST,
-    ) -> tuple[Sequence[StoredSchema], int]:
-        """All versions, deletions too, oldest first; and the locator's version for `append`.
+    async def index(self, schema_id: str, known: SchemaIndex | None = None) -> SchemaIndex | None:
+        """The versions that there are now, None if there never was one.
 
-        Only those are read that are not `known` from an earlier call, when the locator had
-        `known_version`; if it has it still, `known` itself is returned.
+        `known` is what an earlier call returned: it is returned again if it holds still, since to
+        parse a locator of 10,000 versions takes some milliseconds.
         """
         found = await self._metadata.get(locator_path(schema_id))
         if found is None:
-            return [], MUST_NOT_EXIST
-        if found.version == known_version:
-            return known, known_version
-        index = SchemaLocator.FromString(found.value).index
-        same = 0
-        for each, stored in zip(index, known, strict=False):
-            if (each.version, each.hash) != (stored.version, hash_of(stored)):
-                break
-            same += 1
-        read = await each_result(
-            lambda each: self._read(schema_id, each), index[same:], at_once=NAMES_AT_ONCE
+            return None
+        if known is not None and known.value == found.value:
+            known.locator_version = found.version
+            return known
+        return SchemaIndex(found.value, found.version)
+
+    async def read(self, schema_id: str, index: SchemaIndex, version: int) -> StoredSchema:
+        """One of the index's versions."""
+        entry = index.entries[version]
+        ledger_id = entry.position.ledgerId
+        stored = self._definitions.pop(ledger_id, None)
+        if stored is None:
+            stored = await self._read(schema_id, entry)
+            if ledger_id in self._definitions:
+                return stored  # another was faster
+            self._cached_bytes += _cost(stored)
+        self._definitions[ledger_id] = stored
+        while len(self._definitions) > CACHED_DEFINITIONS or self._cached_bytes > CACHED_BYTES:
+            self._cached_bytes -= _cost(self._definitions.popitem(last=False)[1])
+        return stored
+
+    async def read_many(
+        self, schema_id: str, index: SchemaIndex, versions: Sequence[int]
+    ) -> list[StoredSchema]:
+        """Some of the index's versions, in order."""
+        return await each_result(
+            lambda version: self.read(schema_id, index, version), versions, at_once=NAMES_AT_ONCE
         )
-        return [*known[:same], *read], found.version
 
-    async def read_one(self, schema_id: str, version: int | None) -> StoredSchema | None:
-        """One version since the last deletion, or the newest, without reading the others.
-
-        Its locator is parsed only if it has changed: of 10,000 versions that takes some
-        milliseconds.
-        """
-        index = await self._index(schema_id)
-        if index is None:
-            return None
-        number = len(index.entries) - 1 if version is None else version
-        if not index.first_live <= number < len(index.entries):
-            return None
-        return await self._read(schema_id, index.entries[number])
-
-    async def count(self, schema_id: str) -> int:
-        """How many versions there are, deletions too."""
-        index = await self._index(schema_id)
-        return 0 if index is None else len(index.entries)
-
-    async def _index(self, schema_id: str) -> _Index | None:
-        path = locator_path(schema_id)
-        found = await self._metadata.get(path)
-        index = self._indexes.pop(path, None)
-        if found is None:
-            return None
-        if index is None or index.value != found.value:
-            index = _Index(found.value)
-        if len(index.entries) > FEW_VERSIONS:
-            self._indexes[path] = index
-            if len(self._indexes) > PARSED_INDEXES:
-                self._indexes.popitem(last=False)
-        return index
-
-    async def places(self, schema_id: str) -> list[SchemaPlace]:
-        """Where all versions are stored, oldest first."""
-        index = await self._index(schema_id)
-        return [
-            SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
-            for each in (() if index is None else index.entries)
-        ]
-
-    async def _read(self, schema_id: str, index: IndexEntry) -> StoredSchema:
+    async def _read(self, schema_id: str, index: MarkedIndexEntry) -> StoredSchema:
         reader = await self._ledger_store.open(index.position.ledgerId)
         try:
             entry_id = index.position.entryId
@@ -192,33 +143,35 @@ class SchemaStorage:
         entry = SchemaEntry.FromString(bytes(data))
         return decode_stored(entry.schema_data, index.version, schema_id)
 
-    async def append(self, schema_id: str, stored: StoredSchema, locator_version: int) -> int:
-        """Store a version durably; returns the locator's new version.
+    async def append(
+        self, schema_id: str, stored: StoredSchema, index: SchemaIndex | None
+    ) -> SchemaIndex:
+        """Store a version durably as the next of an index, none for the first; returns its index.
 
         Raises:
             MetadataBadVersionError, MetadataExistsError: Another writer was faster: load again.
             MetadataError, StorageError: It is not stored, or the outcome is unknown.
         """
         path = locator_path(schema_id)
-        locator = SchemaLocator()
-        if locator_version != MUST_NOT_EXIST:
-            found = await self._metadata.get(path)
-            if found is not None:
-                locator.MergeFromString(found.value)
+        expected = MUST_NOT_EXIST if index is None else index.locator_version
         entry = SchemaEntry(schema_data=encode_stored(schema_id, stored))
         ledger_id = await self._write_ledger(schema_id, entry.SerializeToString())
-        new = locator.index.add(version=stored.version, hash=hash_of(stored))
-        new.position.ledgerId, new.position.entryId = ledger_id, 0
-        locator.info.CopyFrom(new)
+        if index is None:
+            locator = first_locator(stored, ledger_id)
+        else:
+            locator = index.with_next(stored, ledger_id)
+        value = locator.SerializeToString()
         try:
-            return await put_settled(
-                self._metadata, path, locator.SerializeToString(), expected_version=locator_version
-            )
+            version = await put_settled(self._metadata, path, value, expected_version=expected)
         except (MetadataBadVersionError, MetadataExistsError):
             # The locator was certainly not written, so it can't name this ledger. If the outcome is
             # unknown, the ledger is left to the collector.
             await self._ledger_store.delete(ledger_id)
             raise
+        if index is None:
+            return SchemaIndex(value, version)
+        index.on_written(locator, value, version)
+        return index
 
     async def _write_ledger(self, schema_id: str, data: bytes) -> int:
         confirmed = _Confirmed()
@@ -275,6 +228,10 @@ class SchemaStorage:
         await delete_settled(self._metadata, path, expected_version=found.version)
         for index in SchemaLocator.FromString(found.value).index:
             await self._ledger_store.delete(index.position.ledgerId)
+
+
+def _cost(stored: StoredSchema) -> int:
+    return len(stored.definition.data) + _COST_BYTES
 
 
 class _Confirmed:

@@ -177,6 +177,16 @@ def test_our_own_fields_are_none_of_pulsars() -> None:
     assert min(field.number for field in ours.fields) > 1000
 
 
+def test_a_marked_index_of_schemas_is_pulsars_with_fields_of_ours() -> None:
+    ours = file_descriptor("PulsarPySchema.proto").message_types_by_name
+    theirs = file_descriptor("SchemaStorageFormat.proto").message_types_by_name
+    for name in ("IndexEntry", "SchemaLocator"):
+        own = {field.name: field.number for field in ours[f"Marked{name}"].fields}
+        known = {field.name: field.number for field in theirs[name].fields}
+        assert known.items() <= own.items()
+        assert all(own[added] > 1000 for added in own.keys() - known.keys())
+
+
 def test_module_level_enum_values_and_messages_are_there() -> None:
     from pulsar_py.proto import PulsarApi_pb2 as api  # noqa: PLC0415 - what the test is about
 

@@ -10,6 +10,7 @@ from pulsar_py.common.errors import StorageError, StoreBusyError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.whole_ledger import (
+    BESIDE_OTHERS_BYTES,
     BUSY_PAUSE_SECONDS,
     BUSY_TRIES,
     MAX_UNCONFIRMED,
@@ -49,6 +50,23 @@ async def test_beyond_a_bound_it_waits_for_confirmations(size_bytes: int, most: 
     store.release()
     await writing
     assert (len(ledger.entries), ledger.is_closed) == (most + 3, True)
+
+
+async def test_a_writer_beside_others_has_a_bound_of_its_own() -> None:
+    store = SimulatedLedgerStore()
+    writer = WholeLedgerWriter(store, VirtualClock(), max_unconfirmed_bytes=BESIDE_OTHERS_BYTES)
+    await writer.create_with(LedgerOptions())
+    store.is_holding = True
+    writing = [
+        asyncio.get_running_loop().create_task(writer.append(bytes(BESIDE_OTHERS_BYTES // 2)))
+        for _ in range(4)
+    ]
+    await settle()
+    assert [task.done() for task in writing] == [True, True, False, False]
+    store.release()
+    await settle()
+    store.release()
+    await asyncio.gather(*writing)
 
 
 async def test_a_busy_store_is_offered_the_entry_again(virtual_clock: VirtualClock) -> None:

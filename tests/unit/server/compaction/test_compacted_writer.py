@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import DigestType
+from pulsar_py.managed_ledger.log.whole_ledger import BESIDE_OTHERS_BYTES
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
+from tests.managed_ledger_parts import settle
 from tests.unit.server.compaction.stored import new_writer
 
 
@@ -14,3 +18,15 @@ async def test_the_ledger_has_the_labels_and_the_digest_of_pulsar() -> None:
     options = store.ledgers[writer.ledger_id].options
     assert (options.digest_type, options.password) == (DigestType.CRC32, b"")
     assert options.custom_metadata == labels.compacted_ledger("here", "topic", b"to")
+
+
+async def test_what_producers_publish_waits_for_a_few_records_only() -> None:
+    store = SimulatedLedgerStore()
+    writer = await new_writer(store)
+    store.is_holding = True
+    half = bytes(BESIDE_OTHERS_BYTES // 2)
+    writing = [asyncio.get_running_loop().create_task(writer.append(half)) for _ in range(5)]
+    await settle()
+    assert len(store.ledgers[writer.ledger_id].entries) == 2
+    store.release()
+    await asyncio.gather(*writing)

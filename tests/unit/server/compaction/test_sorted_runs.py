@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError
-from pulsar_py.server.compaction.sorted_runs import PARTS_COUNT, SortedRuns
+from pulsar_py.server.compaction.sorted_runs import KEYS_A_TURN, PARTS_COUNT, SortedRuns
 
 PATH = "runs-0.run"
 
@@ -65,6 +65,15 @@ async def test_blocks_that_end_in_different_places_hide_no_value() -> None:
     found = await merged(runs)
     assert [key for key, _ in found] == sorted(some | more)
     assert dict(found)[b"k0150"] == [some[b"k0150"], more[b"k0150"]]
+
+
+async def test_a_turn_merges_a_bounded_number_of_keys() -> None:
+    runs = runs_on(MemoryDisk(), merge_bytes=1 << 20)
+    for first in range(3):
+        await runs.write(parts({b"k%06d" % number: b"v" for number in range(first, 6000, 2)}))
+    sizes = [len(some) async for some in runs.merged()]
+    assert max(sizes) <= KEYS_A_TURN
+    assert sum(sizes) == 6000
 
 
 async def written(disk: MemoryDisk) -> tuple[SortedRuns, bytes]:

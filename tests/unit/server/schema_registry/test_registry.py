@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -9,8 +10,10 @@ from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy as Strategy
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry import SchemaDefinition, SchemaRegistry
 from pulsar_py.server.schema_registry.definition import encode_version
+from pulsar_py.server.schema_registry.storage import locator_path
 from pulsar_py.storage.bookie import Bookie
 from tests.ledger_parts import all_ledgers
 
@@ -138,39 +141,130 @@ async def test_purging_forgets_everything(registry: SchemaRegistry, bookie: Book
     assert await put(registry, text("a")) == V0
 
 
-async def test_of_a_long_history_single_versions_are_read(
+def avro(*names: str, spaces: str = "") -> SchemaDefinition:
+    fields = ",".join(f'{{"name":"{name}","type":"int"}}' for name in names)
+    return SchemaDefinition(
+        Schema.Avro, f'{{"type":"record",{spaces}"name":"r","fields":[{fields}]}}'.encode()
+    )
+
+
+class Reads:
+    """Counts the ledgers that are opened."""
+
+    def __init__(self, bookie: Bookie, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._open = bookie.open
+        monkeypatch.setattr(bookie, "open", self._noted)
+
+    async def _noted(self, *arguments: Any) -> Any:  # Any: as the store has it
+        self.count += 1
+        return await self._open(*arguments)
+
+
+@pytest.mark.parametrize("strategy", [Strategy.FULL, Strategy.BACKWARD, Strategy.FORWARD])
+async def test_after_a_start_a_new_schema_reads_the_newest_version_alone(
+    registry: SchemaRegistry,
+    metadata: MemoryMetadataStore,
+    bookie: Bookie,
+    monkeypatch: pytest.MonkeyPatch,
+    strategy: Strategy,
+) -> None:
+    for number in range(200):
+        await put(registry, avro(f"f{number}"))
+    other = SchemaRegistry(metadata, bookie, SystemClock())
+    reads = Reads(bookie, monkeypatch)
+    with pytest.raises(IncompatibleSchemaError):
+        await put(other, avro("new"), strategy=strategy)
+    assert reads.count == 1
+    assert await put(other, avro("f7", spaces=" ")) == encode_version(7)
+    assert reads.count == 2
+    assert await put(other, avro("new")) == encode_version(200)
+    assert reads.count == 2
+    await other.close()
+
+
+async def test_a_transitive_check_compares_with_all(
+    registry: SchemaRegistry, metadata: MemoryMetadataStore, bookie: Bookie
+) -> None:
+    await put(registry, avro("a"))
+    for number in range(150):
+        await put(registry, avro("a", f"f{number}"))
+    await put(registry, avro("a", "b", "f0"))
+    await put(registry, avro("a", "b"), strategy=Strategy.BACKWARD)
+    with pytest.raises(IncompatibleSchemaError, match="b"):
+        await put(registry, avro("b"), strategy=Strategy.BACKWARD_TRANSITIVE)
+    assert await put(registry, avro("b"), strategy=Strategy.BACKWARD) == encode_version(153)
+    consumer = SchemaRegistry(metadata, bookie, SystemClock())
+    await consumer.check_consumer(ID, avro("b"), strategy=Strategy.FULL)
+    with pytest.raises(IncompatibleSchemaError):
+        await consumer.check_consumer(ID, avro("b"), strategy=Strategy.FULL_TRANSITIVE)
+    await consumer.close()
+
+
+async def test_versions_that_another_broker_did_not_mark_are_found_too(
     registry: SchemaRegistry,
     metadata: MemoryMetadataStore,
     bookie: Bookie,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.LONG_HISTORY", 2)
-    await put(registry, text("a"))
-    await registry.delete(ID)
-    for letter in "bcd":
-        await put(registry, text(letter))
+    for number in range(70):
+        await put(registry, avro(f"f{number}"))
+    stored = await metadata.get(locator_path(ID))
+    assert stored is not None
+    theirs = SchemaLocator.FromString(stored.value)
+    theirs.DiscardUnknownFields()
+    await metadata.put(
+        locator_path(ID), theirs.SerializeToString(), expected_version=stored.version
+    )
     other = SchemaRegistry(metadata, bookie, SystemClock())
-    latest = await other.latest(ID)
-    assert latest is not None
-    assert latest.definition.data == b"d"
-    found = [await other.get(ID, encode_version(number)) for number in range(6)]
-    data = [each and each.definition.data for each in found]
-    assert data == [None, None, b"b", b"c", b"d", None]
-    assert not other._cache
+    reads = Reads(bookie, monkeypatch)
+    assert await put(other, avro("f3")) == V3
+    assert reads.count == 1
+    assert await put(other, avro("f5", spaces=" ")) == encode_version(5)
+    assert reads.count == 70
+    assert await put(other, avro("new")) == encode_version(70)
+    third = SchemaRegistry(metadata, bookie, SystemClock())
+    reads.count = 0
+    assert await put(third, avro("f9", spaces=" ")) == encode_version(9)
+    assert reads.count == 1
+    await other.close()
+    await third.close()
+
+
+async def test_definitions_of_one_form_and_another_type_are_versions_of_their_own(
+    registry: SchemaRegistry,
+) -> None:
+    json = SchemaDefinition(Schema.Json, avro("a").data)
+    assert await put(registry, avro("a")) == V0
+    assert await put(registry, json) == V1
+    assert await put(registry, avro("a")) == V0
+    assert await registry.find_version(ID, json) == V1
+
+
+async def test_another_brokers_deletion_is_seen(
+    registry: SchemaRegistry, metadata: MemoryMetadataStore, bookie: Bookie
+) -> None:
+    await put(registry, text("a"))
+    await put(registry, text("b"))
+    other = SchemaRegistry(metadata, bookie, SystemClock())
+    assert await other.get(ID, V1) is not None
     await registry.delete(ID)
+    await asyncio.sleep(0.01)
     assert await other.latest(ID) is None
-    assert await other.get(ID, encode_version(3)) is None
+    assert await other.get(ID, V1) is None
+    assert await put(other, text("a")) == V3
     await other.close()
 
 
-async def test_cache_of_histories_is_bounded(
+async def test_cache_of_indexes_is_bounded(
     registry: SchemaRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.CACHED_HISTORIES", 2)
-    for index in range(4):
+    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.CACHED_INDEXES", 3)
+    for index in range(5):
         schema_id = f"public/default/t{index}"
         await registry.put_if_absent(schema_id, text("a"), strategy=Strategy.FULL)
         await registry.latest(schema_id)
-    assert len(registry._cache) == 2
-    assert len(registry._ids_by_path) == 2
+    assert len(registry._cache) == len(registry._ids_by_path) == registry._cached_versions == 3
+    monkeypatch.setattr("pulsar_py.server.schema_registry.registry.CACHED_VERSIONS", 2)
     assert await registry.latest("public/default/t0") is not None
+    assert len(registry._cache) == registry._cached_versions == 2

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
 from pulsar_py.common.errors import MetadataExistsError, StorageError
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
-from pulsar_py.metadata.store import MUST_NOT_EXIST
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry import storage
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
+from pulsar_py.server.schema_registry.schema_index import SchemaIndex
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
 from tests.ledger_parts import all_ledgers
@@ -27,9 +29,12 @@ def test_locator_stands_where_pulsar_has_it() -> None:
 
 async def test_versions_come_back_in_order(metadata: MemoryMetadataStore, bookie: Bookie) -> None:
     storage = SchemaStorage(metadata, bookie)
-    locator_version = await storage.append(ID, version(0), MUST_NOT_EXIST)
-    locator_version = await storage.append(ID, version(1), locator_version)
-    assert await storage.load(ID) == ([version(0), version(1)], locator_version)
+    index = await storage.append(ID, version(0), None)
+    await storage.append(ID, version(1), index)
+    found = await storage.index(ID)
+    assert found is not None
+    assert found.locator_version == index.locator_version
+    assert await storage.read_many(ID, found, found.live) == [version(0), version(1)]
     locator = SchemaLocator.FromString((await metadata.get(locator_path(ID))).value)
     assert locator.info == locator.index[1]
     assert locator.info.hash == version(1).definition.sha256
@@ -37,7 +42,7 @@ async def test_versions_come_back_in_order(metadata: MemoryMetadataStore, bookie
 
 async def test_ledgers_say_whose_they_are(metadata: MemoryMetadataStore, bookie: Bookie) -> None:
     storage = SchemaStorage(metadata, bookie)
-    await storage.append(ID, version(0), MUST_NOT_EXIST)
+    await storage.append(ID, version(0), None)
     (ledger_id,) = await all_ledgers(bookie)
     info = await bookie.info(ledger_id)
     assert info.custom_metadata["component"] == b"schema"
@@ -47,9 +52,9 @@ async def test_ledgers_say_whose_they_are(metadata: MemoryMetadataStore, bookie:
 async def test_all_ledgers_are_named(metadata: MemoryMetadataStore, bookie: Bookie) -> None:
     storage = SchemaStorage(metadata, bookie)
     assert await storage.named_ledgers() == set()
-    locator_version = await storage.append(ID, version(0), MUST_NOT_EXIST)
-    await storage.append(ID, version(1), locator_version)
-    await storage.append("public/other/t", version(0), MUST_NOT_EXIST)
+    index = await storage.append(ID, version(0), None)
+    await storage.append(ID, version(1), index)
+    await storage.append("public/other/t", version(0), None)
     assert sorted(await storage.named_ledgers()) == list(await all_ledgers(bookie))
 
 
@@ -57,9 +62,9 @@ async def test_loser_of_a_race_leaves_no_ledger(
     metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
     storage = SchemaStorage(metadata, bookie)
-    await storage.append(ID, version(0), MUST_NOT_EXIST)
+    await storage.append(ID, version(0), None)
     with pytest.raises(MetadataExistsError):
-        await storage.append(ID, version(0), MUST_NOT_EXIST)
+        await storage.append(ID, version(0), None)
     assert len(await all_ledgers(bookie)) == 1
 
 
@@ -67,10 +72,10 @@ async def test_removing_takes_index_and_ledgers(
     metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
     storage = SchemaStorage(metadata, bookie)
-    await storage.append(ID, version(0), MUST_NOT_EXIST)
+    await storage.append(ID, version(0), None)
     await storage.remove(ID)
     await storage.remove(ID)
-    assert await storage.load(ID) == ([], MUST_NOT_EXIST)
+    assert await storage.index(ID) is None
     assert not await all_ledgers(bookie)
 
 
@@ -82,70 +87,67 @@ async def test_failed_write_is_raised() -> None:
         await confirmed.future
 
 
-@pytest.fixture
-def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The locators that are parsed to read one version; those of two versions count as many."""
-    found: list[bytes] = []
-
-    class Noted(storage._Index):
-        def __init__(self, value: bytes) -> None:
-            found.append(value)
-            super().__init__(value)
-
-    monkeypatch.setattr(storage, "_Index", Noted)
-    monkeypatch.setattr(storage, "FEW_VERSIONS", 1)
-    monkeypatch.setattr(storage, "PARSED_INDEXES", 2)
-    return found
-
-
-async def with_versions(schemas: SchemaStorage, schema_id: str, count: int, first: int = 0) -> None:
-    locator_version = MUST_NOT_EXIST
-    for number in range(count):
-        stored = replace(version(first + number), version=number)
-        locator_version = await schemas.append(schema_id, stored, locator_version)
-
-
-async def data_of(schemas: SchemaStorage, schema_id: str, number: int | None) -> bytes | None:
-    found = await schemas.read_one(schema_id, number)
-    return None if found is None else found.definition.data
-
-
-async def test_the_index_of_many_versions_is_parsed_once(
-    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
-) -> None:
-    schemas = SchemaStorage(metadata, bookie)
-    await with_versions(schemas, ID, 3)
-    assert [await data_of(schemas, ID, each) for each in (0, 2, None, 3, -1)] == [
-        b"\x00", b"\x02", b"\x02", None, None,
-    ]  # fmt: skip
-    assert await schemas.count(ID) == 3
-    assert len(parsed) == 1
-    await schemas.remove(ID)
-    assert await schemas.count(ID) == 0
-    await with_versions(schemas, ID, 3, first=7)
-    assert await data_of(schemas, ID, 0) == b"\x07"
-    assert len(parsed) == 2
-
-
-async def test_a_locator_made_anew_unseen_is_not_taken_for_the_former_one(
-    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
+async def test_an_index_that_holds_still_is_not_parsed_again(
+    metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
     schemas, others = SchemaStorage(metadata, bookie), SchemaStorage(metadata, bookie)
-    await with_versions(schemas, ID, 2)
-    assert await data_of(schemas, ID, 1) == b"\x01"
+    first = await schemas.append(ID, version(0), None)
+    assert await schemas.index(ID, first) is first
+    await others.append(ID, version(1), await others.index(ID))
+    second = await schemas.index(ID, first)
+    assert second is not None
+    assert (len(first), len(second)) == (1, 2)
+
+
+async def test_a_locator_made_anew_is_not_taken_for_the_former_one(
+    metadata: MemoryMetadataStore, bookie: Bookie
+) -> None:
+    schemas, others = SchemaStorage(metadata, bookie), SchemaStorage(metadata, bookie)
+    before = await schemas.append(ID, version(0), None)
     await others.remove(ID)
-    await with_versions(others, ID, 2, first=7)
-    assert await data_of(schemas, ID, 1) == b"\x08"
+    await others.append(ID, replace(version(7), version=0), None)
+    after = await schemas.index(ID, before)
+    assert after is not None
+    assert after.locator_version == before.locator_version
+    assert (await schemas.read(ID, after, 0)).definition.data == b"\x07"
 
 
-async def test_parsed_indexes_are_bounded(
-    metadata: MemoryMetadataStore, bookie: Bookie, parsed: list[bytes]
+async def test_definitions_are_read_once_within_a_bound(
+    metadata: MemoryMetadataStore, bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    open_ledger = bookie.open
+
+    async def noted(ledger_id: int, *rest: Any) -> Any:  # Any: as the store has it
+        opened.append(ledger_id)
+        return await open_ledger(ledger_id, *rest)
+
+    monkeypatch.setattr(bookie, "open", noted)
+    monkeypatch.setattr(storage, "CACHED_BYTES", 2 * storage._COST_BYTES + 2)
+    schemas = SchemaStorage(metadata, bookie)
+    index: SchemaIndex | None = None
+    for number in range(3):
+        index = await schemas.append(ID, version(number), index)
+    assert index is not None
+    for number in (0, 1, 0, 1):
+        assert await schemas.read(ID, index, number) == version(number)
+    assert len(opened) == 2
+    assert await schemas.read(ID, index, 2) == version(2)
+    assert await schemas.read(ID, index, 1) == version(1)
+    assert len(opened) == 3
+    await schemas.read(ID, index, 0)
+    assert len(opened) == 4
+    assert schemas._cached_bytes <= storage.CACHED_BYTES
+
+
+async def test_an_entry_does_not_grow_with_the_versions_before_it(
+    metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
     schemas = SchemaStorage(metadata, bookie)
-    names = [f"public/default/t{number}" for number in range(3)]
-    for name in names:
-        await with_versions(schemas, name, 2)
-    for name in [*names, *names[1:], names[0]]:
-        assert await schemas.count(name) == 2
-    assert len(parsed) == 4
-    assert len(schemas._indexes) == 2
+    index: SchemaIndex | None = None
+    for number in range(20):
+        index = await schemas.append(ID, version(number), index)
+    lengths = {(await bookie.info(each)).length_bytes for each in await all_ledgers(bookie)}
+    assert max(lengths) - min(lengths) <= 2
+    assert index is not None
+    assert len(index.value) < 60 * 21

@@ -1,0 +1,137 @@
+"""`SchemaIndex`: the versions of one schema id, as its locator names them (pure).
+
+The locator has for each version the SHA-256 of its definition, and a mark of ours: the first eight
+bytes of the SHA-256 of the form in which equal definitions are the same bytes (`comparable`). So a
+definition is looked for without reading those before it: what has its hash or its mark is read and
+compared. Versions that Apache Pulsar wrote have no mark; they are read once, and marked with the
+next version that is written.
+
+Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry, MarkedSchemaLocator
+from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
+from pulsar_py.server.schema_registry.validation import comparable
+
+_MARK_BYTES = 8
+
+
+def hash_of(stored: StoredSchema) -> bytes:
+    """What the index has for a version: the SHA-256 of its definition, nothing of a deletion."""
+    return b"" if stored.is_deleted else stored.definition.sha256
+
+
+def mark_of(definition: SchemaDefinition) -> int:
+    """A number that equal definitions share, and others hardly ever; never 0."""
+    kind, form = comparable(definition)
+    digest = hashlib.sha256(b"%d:" % kind + form).digest()
+    return int.from_bytes(digest[:_MARK_BYTES]) or 1
+
+
+class SchemaIndex:
+    """The parsed locator of one schema id; versions are numbered from 0 without gaps."""
+
+    __slots__ = ("_locator", "_numbers", "entries", "first_live", "locator_version", "value")
+
+    def __init__(self, value: bytes, locator_version: int) -> None:
+        """Parse a locator's value, which has this version in the metadata store."""
+        # Kept to be compared: a locator that was removed and made anew may have the same version.
+        self.value = value
+        self.locator_version = locator_version
+        self._locator = MarkedSchemaLocator.FromString(value)
+        self.entries: Sequence[MarkedIndexEntry] = self._locator.index
+        self.first_live = 0
+        """The first version after the last deletion, which has no hash."""
+        for number in range(len(self.entries) - 1, -1, -1):
+            if not self.entries[number].hash:
+                self.first_live = number + 1
+                break
+        self._numbers: dict[bytes | int, list[int]] | None = None  # live ones, by hash and by mark
+
+    def __len__(self) -> int:
+        """How many versions there are, deletions too."""
+        return len(self.entries)
+
+    @property
+    def latest(self) -> int | None:
+        """The newest version, None after a deletion."""
+        return len(self.entries) - 1 if self.first_live < len(self.entries) else None
+
+    @property
+    def live(self) -> range:
+        """The versions after the last deletion."""
+        return range(self.first_live, len(self.entries))
+
+    def candidates(self, definition: SchemaDefinition) -> list[int]:
+        """The live versions that may equal a definition, ascending; of marked ones, all that do."""
+        numbers = self._by_hash_and_mark()
+        found = {
+            *numbers.get(definition.sha256, ()),
+            *numbers.get(mark_of(definition), ()),
+        }
+        return sorted(found)
+
+    def unmarked(self) -> list[int]:
+        """The live versions without a mark, ascending."""
+        return self._by_hash_and_mark().get(0, [])
+
+    def mark(self, definitions: Sequence[StoredSchema]) -> None:
+        """Mark versions whose definitions were read; it is written with the next version."""
+        numbers = self._by_hash_and_mark()
+        unmarked = set(numbers.get(0, ()))
+        for stored in definitions:
+            if stored.version in unmarked:
+                unmarked.remove(stored.version)
+                mark = self.entries[stored.version].mark = mark_of(stored.definition)
+                numbers.setdefault(mark, []).append(stored.version)
+        numbers[0] = sorted(unmarked)
+
+    def _by_hash_and_mark(self) -> dict[bytes | int, list[int]]:
+        if self._numbers is None:
+            self._numbers = {}
+            for number in self.live:
+                self._note(self._numbers, number)
+        return self._numbers
+
+    def _note(self, numbers: dict[bytes | int, list[int]], number: int) -> None:
+        entry = self.entries[number]
+        numbers.setdefault(entry.hash, []).append(number)
+        numbers.setdefault(entry.mark, []).append(number)
+
+    def with_next(self, stored: StoredSchema, ledger_id: int) -> MarkedSchemaLocator:
+        """The locator with one more version, entry 0 of this ledger."""
+        return _with_next(self._locator, stored, ledger_id)
+
+    def on_written(self, locator: MarkedSchemaLocator, value: bytes, locator_version: int) -> None:
+        """Take over a locator of `with_next` that was written as this value and version."""
+        self._locator, self.entries = locator, locator.index
+        self.value, self.locator_version = value, locator_version
+        number = len(self.entries) - 1
+        if not self.entries[number].hash:
+            self.first_live = number + 1
+            self._numbers = None
+        elif self._numbers is not None:
+            self._note(self._numbers, number)
+
+
+def first_locator(stored: StoredSchema, ledger_id: int) -> MarkedSchemaLocator:
+    """The locator of a schema id's first version."""
+    return _with_next(MarkedSchemaLocator(), stored, ledger_id)
+
+
+def _with_next(
+    before: MarkedSchemaLocator, stored: StoredSchema, ledger_id: int
+) -> MarkedSchemaLocator:
+    locator = MarkedSchemaLocator()
+    locator.CopyFrom(before)
+    new = locator.index.add(version=stored.version, hash=hash_of(stored))
+    new.position.ledgerId, new.position.entryId = ledger_id, 0
+    if not stored.is_deleted:
+        new.mark = mark_of(stored.definition)
+    locator.info.CopyFrom(new)
+    return locator

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
+from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
+from pulsar_py.server.schema_registry.schema_index import SchemaIndex, first_locator, mark_of
+
+
+def avro(text: str) -> SchemaDefinition:
+    return SchemaDefinition(Schema.Avro, text.encode())
+
+
+def stored(number: int, data: str, *, is_deleted: bool = False) -> StoredSchema:
+    return StoredSchema(avro(data), number, 1, is_deleted=is_deleted)
+
+
+def index_of(*versions: StoredSchema) -> SchemaIndex:
+    locator = first_locator(versions[0], 10)
+    index = SchemaIndex(locator.SerializeToString(), 0)
+    for place, version in enumerate(versions[1:], 1):
+        locator = index.with_next(version, 10 + place)
+        index.on_written(locator, locator.SerializeToString(), place)
+    return index
+
+
+def test_a_mark_is_shared_by_definitions_that_are_equal() -> None:
+    one, other = avro('{"type":"map","values":"int"}'), avro('{"values": "int", "type": "map"}')
+    assert mark_of(one) == mark_of(other) != 0
+    assert mark_of(one) != mark_of(replace(one, type=Schema.Json))
+    assert mark_of(one) != mark_of(avro('{"type":"map","values":"long"}'))
+
+
+def test_pulsar_reads_the_locator() -> None:
+    index = index_of(stored(0, '"int"'), stored(1, '"long"'))
+    locator = SchemaLocator.FromString(index.value)
+    assert [each.position.ledgerId for each in locator.index] == [10, 11]
+    assert locator.info.position == locator.index[1].position
+    assert locator.info.hash == avro('"long"').sha256
+
+
+def test_candidates_have_the_hash_or_the_mark() -> None:
+    index = index_of(
+        stored(0, '{"type":"map","values":"int"}'), stored(1, '"int"'), stored(2, '"long"')
+    )
+    assert index.candidates(avro('{"values":"int","type":"map"}')) == [0]
+    assert index.candidates(avro('"long"')) == [2]
+    assert index.candidates(SchemaDefinition(Schema.Json, b'"int"')) == [1]
+    assert index.candidates(avro('"string"')) == []
+
+
+def test_a_parsed_index_is_like_one_that_grew() -> None:
+    grown = index_of(stored(0, '"int"'), stored(1, "", is_deleted=True), stored(2, '"long"'))
+    parsed = SchemaIndex(grown.value, grown.locator_version)
+    for index in (grown, parsed):
+        assert len(index) == 3
+        assert index.latest == 2
+        assert list(index.live) == [2]
+        assert index.candidates(avro('"int"')) == []
+        assert index.candidates(avro('"long"')) == [2]
+
+
+def test_versions_without_a_mark_are_marked_with_the_next() -> None:
+    whole = index_of(stored(0, '"int"'), stored(1, '"long"'))
+    locator = SchemaLocator.FromString(whole.value)
+    locator.DiscardUnknownFields()
+    index = SchemaIndex(locator.SerializeToString(), 1)
+    assert index.unmarked() == [0, 1]
+    index.mark([stored(1, '"long"')])
+    assert index.unmarked() == [0]
+    value = index.with_next(stored(2, '"float"'), 12).SerializeToString()
+    assert SchemaIndex(value, 2).unmarked() == [0]
