@@ -30,7 +30,7 @@ _SIZES: Final = Struct(">II")
 KEYS_A_TURN: Final = 1_000
 """Keys that are merged before others have a turn: about a millisecond."""
 
-_LARGEST_BLOCK: Final = 64 * 1024
+_LARGEST_BLOCK: Final = 32 * 1024
 _SMALLEST_BLOCK: Final = 4 * 1024
 
 Items = Mapping[bytes, bytes]
@@ -125,8 +125,7 @@ async def _write_parts(file: AppendFile, parts: Sequence[Items]) -> list[int]:
         )
         if data:
             await file.append([data])
-        else:
-            await asyncio.sleep(0)
+        await asyncio.sleep(0)
         starts.append(starts[-1] + len(data))
     return starts
 
