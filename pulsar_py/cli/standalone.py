@@ -16,6 +16,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from pulsar_py.cli.supervision import supervised
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
 from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.idle_heap import IdleHeap, trim_heap
 from pulsar_py.server.config import BrokerConfig, is_secret
 from pulsar_py.server.properties_text import PropertyLine, property_lines
 from pulsar_py.server.security.key_source import warn_if_others_can_read
@@ -75,7 +77,7 @@ def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
     hurry_threads()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(serve())
+            runner.run(_watched(serve))
             # The process ends, so nothing has to be collected: at its exit the interpreter would
             # look for cycles, for 0.15 ms a topic.
             gc.freeze()
@@ -83,6 +85,11 @@ def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
         sys.stderr.write(f"pulsar-py: {one_line(error)}\n")
         return 1
     return 0
+
+
+async def _watched(serve: Callable[[], Coroutine[None, None, None]]) -> None:
+    with IdleHeap(SystemClock(), time.process_time, trim_heap):
+        await serve()
 
 
 def one_line(error: Exception) -> str:

@@ -1,0 +1,46 @@
+"""Freed memory goes back once after each busy time."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from pulsar_py.common.loops.idle_heap import IDLE_SHARE, INTERVAL_SECONDS, IdleHeap, trim_heap
+from pulsar_py.testing.clock import VirtualClock
+
+
+class Process:
+    """Its CPU time, and how often it gave memory back."""
+
+    def __init__(self) -> None:
+        self.cpu_seconds = 5.0
+        self.count = 0
+
+    def give_back(self) -> None:
+        self.count += 1
+
+
+async def test_memory_is_given_back_once_after_each_busy_time() -> None:
+    process, clock = Process(), VirtualClock()
+    counts = []
+    with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
+        for share in (1.0, 0.9, 0.0, IDLE_SHARE / 2, 0.0, 0.5, 0.0, 0.0):
+            process.cpu_seconds += share * INTERVAL_SECONDS
+            await clock.sleep(INTERVAL_SECONDS)
+            counts.append(process.count)
+    assert counts == [0, 0, 1, 1, 1, 1, 2, 2]
+
+
+async def test_nothing_is_looked_at_after_the_end() -> None:
+    process, clock = Process(), VirtualClock()
+    with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
+        pass
+    await clock.sleep(3 * INTERVAL_SECONDS)
+    assert process.count == 0
+
+
+def test_the_heap_of_this_process_can_be_trimmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trim_heap()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())  # as where there is no glibc
+    trim_heap()
