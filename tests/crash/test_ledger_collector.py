@@ -144,8 +144,9 @@ class Life:
         assert existing <= world.store.ledgers.keys(), "named, and deleted"
         assert set(world.store.ledgers) <= before | {self.foreign}, "ours and unnamed, and left"
         assert self.foreign in world.store.ledgers
-        for stored in (await schemas.load(SCHEMA_ID))[0]:
-            assert stored == version(stored.version)
+        index = await schemas.index(SCHEMA_ID)
+        for number in () if index is None else range(len(index)):
+            assert await schemas.read(SCHEMA_ID, index, number) == version(number)
         if await world.opener().exists(NAME):
             await self._read_back()
         return collected_count
