@@ -27,6 +27,8 @@ from pulsar_py.common.errors import ProducerBusyError, ProducerFencedError, Serv
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
 
 TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
+MAX_EPOCH = 2**62
+"""The largest that a producer may name: epochs rise by one, and have to stay in Java's long."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -113,7 +115,7 @@ class AccessModes(Generic[T]):
         is_used = self.exclusive is not None or bool(self.shared)
         assert is_used or (not self._queue and self._gone_last == _TurnsGone())
 
-    def request(
+    def request(  # noqa: PLR0911 - a kind of answer each
         self,
         producer: T,
         mode: ProducerAccessMode.ValueType,
@@ -122,6 +124,9 @@ class AccessModes(Generic[T]):
         name_of_exclusive: str = "",
     ) -> Decision[T]:
         """Decide about a new producer; `topic_epoch` is the one it had before, if any."""
+        if topic_epoch is not None and topic_epoch > MAX_EPOCH:
+            text = f"Topic epoch {topic_epoch} was given by no broker"
+            return Decision(Refused(ProducerFencedError(text)))
         is_taken = self.exclusive is not None or bool(self._queue)
         is_free = not is_taken and not self.shared
         if mode == ProducerAccessMode.Shared:

@@ -180,6 +180,15 @@ def test_an_old_epoch_is_refused_but_fences_all_the_same() -> None:
     assert modes.exclusive is None
 
 
+@pytest.mark.parametrize("mode", [EXCLUSIVE, FENCING, WAIT])
+def test_an_epoch_that_no_broker_gave_is_refused_and_changes_nothing(mode: int) -> None:
+    modes: AccessModes[str] = AccessModes(4)
+    modes.request("a", EXCLUSIVE, None)
+    decision = modes.request("b", mode, 2**64 - 1)  # type: ignore[arg-type]
+    assert refusal(decision) is ProducerFencedError
+    assert (decision.fenced, modes.exclusive, modes.topic_epoch) == ((), "a", 5)
+
+
 @given(
     st.lists(
         st.tuples(
