@@ -46,10 +46,12 @@ class BookKeeperMetadataAddress:
         else:
             scheme, separator, rest = uri.partition("://")
             if not separator:
-                raise ValueError(f"{uri!r} is none of {', '.join(_SCHEMES)}://HOST:PORT/ledgers")
+                raise ValueError(
+                    f"{uri!r}: expected {' or '.join(_SCHEMES)}, then ://HOST:PORT/ledgers"
+                )
             if scheme not in _SCHEMES:
                 raise ValueError(
-                    f"the layout {scheme!r} is not served, only {', '.join(_SCHEMES[1:])} are"
+                    f"the layout {scheme!r} is not supported, expected {' or '.join(_SCHEMES[1:])}"
                 )
             hosts, slash, path = rest.partition("/")
         path = path.rstrip("/")
@@ -69,4 +71,4 @@ def check_is_zookeeper(url: str) -> None:
     """
     for prefix in OTHER_STORES:
         if url.startswith(prefix):
-            raise ValueError(f"{prefix[:-1]} is no metadata store that is served, only zk is")
+            raise ValueError(f"the metadata store {prefix[:-1]} is not supported, expected zk")

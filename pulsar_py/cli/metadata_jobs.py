@@ -92,7 +92,7 @@ async def stat(cluster: ClusterClients, path: str, output: str) -> int:
 async def _stored(store: MetadataStore, path: str) -> Versioned:
     found = await store.get(path)
     if found is None:
-        raise MetadataNotFoundError(f"{path}: there is none")
+        raise MetadataNotFoundError(f"{path} does not exist")
     return found
 
 

@@ -306,4 +306,4 @@ async def grant(request: GrantRequest) -> None:
             )
         )
     if not answer.is_success:
-        raise ConfigurationError(f"{request.role} is allowed nothing: {answer.reason()}")
+        raise ConfigurationError(f"no right was granted to {request.role}: {answer.reason()}")

@@ -178,7 +178,7 @@ class Sending:
             try:
                 return base64.b64decode(given.base64, validate=True), None
             except binascii.Error:
-                raise UnreadableBodyError("base64: not in base64") from None
+                raise UnreadableBodyError("base64: expected bytes in Base64") from None
         if given.value is None:
             raise UnreadableBodyError("expected a value, a text or base64")
         from pulsar_py.schema.auto_schemas import schema_of  # noqa: PLC0415 - at first use

@@ -118,7 +118,7 @@ def cluster(name: str) -> str:
 
 
 def cluster_policies(name: str) -> str:
-    """Where the clients of a cluster shall go."""
+    """The cluster that the clients of a cluster are redirected to."""
     return f"{LOCAL_POLICIES}/{_one(name)}"
 
 

@@ -401,7 +401,9 @@ class BrokerService:
         await self.metadata.put(path, value)
         stored = await self.metadata.get(path)
         if stored is None:
-            raise ServiceMetadataError("the metadata store lost a key")
+            raise ServiceMetadataError(
+                f"the metadata store lost the key {path}, which was just written"
+            )
 
     async def check_ready(self) -> None:
         """Return if topics can be looked up and written; nothing is changed.

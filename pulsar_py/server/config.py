@@ -226,7 +226,8 @@ class BrokerConfig(
         """
         if self.transactionCoordinatorEnabled:
             raise ConfigurationError(
-                "transactionCoordinatorEnabled=true: transactions are not in this version"
+                "transactionCoordinatorEnabled=true: transactions are not in this version; "
+                "leave it out, or set it to false"
             )
 
     def with_texts(self, texts: Mapping[str, str]) -> Self:

@@ -51,7 +51,7 @@ class ClusterAnswer(Struct, frozen=True, rename="camel"):
 
 
 class MigratedUrl(ExactAnswer, frozen=True):
-    """Where clients shall go."""
+    """The URLs of the cluster that clients are redirected to."""
 
     empty: bool
     service_url: str | None = None
@@ -61,7 +61,7 @@ class MigratedUrl(ExactAnswer, frozen=True):
 
 
 class ClusterMigration(ExactAnswer, frozen=True):
-    """Whether the clients of a cluster shall go to another one, and to which."""
+    """Whether the clients of a cluster are redirected to another one, and to which."""
 
     migrated: bool
     migrated_cluster_url: MigratedUrl

@@ -106,14 +106,14 @@ class ClusterRelations:
         return NO_CONTENT
 
     async def migration(self, request: Request) -> Response:
-        """Return where the clients of a cluster shall go; 404 if that was never set."""
+        """Return the cluster that clients are redirected to; 404 if it was never set."""
         found = await read_document(self._local, _migration_path(request))
         if found is None:
             raise HttpError(HTTPStatus.NOT_FOUND, "Cluster does not exist")
         return json_response(found)
 
     async def set_migration(self, request: Request) -> Response:
-        """Set where the clients of a cluster shall go, and whether they shall."""
+        """Set the cluster that clients are redirected to, and whether they are."""
         urls = _ADDRESSES.required(
             request, "the body is missing: expected the other cluster's addresses"
         )

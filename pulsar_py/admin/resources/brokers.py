@@ -105,7 +105,8 @@ class Brokers:
         membership = self._broker.membership
         if membership is None or not membership.is_joined:
             raise HttpError(
-                HTTPStatus.CONFLICT, "this broker is of no cluster: nobody could take its topics"
+                HTTPStatus.CONFLICT,
+                "this broker belongs to no cluster: no other one could take its topics",
             )
         others = set(membership.directory.brokers) - {membership.own.broker_id}
         if not others:

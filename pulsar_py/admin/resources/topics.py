@@ -581,7 +581,8 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     is_object = isinstance(value, PartitionedTopic)
     if is_object != (content_type == PARTITIONED_METADATA):
         raise UnreadableBodyError(
-            f"a body of {content_type} is a number, or an object: not so here"
+            f"expected a JSON object in a body of {PARTITIONED_METADATA}, else a number; "
+            f"Content-Type is {content_type or 'missing'}"
         )
     if not isinstance(value, PartitionedTopic):
         return value, {}

@@ -216,7 +216,7 @@ class BookieConnection(asyncio.Protocol):
         request = self._adds.answered(ledger_id, entry_id)
         if request is None:
             raise RemoteProtocolError(
-                f"an answer to what nobody asked for: the add of {ledger_id}:{entry_id}"
+                f"got an answer to a request that was not sent: the add of {ledger_id}:{entry_id}"
             )
         if request.is_answered:
             self.waiting_bytes -= request.size_bytes
@@ -232,7 +232,7 @@ class BookieConnection(asyncio.Protocol):
         key = (answer.operation, answer.ledger_id, answer.entry_id)
         request = self._under_way.pop(key, None)
         if request is None:
-            raise RemoteProtocolError(f"an answer to what nobody asked for: {key}")
+            raise RemoteProtocolError(f"got an answer to a request that was not sent: {key}")
         self.waiting_bytes -= request.size_bytes
         if behind := self._behind.get(key):
             self._under_way[key] = following = behind.popleft()

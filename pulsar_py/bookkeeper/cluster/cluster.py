@@ -89,7 +89,7 @@ class LedgerInUse:
         """
         metadata = recorded.metadata
         if metadata.password not in (None, password):
-            raise StorageError(f"ledger {ledger_id}: the password is another one")
+            raise StorageError(f"ledger {ledger_id}: the password does not match")
         self.ledger_id = ledger_id
         self.recorded = recorded
         self.digest = EntryDigest(metadata.digest_type, password)

@@ -93,7 +93,7 @@ class LedgerRecords:
                 await self._metadata.sync(path)
                 found = await self._metadata.get(path)
         if found is None or not found.value:  # an empty one is a parent, of which there is none
-            raise LedgerNotFoundError(f"ledger {ledger_id}: there is none")
+            raise LedgerNotFoundError(f"ledger {ledger_id} does not exist")
         return RecordedLedger(ledger_metadata.decode(path, found.value), found.version)
 
     async def create(self, ledger_id: int, metadata: LedgerMetadata) -> RecordedLedger | None:

@@ -142,10 +142,13 @@ def decoded_answer(frame: Buffer) -> BookieAnswer:
         RemoteProtocolError: It is no answer to what is asked here.
     """
     if len(frame) < _ANSWER.size:
-        raise RemoteProtocolError(f"a bookie's answer of {len(frame)} bytes")
+        raise RemoteProtocolError(
+            f"a bookie's answer has {len(frame)} bytes, expected at least {_ANSWER.size}"
+        )
     version, operation, _, code, ledger_id, entry_id = _ANSWER.unpack_from(frame)
     if version != VERSION or operation not in BookieOperation._value2member_map_:
         raise RemoteProtocolError(
-            f"a bookie's answer of version {version} to operation {operation}"
+            f"a bookie's answer has version {version} and operation {operation}, "
+            f"expected version {VERSION} and an operation that was asked for"
         )
     return BookieAnswer(operation, code, ledger_id, entry_id, bytes(frame[_ANSWER.size :]))

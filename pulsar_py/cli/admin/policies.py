@@ -125,7 +125,7 @@ def _clusters(args: Args) -> dict[str, Any]:
 
 
 def applied(args: Args) -> dict[str, Any]:
-    """Whether what holds is asked for, or what is set here; words without the option ask that."""
+    """Parameters that ask for the effective value (`--applied`), or for the one that is set."""
     return {"applied": bool(getattr(args, "applied", False))}
 
 

@@ -129,7 +129,9 @@ def payloads_of(given: Mapping[str, Any]) -> Sequence[bytes]:
     delimiter = given["payload_delimiter"].replace("\\n", "\n").encode()
     found = [each for each in Path(path).read_bytes().split(delimiter) if each]
     if not found:
-        raise ValueError(f"{path}: it has no payload")
+        raise ValueError(
+            f"{path}: the file has no payload; expected payloads with {delimiter!r} between"
+        )
     return found
 
 

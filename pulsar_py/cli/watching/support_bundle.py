@@ -23,7 +23,7 @@ from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, con
 )
 @CONNECTION
 def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  # Any: click's
-    """Write an archive FILE (.tar.gz) that tells what a broker does, for whoever helps.
+    """Write a broker's state into an archive FILE (.tar.gz), without secrets and payloads.
 
     Settings with secrets masked, statistics, metrics, policies, what `doctor` says; no payload of
     any message. What the broker does not answer is there as its error.

@@ -73,7 +73,7 @@ class PlaceLog:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, who: str, text: str, **fields: object) -> None:
-        """Say `text` of `who`, with all others of whom it is said at about the same time."""
+        """Log `text` about `who`, in one line with all that get it at about the same time."""
         line = self._lines.setdefault(text, _Line(fields))
         if len(line.names) < _NAMED_COUNT:
             line.names.append(who)

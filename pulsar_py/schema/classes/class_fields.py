@@ -44,7 +44,7 @@ class Description:
 
 
 def describe(owner: Any) -> Description | None:  # Any: whatever somebody gave
-    """What a class says of its records; None if it is none that has fields."""
+    """The description of a class by its fields; None if it is not a class that has fields."""
     if not isinstance(owner, type):
         return None
     if is_typeddict(owner):

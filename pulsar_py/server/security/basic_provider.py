@@ -93,7 +93,9 @@ class BasicProvider(AuthenticationProvider):
             ConfigurationError: There is no file, or a line of it is wrong.
         """
         if not source:
-            raise ConfigurationError("authentication by Basic needs basicAuthConf")
+            raise ConfigurationError(
+                "authentication by Basic needs basicAuthConf, the file of users and password hashes"
+            )
         is_password("", _APR1_EXAMPLE)  # loads the library here, which is not safe in two threads
         is_password("", _DES_EXAMPLE)
         self._users = KeySource("basicAuthConf", source, parse_users, is_secret=True)

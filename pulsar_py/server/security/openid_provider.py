@@ -69,7 +69,10 @@ class OpenIdSettings(Struct, frozen=True, kw_only=True):
             ConfigurationError: A setting is missing, or asks for what is not offered.
         """
         if not any(self.allowed_audiences):
-            raise ConfigurationError("authentication by OpenID needs openIDAllowedAudiences")
+            raise ConfigurationError(
+                "authentication by OpenID needs openIDAllowedAudiences, the audiences that tokens "
+                "have to name"
+            )
         if self.fallback_mode.upper() != _DISABLED:
             raise ConfigurationError(
                 f"openIDFallbackDiscoveryMode={self.fallback_mode}: discovery by Kubernetes is not "
@@ -77,7 +80,9 @@ class OpenIdSettings(Struct, frozen=True, kw_only=True):
                 "keys (kubectl get --raw /openid/v1/jwks) and name the file in openIDKeySetFile"
             )
         if not self.allowed_issuers:
-            raise ConfigurationError("authentication by OpenID needs openIDAllowedTokenIssuers")
+            raise ConfigurationError(
+                "authentication by OpenID needs openIDAllowedTokenIssuers, the issuers' URLs"
+            )
         schemes = ("https://",) if self.needs_https else ("https://", "http://")
         for issuer in self.allowed_issuers:
             if not issuer.startswith(schemes):

@@ -136,7 +136,8 @@ class TokenProvider(AuthenticationProvider):
             )
         else:
             raise ConfigurationError(
-                "authentication by token needs tokenSecretKey or tokenPublicKey"
+                "authentication by token needs tokenSecretKey or tokenPublicKey, a key or "
+                "its file; `pulsar-py tokens` makes keys"
             )
 
     def new_state(self, credentials: ClientCredentials) -> AuthenticationState:

@@ -49,7 +49,7 @@ class TrustedProxies:
         return bool(self._networks)
 
     def includes(self, host: str) -> bool:
-        """Whether an address is listed; a text that is none is not."""
+        """Whether an address is listed; False for a text that is not an address."""
         address = _parsed(host)
         return address is not None and any(address in network for network in self._networks)
 

@@ -72,10 +72,10 @@ class RefusedTopics:
                 raise self._refused(name, MIGRATED, "its namespace was migrated to another cluster")
 
     def check_record(self, name: TopicName, value: bytes) -> None:
-        """Return if the topic's list of ledgers says nothing of what is not there.
+        """Return if a topic's list of ledgers needs no feature that this broker lacks.
 
         Raises:
-            NotAllowedError: It does.
+            NotAllowedError: It needs one.
             CorruptDataError: It can't be read.
         """
         stored = decode_ledger_list(value)

@@ -24,13 +24,13 @@ def test_both_forms_name_servers_and_root(uri: str, url: str, root: str) -> None
 
 @pytest.mark.parametrize("layout", ["null", "flat", "ms", "hierarchical2", ""])
 def test_other_layouts_are_refused(layout: str) -> None:
-    with pytest.raises(ValueError, match=f"the layout 'zk.{layout}' is not served, only zk"):
+    with pytest.raises(ValueError, match=f"the layout 'zk.{layout}' is not supported, expected zk"):
         BookKeeperMetadataAddress.parse(f"zk+{layout}://h:2181/ledgers")
 
 
 @pytest.mark.parametrize("kind", ["etcd", "rocksdb", "memory", "oxia"])
 def test_other_stores_are_refused(kind: str) -> None:
-    with pytest.raises(ValueError, match=f"{kind} is no metadata store that is served"):
+    with pytest.raises(ValueError, match=f"metadata store {kind} is not supported"):
         BookKeeperMetadataAddress.parse(f"metadata-store:{kind}:h:1/ledgers")
     with pytest.raises(ValueError, match=kind):
         check_is_zookeeper(f"{kind}://h")

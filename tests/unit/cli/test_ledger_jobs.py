@@ -139,7 +139,7 @@ def test_a_ledger_that_is_not_there_is_an_error() -> None:
     async def test(
         scripted: ScriptedCluster, store: BookKeeperLedgerStore, cluster: ClusterClients
     ) -> None:
-        with pytest.raises(LedgerNotFoundError, match="ledger 7: there is none"):
+        with pytest.raises(LedgerNotFoundError, match="ledger 7 does not exist"):
             await info(cluster, 7, "table")
 
     looking(test)

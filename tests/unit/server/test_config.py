@@ -178,7 +178,7 @@ def test_protection_that_is_not_there_is_refused(override: str) -> None:
 
 
 def test_transactions_that_are_not_there_are_refused() -> None:
-    words = "^transactionCoordinatorEnabled=true: transactions are not in this version$"
+    words = "^transactionCoordinatorEnabled=true: transactions are not in this version; "
     with pytest.raises(ConfigurationError, match=words):
         BrokerConfig.load(overrides=["transactionCoordinatorEnabled=true"])
     with pytest.raises(ConfigurationError, match=words):

@@ -13,4 +13,6 @@ def test_a_broker_that_nobody_could_follow_is_not_drained() -> None:
         words = ["broker", "drain", "--admin-url", broker.web_service_url]
         result = CliRunner().invoke(main, words)
     assert (result.exit_code, result.output.count("\n")) == (1, 1)
-    assert "409 this broker is of no cluster: nobody could take its topics" in result.output
+    assert (
+        "409 this broker belongs to no cluster: no other one could take its topics" in result.output
+    )
