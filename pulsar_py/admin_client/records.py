@@ -256,7 +256,7 @@ class ResourceGroup(JsonRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceQuota(JsonRecord):
-    """What a bundle is expected to take, a second and in MB."""
+    """The expected load of a bundle: rates a second, memory in MB."""
 
     msg_rate_in: float = 40.0
     msg_rate_out: float = 120.0

@@ -62,7 +62,7 @@ _PLUGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecureRequest:
-    """What to make.
+    """The options of `pulsar-py secure init`.
 
     Attributes:
         directory: Where; it must not exist, or be empty.

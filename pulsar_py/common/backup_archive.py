@@ -39,7 +39,7 @@ class FileState(Struct, frozen=True):
 
 
 class BackupList(Struct, frozen=True):
-    """What a backup has."""
+    """The list of a backup's files."""
 
     version: str
     made: str

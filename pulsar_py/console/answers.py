@@ -158,7 +158,7 @@ class PolicyLine(ExactAnswer, frozen=True):
 
 
 class PreviewLine(ExactAnswer, frozen=True):
-    """What an act would do on one partition, in entries."""
+    """The effect of an action on one partition, in entries."""
 
     topic: str
     backlog: int

@@ -54,7 +54,7 @@ _SCANNED_NAMESPACES: Final = 1000
 
 
 class ListPage(Struct, frozen=True, kw_only=True):
-    """What part of a list is asked for."""
+    """The part of a list that is asked for."""
 
     search: str
     after: str
@@ -94,7 +94,7 @@ def answer(items: Sequence[Any], page: ListPage, total: int) -> Response:  # Any
 
 
 class Listings:
-    """Lists what there is."""
+    """Lists tenants, namespaces and topics."""
 
     def __init__(self, broker: BrokerService, callers: Callers) -> None:
         self._broker = broker

@@ -46,7 +46,7 @@ _UNITS_A_TOPIC: Final = 100
 
 
 class TopicCounts(Struct, frozen=True):
-    """What is counted of one topic."""
+    """The counters of one topic."""
 
     messages_in: int
     bytes_in: int

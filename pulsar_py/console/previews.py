@@ -94,7 +94,7 @@ def effect_of_skipping(state: CursorState, through: Position) -> Effect:
 
 
 class Previews:
-    """Says what would happen."""
+    """Previews the effects of operators' actions."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

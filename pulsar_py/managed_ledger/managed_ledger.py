@@ -293,6 +293,8 @@ class ManagedLedger(Generic[C]):
         datas: list[EntryBytes],
     ) -> None:
         """Count a durable group, cache it, report it, wake waiting cursors. Hot path: publish."""
+        open_ledger = self._ledgers.last_ledger
+        assert (open_ledger.ledger_id, open_ledger.entries_count) == (ledger_id, first_entry_id)
         self._ledgers.confirmed(len(datas), sum(map(len, datas)))
         if self._registry.has_tailing_cursor(ledger_id, first_entry_id):
             self._cache.insert(ledger_id, first_entry_id, datas)

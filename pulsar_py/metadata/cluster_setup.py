@@ -56,7 +56,7 @@ _CLUSTER_DEFAULTS: Final[Json] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSetup:
-    """What is to be written."""
+    """The options of a new cluster."""
 
     cluster: str
     addresses: Json
@@ -78,7 +78,7 @@ class ClusterSetup:
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """What became of one key."""
+    """The result for one key."""
 
     path: str
     outcome: str

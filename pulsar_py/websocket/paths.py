@@ -28,7 +28,7 @@ _TOPIC_PARTS: Final = 4
 
 
 class Endpoint(Enum):
-    """What a client wants to be."""
+    """The kinds of WebSocket clients."""
 
     PRODUCER = "producer"
     CONSUMER = "consumer"

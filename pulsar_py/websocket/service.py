@@ -58,7 +58,7 @@ LOOK_SECONDS: Final = 0.5
 
 
 class Credentials(Protocol):
-    """What a caller proved who he is by."""
+    """The credentials with which a caller proved its role."""
 
     @property
     def can_end(self) -> bool:
@@ -69,7 +69,7 @@ class Credentials(Protocol):
 
 
 class HandshakeCaller(Protocol):
-    """Whoever has shaken hands, and for whom connections with the broker are made."""
+    """The caller of an accepted handshake, for whom connections with the broker are made."""
 
     @property
     def credentials(self) -> Credentials | None:

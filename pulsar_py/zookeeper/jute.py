@@ -15,7 +15,7 @@ _LONG = struct.Struct(">q")
 
 
 class JuteError(ValueError):
-    """The bytes are not what they should be."""
+    """The bytes are no record of the expected form."""
 
 
 def int32(value: int) -> bytes:

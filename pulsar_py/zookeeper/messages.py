@@ -29,7 +29,7 @@ SET_WATCHES_XID: Final = -8
 
 
 class Operation(IntEnum):
-    """What a request asks for."""
+    """The operations of ZooKeeper's servers that are used here."""
 
     DELETE = 2
     EXISTS = 3
@@ -81,7 +81,7 @@ class ErrorCode(IntEnum):
 
 
 class EventType(IntEnum):
-    """What a watch tells."""
+    """The kinds of changes that a watch reports."""
 
     NODE_CREATED = 1
     NODE_DELETED = 2
@@ -119,7 +119,7 @@ class ConnectAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerHead:
-    """What stands before each answer's record."""
+    """The header before each answer's record."""
 
     xid: int
     zxid: int

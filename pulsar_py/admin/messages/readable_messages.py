@@ -107,7 +107,7 @@ _QUERY: Final = (_LIMIT, _MESSAGE_ID, _TIMESTAMP, _PROPERTY, _KEY, _TEXT, _WHERE
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """The parameters of one request."""
 
     limit: int
     start: Position | None

@@ -42,7 +42,7 @@ _OFFLOAD: Final = NamespacePolicies.offload_policies.json_name
 
 
 class NamespaceClusters:
-    """Reads and sets both."""
+    """Reads and sets a namespace's clusters and offload policies."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

@@ -32,7 +32,7 @@ class RoutedPolicy(Protocol):
 
 
 class Handlers(Struct, frozen=True):
-    """What serves the three calls."""
+    """The functions that serve the three calls."""
 
     show: Handler
     store: Handler
@@ -40,7 +40,7 @@ class Handlers(Struct, frozen=True):
 
 
 class Rights(Struct, frozen=True):
-    """What the three calls need a right for."""
+    """The actions of the three calls, for which rights are checked."""
 
     show: Action
     store: Action

@@ -64,7 +64,7 @@ _GROUPS: Final = Body(BookieAffinityBody, "groups of bookies")
 
 
 class Persistence:
-    """Reads, sets and removes both of a namespace."""
+    """Reads, sets and removes a namespace's quorums and bookie affinity groups."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker

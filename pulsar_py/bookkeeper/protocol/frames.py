@@ -43,7 +43,7 @@ ANSWER_HEAD_BYTES: Final = _ANSWER.size
 
 
 class BookieOperation(IntEnum):
-    """What is asked of a bookie."""
+    """The operations of bookies that are used here."""
 
     ADD = 1
     READ = 2
@@ -108,7 +108,7 @@ def code_name(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BookieAnswer:
-    """What a bookie said to one request."""
+    """A bookie's answer to one request."""
 
     operation: int
     code: int

@@ -1,4 +1,4 @@
-"""`pulsar-py admin`: the words of `pulsar-admin`, over the typed calls of `admin_client`.
+"""`pulsar-py admin`: the commands of `pulsar-admin`, over the typed calls of `admin_client`.
 
 In: words and options of a command line. Out: REST calls, and their answers as text or JSON.
 

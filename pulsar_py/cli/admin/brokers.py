@@ -1,4 +1,4 @@
-"""Words about brokers, their statistics, and transactions (declarations).
+"""Commands about brokers, their statistics, and transactions (declarations).
 
 Source: CmdBrokers, CmdBrokerStats and CmdTransactions in Pulsar's client tools.
 """

@@ -1,4 +1,4 @@
-"""Words about clusters and isolation policies (declarations).
+"""Commands about clusters and isolation policies (declarations).
 
 Source: CmdClusters and CmdNamespaceIsolationPolicy in Pulsar's client tools.
 """

@@ -1,4 +1,4 @@
-"""The command `pulsar-py admin`: makes commands of the tables of words, runs them (edge).
+"""The command `pulsar-py admin`: makes click commands of the tables, and runs them (edge).
 
 A group's table is imported when one of its words is used, and a word's options are parsed then.
 

@@ -1,4 +1,4 @@
-"""Groups that pulsar-admin keeps under older names: words of `topics` and `tenants` (declarations).
+"""Older names of groups of pulsar-admin: commands of `topics` and `tenants` (declarations).
 
 Source: CmdPersistentTopics and CmdNonPersistentTopics in Pulsar's client tools.
 """

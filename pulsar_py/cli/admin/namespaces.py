@@ -1,4 +1,4 @@
-"""The words of `pulsar-py admin namespaces` (declarations); policies are in `namespace_policies`.
+"""Commands of `pulsar-py admin namespaces` (declarations); policies are in `namespace_policies`.
 
 Source: CmdNamespaces in Pulsar's client tools.
 """

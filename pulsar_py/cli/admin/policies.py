@@ -1,4 +1,4 @@
-"""Words that read, set and remove policies, made of one line a policy (pure).
+"""Commands that read, set and remove policies, made of one line a policy (pure).
 
 A policy has up to three words: `get-NAME`, `set-NAME` and `remove-NAME`. What its options mean is
 said here once for namespaces and topics.

@@ -1,4 +1,4 @@
-"""The words of `pulsar-py admin schemas` (declarations).
+"""The commands of `pulsar-py admin schemas` (declarations).
 
 Source: CmdSchemas in Pulsar's client tools.
 """

@@ -1,4 +1,4 @@
-"""Words about tenants, resource groups, resource quotas and bookies (declarations).
+"""Commands about tenants, resource groups, resource quotas and bookies (declarations).
 
 Source: CmdTenants, CmdResourceGroups, CmdResourceQuotas and CmdBookies in Pulsar's client tools.
 """

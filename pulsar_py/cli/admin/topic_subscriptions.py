@@ -1,4 +1,4 @@
-"""Words of `pulsar-py admin topics` about subscriptions and messages (declarations).
+"""Commands of `pulsar-py admin topics` about subscriptions and messages (declarations).
 
 Source: CmdTopics in Pulsar's client tools; the dump of bytes is that of Netty's ByteBufUtil.
 """

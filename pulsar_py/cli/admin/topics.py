@@ -1,4 +1,4 @@
-"""The words of `pulsar-py admin topics` (declarations).
+"""The commands of `pulsar-py admin topics` (declarations).
 
 Those about subscriptions and messages are in `topic_subscriptions`, policies in `topic_policies`.
 

@@ -70,7 +70,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a group."""
+    """One command of a group, such as `list` of `topics`."""
 
     name: str
     summary: str

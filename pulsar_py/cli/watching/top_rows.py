@@ -21,7 +21,7 @@ Json = Mapping[str, Any]  # Any: JSON
 
 
 class TopView(StrEnum):
-    """What there is a row of."""
+    """What rows are about."""
 
     TOPICS = "topics"
     SUBSCRIPTIONS = "subscriptions"

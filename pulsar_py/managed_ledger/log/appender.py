@@ -276,6 +276,7 @@ class Appender(Generic[C]):
     def _take(self, count: int) -> tuple[list[C], list[EntryBytes]]:
         """Take the first contexts off the queue."""
         contexts, datas = self._contexts, self._datas
+        assert count <= len(contexts) == len(datas), "more was confirmed than appended"
         if count == len(contexts):
             self._contexts, self._datas = [], []
             return contexts, datas

@@ -66,6 +66,7 @@ class LedgerReading:
             datas = await writer.read(first, last, max_bytes)
         else:
             datas = await self._readers.read(ledger_id, first, last, max_bytes)
+        assert 0 < len(datas) <= last - first + 1, (ledger_id, first, last, len(datas))
         return EntryRun(ledger_id, first, datas)
 
     async def read_entry(self, position: Position) -> Entry:

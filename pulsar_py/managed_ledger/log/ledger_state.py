@@ -264,7 +264,8 @@ class LedgerState:
         return self._list_of(kept)
 
     def ledgers_trimmed(self, ledger_ids: list[int]) -> None:
-        """Take over the written list of `without`."""
+        """Take over the written list of `without`; the oldest ones go, and the last one never."""
+        assert ledger_ids == self._ids[: len(ledger_ids)] != self._ids, (ledger_ids, self._ids)
         for ledger_id in ledger_ids:
             self._remove(ledger_id)
 

@@ -23,7 +23,7 @@ from pulsar_py.server.dispatch.entry_source import EntrySource
 
 
 class SourceCursor(EntrySource, Protocol):
-    """What it needs of a cursor beside reading."""
+    """The part of a cursor that `CompactedSource` uses beside reading."""
 
     @property
     def mark_delete_position(self) -> Position:

@@ -21,7 +21,7 @@ from pulsar_py.wire import commands
 
 
 class HoldingConnection(Protocol):
-    """What is needed of a connection."""
+    """The part of a connection that `HeldCloses` uses."""
 
     def uses_producer_id(self, producer_id: int) -> bool:
         """Whether a producer has the id, or is being created with it."""

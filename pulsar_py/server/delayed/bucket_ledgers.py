@@ -30,7 +30,7 @@ METADATA_SHARE: Final = 0.9
 
 
 class BucketPlace(Struct, frozen=True):
-    """Whose buckets they are; for their labels."""
+    """The topic and subscription of buckets, for the labels of their ledgers."""
 
     cluster: str
     topic: str

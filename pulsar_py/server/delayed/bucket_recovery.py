@@ -36,7 +36,7 @@ TRIES: Final = 5
 
 
 class FoundBuckets(Struct):
-    """What is on disk.
+    """The buckets that were found on disk.
 
     Attributes:
         held: The unacknowledged entries in buckets.

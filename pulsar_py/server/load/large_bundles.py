@@ -21,7 +21,7 @@ _MEBIBYTE = 1024 * 1024
 
 
 class SplitRules(Struct, frozen=True, kw_only=True):
-    """What is too large."""
+    """The limits above which a bundle is split."""
 
     max_topics: int = 1000
     max_sessions: int = 1000

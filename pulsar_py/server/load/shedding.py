@@ -77,7 +77,7 @@ class Shed(Struct, frozen=True):
 
 
 class Situation(Struct, frozen=True):
-    """What a round looks at."""
+    """The input of one round of shedding."""
 
     brokers: Mapping[str, BrokerReport]
     data: Mapping[str, BundleData]

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Housekeeping(Protocol):
-    """What has to know how groups end."""
+    """The part of the `Housekeeper` that is called when groups end."""
 
     def on_group(self) -> None:
         """One was written and applied."""
