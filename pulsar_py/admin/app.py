@@ -62,7 +62,7 @@ class Guard(Protocol):
 
 
 class AdminApp:
-    """The application of one broker's HTTP port; made by `standalone`."""
+    """The REST API of one broker as an application of its HTTP port; made by `web`."""
 
     def __init__(
         self,
