@@ -51,11 +51,14 @@ def test_each_role_may_have_its_own() -> None:
     ("urls", "words"),
     [
         ({"metadata_url": ""}, "metadataStoreUrl is not set"),
-        ({"metadata_url": "etcd:http://a:1"}, "metadataStoreUrl=etcd:http://a:1: etcd is no"),
+        (
+            {"metadata_url": "etcd:http://a:1"},
+            "metadataStoreUrl=etcd:http://a:1: the metadata store etcd is not",
+        ),
         ({"metadata_url": "zk:a:x"}, "metadataStoreUrl=zk:a:x: 'a:x' in .* is no HOST:PORT"),
         (
             {"metadata_url": "a", "configuration_url": "oxia://a:1"},
-            "configurationMetadataStoreUrl=oxia://a:1: oxia is no",
+            "configurationMetadataStoreUrl=oxia://a:1: the metadata store oxia is not",
         ),
         (
             {"metadata_url": "a", "bookkeeper_uri": "zk+flat://a:1/ledgers"},

@@ -32,15 +32,18 @@ def _process_as_before() -> Iterator[None]:
     [
         ("", "clusterName is not set"),
         ("clusterName=c\n", "metadataStoreUrl is not set"),
-        ("clusterName=c\nmetadataStoreUrl=etcd:http://h\n", "etcd is no metadata store"),
-        ("clusterName=c\nzookeeperServers=rocksdb:///tmp\n", "rocksdb is no metadata store"),
+        ("clusterName=c\nmetadataStoreUrl=etcd:http://h\n", "metadata store etcd is not supported"),
+        (
+            "clusterName=c\nzookeeperServers=rocksdb:///tmp\n",
+            "metadata store rocksdb is not supported",
+        ),
         (
             f"clusterName=c\nloadManagerClassName={EXTENSIBLE}\n",
             "ExtensibleLoadManagerImpl: Who owns what",
         ),
         (
             "clusterName=c\nmetadataStoreUrl=h\nbookkeeperMetadataServiceUri=zk+null://h/ledgers\n",
-            "the layout 'zk+null' is not served",
+            "the layout 'zk+null' is not supported",
         ),
         ("clusterName=c\nsaslJaasServerRoleTokenSignerSecretPath=a\n", "not offered"),
         ("clusterName=c\ntransactionCoordinatorEnabled=true\n", "transactions are not in"),

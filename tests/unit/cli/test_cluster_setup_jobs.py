@@ -11,13 +11,19 @@ from pulsar_py.cli.main import main
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"-md": "etcd:http://h:1"}, "metadataStoreUrl=etcd:http://h:1: etcd is no metadata store"),
-        ({"-cms": "oxia://h:1"}, "configurationMetadataStoreUrl=oxia://h:1: oxia is no"),
+        (
+            {"-md": "etcd:http://h:1"},
+            "metadataStoreUrl=etcd:http://h:1: the metadata store etcd is not supported",
+        ),
+        (
+            {"-cms": "oxia://h:1"},
+            "configurationMetadataStoreUrl=oxia://h:1: the metadata store oxia is not",
+        ),
         ({"-c": "a/b"}, "--cluster 'a/b' is no name of a cluster"),
         ({"-c": " "}, "--cluster ' ' is no name of a cluster"),
         (
             {"--existing-bk-metadata-service-uri": "zk+ms://h:1/ledgers"},
-            "the layout 'zk+ms' is not served",
+            "the layout 'zk+ms' is not supported",
         ),
     ],
 )

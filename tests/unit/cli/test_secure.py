@@ -61,7 +61,7 @@ def test_three_commands_after_installing_a_client_publishes_over_tls(tmp_path: P
         refused = secure(
             "allow", "-d", directory, "client", "no/where", "--web-service-url", web_url
         )
-        assert (refused.exit_code, "allowed nothing" in refused.output) == (1, True)
+        assert (refused.exit_code, "no right was granted" in refused.output) == (1, True)
     finally:
         process.send_signal(signal.SIGTERM)
         log = process.communicate()[1]

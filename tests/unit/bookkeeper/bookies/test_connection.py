@@ -299,8 +299,8 @@ def test_what_waits_is_bounded_in_bytes() -> None:
     ("said", "reason"),
     [
         (struct.pack(">I", 10_001), "an answer of 10001 bytes"),
-        (struct.pack(">I", 3) + b"abc", "answer of 3 bytes"),
-        (answer(1, 0, 7, 9), "nobody asked for"),
+        (struct.pack(">I", 3) + b"abc", "answer has 3 bytes"),
+        (answer(1, 0, 7, 9), "request that was not sent"),
     ],
 )
 def test_what_can_not_be_read_ends_the_connection(said: bytes, reason: str) -> None:
