@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from pulsar_py.admin.metrics.text_format import chunks, escaped, labels_text, type_line
 from pulsar_py.admin.metrics.topic_names import (
+    COMPACTION_NAMES,
     CONSUMER_NAMES,
     PRODUCER_NAMES,
     SUBSCRIPTION_NAMES,
@@ -23,6 +24,7 @@ from pulsar_py.admin.metrics.topic_names import (
     THROTTLED_NAMES,
     TOPIC_NAMES,
     TOPIC_SUMS,
+    compaction_values,
     consumer_values,
     joined_values,
     producer_values,
@@ -85,6 +87,7 @@ class TopicFigures(Struct):
     cluster: str
     selection: Selection
     topics: Table = field(default_factory=lambda: Table(TOPIC_NAMES))
+    compactions: Table = field(default_factory=lambda: Table(COMPACTION_NAMES))
     subscriptions: Table = field(default_factory=lambda: Table(SUBSCRIPTION_NAMES))
     throttled: Table = field(default_factory=lambda: Table(THROTTLED_NAMES))
     consumers: Table = field(default_factory=lambda: Table(CONSUMER_NAMES))
@@ -110,6 +113,8 @@ class TopicFigures(Struct):
             return
         labels = self._labels_of(name, namespace)
         self.topics.add(labels, values)
+        if (compactions := compaction_values(stats.compaction)) is not None:
+            self.compactions.add(labels, compactions)
         for subscription_name, subscription in stats.subscriptions.items():
             own = f'{labels},subscription="{escaped(subscription_name)}"'
             self.subscriptions.add(own, subscription_values(subscription))
@@ -156,8 +161,8 @@ class TopicFigures(Struct):
             counts.add(labels_text({"cluster": self.cluster, "namespace": namespace}), (count,))
         yield from counts.pieces()
         yield from self._namespace_pieces()
-        tables = (self.topics, self.subscriptions, self.throttled, self.consumers, self.producers)
-        for table in tables:
+        of_topics = (self.topics, self.compactions, self.subscriptions, self.throttled)
+        for table in (*of_topics, self.consumers, self.producers):
             yield from table.pieces()
 
     def _namespace_pieces(self) -> Iterator[str]:

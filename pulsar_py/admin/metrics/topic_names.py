@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
@@ -67,6 +68,23 @@ def topic_values(stats: TopicStats, copies_count: int) -> tuple[float, ...]:
         stats.backlog_quota_limit_seconds,
         stats.oldest_backlog_message_age_seconds,
     )
+
+
+COMPACTION_NAMES: Final = (
+    "pulsar_compaction_removed_event_count",
+    "pulsar_compaction_succeed_count",
+    "pulsar_compaction_failed_count",
+    "pulsar_compaction_duration_time_in_mills",
+)
+"""Lines of a topic that was compacted since it was loaded."""
+
+
+def compaction_values(stats: CompactionStats) -> tuple[float, ...] | None:
+    """The values of `COMPACTION_NAMES`; None where nothing was compacted."""
+    if not stats.succeeded_count and not stats.failed_count:
+        return None
+    counts = (stats.removed_count, stats.succeeded_count, stats.failed_count)
+    return (*counts, stats.duration_millis)
 
 
 SUBSCRIPTION_SUMS: Final = ("pulsar_out_bytes_total", "pulsar_out_messages_total")

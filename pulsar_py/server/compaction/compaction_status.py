@@ -29,6 +29,9 @@ class CompactionStats(Struct, frozen=True):
         succeeded_millis: When one last succeeded, 0 never; 1970 is the begin.
         failed_millis: When one last failed, 0 never.
         duration_millis: How long the last one took.
+        succeeded_count: Compactions that did something, since the topic was loaded.
+        failed_count: Those that failed.
+        removed_count: Messages that all of them left out.
         ledger_id: The ledger that readers get; None: the topic was never compacted.
         ledger_entries_count: Its entries; -1 without a ledger.
         ledger_bytes: Its size; -1 without a ledger.
@@ -40,6 +43,9 @@ class CompactionStats(Struct, frozen=True):
     succeeded_millis: int = 0
     failed_millis: int = 0
     duration_millis: int = 0
+    succeeded_count: int = 0
+    failed_count: int = 0
+    removed_count: int = 0
     ledger_id: int | None = None
     ledger_entries_count: int = -1
     ledger_bytes: int = -1

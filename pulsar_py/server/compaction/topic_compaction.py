@@ -205,6 +205,7 @@ class TopicCompaction:
                 state=CompactionState.ERROR,
                 last_error=f"{type(error).__name__}: {error}",
                 failed_millis=now,
+                failed_count=self._stats.failed_count + 1,
                 duration_millis=now - started_millis,
             )
             self._log("compaction failed", error)
@@ -216,7 +217,9 @@ class TopicCompaction:
         self._stats = replace(
             self._stats,
             removed_messages=counts.messages_removed,
+            removed_count=self._stats.removed_count + counts.messages_removed,
             succeeded_millis=now,
+            succeeded_count=self._stats.succeeded_count + 1,
             duration_millis=now - started_millis,
         )
         totals.succeeded_count += 1

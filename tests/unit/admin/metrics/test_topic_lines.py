@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.admin.metrics.topic_names import COMPACTION_NAMES
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from tests.unit.admin.metrics.metric_pages import Labels, by, page_text, parsed
 from tests.unit.admin.metrics.test_topic_names import ACKNOWLEDGED, OUT, PUBLISHED, TAKEN, load
-from tests.unit.server.topics.rig import name_of, subscribe_request
+from tests.unit.server.topics.rig import entry, name_of, send, subscribe_request
 from tests.unit.settings.parts import broker
 
 
@@ -49,6 +50,26 @@ def test_consumers_and_producers() -> None:
     assert rate == pytest.approx({"p": PUBLISHED / 60})
     plain = metrics_with()
     assert not [each for each in plain if each.startswith(("pulsar_consumer_", "pulsar_producer_"))]
+
+
+def test_a_topic_that_was_compacted_has_lines_of_it() -> None:
+    async def run() -> dict[str, dict[Labels, float]]:
+        async with broker(VirtualClock()) as rig:
+            await load(rig)
+            topic = await rig.topic("keyed")
+            producer = await rig.producer(topic, rig.cnx())
+            for number in range(5):
+                send(producer, number, entry(partition_key="a"))
+            await rig.clock.sleep(0.01)
+            assert topic.compaction is not None
+            topic.compaction.begin()
+            await topic.compaction.finished()
+            return parsed(await page_text(rig.broker))
+
+    metrics = run_virtual(run())
+    found = {name: by(metrics, name, "topic") for name in COMPACTION_NAMES[:3]}
+    keyed = "persistent://public/default/keyed"
+    assert found == dict(zip(COMPACTION_NAMES, ({keyed: 4}, {keyed: 1}, {keyed: 0}), strict=False))
 
 
 def test_consumers_that_labels_do_not_tell_apart_have_one_line() -> None:

@@ -77,6 +77,7 @@ async def test_figures_of_a_compaction_and_of_one_with_nothing_new() -> None:
     assert stats.ledger_id == compacted.ledger_id
     assert stats.ledger_bytes == topic.parts.totals.bytes_written
     assert stats.succeeded_millis == topic.world.clock.wall_time_millis()
+    assert (stats.succeeded_count, stats.failed_count, stats.removed_count) == (1, 0, 3)
     await topic.compact()
     assert topic.compaction.compacted is compacted
     assert await topic.compaction.stats_with_ledger() == stats
@@ -127,6 +128,8 @@ async def test_a_store_that_refuses_is_told_and_the_next_one_works() -> None:
     topic.world.store.create_error = None
     assert await topic.compact() is CompactionState.SUCCESS
     assert topic.compaction.stats().last_error == ""
+    counted = topic.compaction.stats()
+    assert (counted.failed_count, counted.succeeded_count) == (1, 1)
 
 
 async def test_keys_that_do_not_fit_in_memory_need_the_disk() -> None:
