@@ -1,9 +1,10 @@
 """Lists calls, stored values and command fields that have no effect yet, each with its reason.
 
-There are three tables. `CALLS` are answered with 501 and the reason. Values that are stored and
+There are five tables. `CALLS` are answered with 501 and the reason. Values that are stored and
 returned, but change nothing yet, are named by document and key. Fields of commands that are
-accepted and change nothing are named by command and field. Tests compare the tables with the code
-and with `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
+accepted and change nothing are named by command and field. Fields of statistics that always have
+one value, since nobody measures what they mean, are named, too. Tests compare the tables with the
+code and with `docs/WITHOUT_EFFECT.md`, which `make docs` writes.
 
 Settings without effect have a list of their own, `server/ignored_settings.py`.
 """
@@ -91,6 +92,24 @@ FIELDS: Final[Mapping[str, str]] = {
 """Fields of commands without effect: the reason, by message and field."""
 
 
+STATISTICS: Final[Mapping[str, str]] = {
+    "nonContiguousDeletedMessagesRangesSerializedSize": (
+        "0: of many ranges only what has changed is written, so all of them have no size together"
+    ),
+    "underReplicated": (
+        "false, as it is where the broker stores by itself; which ledgers on bookies lack copies "
+        "is known to BookKeeper's auditor alone"
+    ),
+    "offloaded": _OFFLOAD,
+    "offloadedStorageSize": _OFFLOAD,
+    "ongoingTxnCount": _TRANSACTIONS,
+    "abortedTxnCount": _TRANSACTIONS,
+    "committedTxnCount": _TRANSACTIONS,
+    "replication": _REPLICATION,
+}
+"""Fields of statistics that have one value whatever happens: the reason, by field."""
+
+
 def not_implemented(call: str) -> HttpError:
     """The 501 for a call in `CALLS`."""
     return HttpError(HTTPStatus.NOT_IMPLEMENTED, CALLS[call])
@@ -109,6 +128,7 @@ def render_reference() -> str:
         ("Values that are stored and shown", "document and key", VALUES),
         ("Parts of values, and parameters", "part", PARTS),
         ("Fields of commands that are taken", "message and field", FIELDS),
+        ("Fields of statistics with one value", "field", STATISTICS),
     ):
         lines += ["", f"## {heading}", "", f"| {column} | why |", "| --- | --- |"]
         for name, why in table.items():

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
+from pulsar_py.ledgers.store import LedgerInfo
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.PulsarApi_pb2 import ProducerAccessMode
@@ -308,12 +309,14 @@ def _draining_json(hashes: Sequence[DrainingHash] | None) -> list[Json] | None:
 async def internal_stats_json(
     ledger: ManagedLedger[Any],  # Any: the topic's own context
     compaction: CompactionStats,
+    schemas: Sequence[LedgerInfo],
     turns: Turns,
     describe: Callable[[int], Awaitable[str]] | None = None,
 ) -> Json:
     """The answer to GET `{topic}/internalStats` of a persistent topic.
 
-    The open ledger has no entries and no size in it, as in Pulsar. With `describe` each ledger has
+    The open ledger has no entries and no size in it, as in Pulsar; `schemas` are the ledgers of the
+    versions of its schema. With `describe` each ledger has
     what the ledger store says about it, too.
     """
     stats = await ledger.internal_stats_in_turns(turns)
@@ -325,6 +328,10 @@ async def internal_stats_json(
     if describe is not None:
         for described in ledgers:
             described["metadata"] = await describe(described["ledgerId"])
+    schema_ledgers: list[Json] = []
+    for info in schemas:
+        await turns.take(LEDGER_UNITS)
+        schema_ledgers.append(_info_json(info))
     cursors: dict[str, Json] = {}
     for name, cursor in stats.cursors.items():
         await turns.take(CURSOR_UNITS)
@@ -343,7 +350,7 @@ async def internal_stats_json(
         "state": stats.state,
         "ledgers": ledgers,
         "cursors": cursors,
-        "schemaLedgers": [],
+        "schemaLedgers": schema_ledgers,
         "compactedLedger": _compacted_ledger_json(compaction),
         "properties": dict(stats.properties),
     }
@@ -378,6 +385,16 @@ def _ledger_json(stats: LedgerStats) -> Json:
     }
 
 
+def _info_json(info: LedgerInfo) -> Json:
+    return {
+        "ledgerId": info.ledger_id,
+        "entries": 0 if info.last_entry_id is None else info.last_entry_id + 1,
+        "size": info.length_bytes or 0,
+        "offloaded": False,
+        "underReplicated": False,
+    }
+
+
 def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> Json:
     ranges = stats.individually_deleted_messages
     # Pulsar includes the read position in the count, whether or not it has an entry yet.
@@ -400,7 +417,7 @@ def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> J
         "numberOfEntriesSinceFirstNotAckedMessage": since_first_not_acked,
         "totalNonContiguousDeletedMessagesRange": ranges.count("]") - 1,
         "subscriptionHavePendingRead": stats.pending_reads_count > 0,
-        "subscriptionHavePendingReplayRead": False,
+        "subscriptionHavePendingReplayRead": stats.pending_replay_reads_count > 0,
         "properties": dict(stats.properties),
     }
 

@@ -518,7 +518,26 @@ class Topics:
         """Return the ledgers and cursors of one topic or partition."""
         topic = await require_topic(self._broker, topic_of(request))
         describe = self._describe_ledger if _METADATA.of(request) else None
-        return json_response(await _internal_stats_json(topic, Turns(), describe))
+        return json_response(await self._internal_stats_json(topic, Turns(), describe))
+
+    async def _internal_stats_json(
+        self,
+        topic: Topic,
+        turns: Turns,
+        describe: Callable[[int], Awaitable[str]] | None = None,
+    ) -> Json:
+        if isinstance(topic, PersistentTopic):
+            compaction = topic.compaction
+            stats = (
+                CompactionStats() if compaction is None else await compaction.stats_with_ledger()
+            )
+            schemas = await self._broker.schemas.ledgers(topic.name.schema_id)
+            return await internal_stats_json(topic.ledger, stats, schemas, turns, describe)
+        assert topic.name.domain != PERSISTENT
+        counts = await topic.stats_in_turns(turns)
+        return non_persistent_internal_stats_json(
+            counts.messages_in_count, list(topic.subscriptions)
+        )
 
     async def _describe_ledger(self, ledger_id: int) -> str:
         """What the ledger store knows about a ledger, in words."""
@@ -544,7 +563,7 @@ class Topics:
         async for part in partitions_in_turns(name, partitions_count):
             stats = await ask_owner(self._broker, part, "GET", "/internalStats", tolerated=_MISSING)
             if stats is None and (topic := await self._partition(part)) is not None:
-                stats = await _internal_stats_json(topic, turns)
+                stats = await self._internal_stats_json(topic, turns)
             if stats:
                 parts[str(part)] = await encoded_part(stats, turns)
         metadata = {"partitions": partitions_count, "deleted": False}
@@ -589,18 +608,6 @@ def _partitions_body(request: Request) -> tuple[int, dict[str, str]]:
     if value.partitions is None:
         raise UnreadableBodyError("the number of partitions is required")
     return value.partitions, value.properties
-
-
-async def _internal_stats_json(
-    topic: Topic, turns: Turns, describe: Callable[[int], Awaitable[str]] | None = None
-) -> Json:
-    if isinstance(topic, PersistentTopic):
-        compaction = topic.compaction
-        stats = CompactionStats() if compaction is None else await compaction.stats_with_ledger()
-        return await internal_stats_json(topic.ledger, stats, turns, describe)
-    assert topic.name.domain != PERSISTENT
-    counts = await topic.stats_in_turns(turns)
-    return non_persistent_internal_stats_json(counts.messages_in_count, list(topic.subscriptions))
 
 
 def _compaction_of(topic: Topic) -> TopicCompaction:

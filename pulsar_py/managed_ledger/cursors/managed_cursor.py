@@ -472,6 +472,7 @@ class ManagedCursor:
             read_position=state.read_position,
             is_waiting=self._watch.is_waiting(self),
             pending_reads_count=self._reading.reads_count,
+            pending_replay_reads_count=self._reading.replay_reads_count,
             messages_consumed_count=state.ledgers.entries_added_count - backlog,
             cursor_ledger_id=self.cursor_ledger_id,
             cursor_ledger_last_entry_id=-1 if store is None else store.last_entry_id,

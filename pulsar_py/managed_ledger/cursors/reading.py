@@ -70,6 +70,7 @@ class CursorReading:
         self._ahead = ReadAhead(owner.cache_manager)
         self._is_closed = False
         self.reads_count = 0  # under way
+        self.replay_reads_count = 0  # those of `read_replay`
 
     def read_cached(
         self, max_entries: int, max_bytes: int, max_position: Position = LATEST
@@ -207,6 +208,13 @@ class CursorReading:
             StorageError: An entry can't be read.
         """
         self._raise_if_closed()
+        self.replay_reads_count += 1
+        try:
+            return await self._read_replay(positions)
+        finally:
+            self.replay_reads_count -= 1
+
+    async def _read_replay(self, positions: Sequence[Position]) -> list[Entry]:
         for ledger_id in self._cold_ones(positions):
             await self._load(ledger_id)
         found: list[Entry] = []

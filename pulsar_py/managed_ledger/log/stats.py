@@ -25,6 +25,7 @@ class CursorStats(Struct, frozen=True):
     read_position: Position
     is_waiting: bool
     pending_reads_count: int
+    pending_replay_reads_count: int  # of entries that are sent again
     messages_consumed_count: int
     cursor_ledger_id: int  # -1: the state is in the metadata record
     cursor_ledger_last_entry_id: int

@@ -27,7 +27,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.common.position import Position
-from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
+from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, LedgerStore
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.comparers import COMPARERS
@@ -238,6 +238,11 @@ class SchemaRegistry:
             SchemaPlace(each.version, Position(each.position.ledgerId, each.position.entryId))
             for each in (() if index is None else index.entries)
         ]
+
+    async def ledgers(self, schema_id: str) -> list[LedgerInfo]:
+        """The ledgers of all versions that are there, oldest first."""
+        places = await self.index(schema_id)
+        return await self._storage.ledgers([place.position.ledger_id for place in places])
 
     async def check_consumer(
         self,

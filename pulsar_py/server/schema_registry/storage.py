@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     CorruptDataError,
+    LedgerNotFoundError,
     MetadataBadVersionError,
     MetadataExistsError,
     StorageError,
@@ -35,7 +36,7 @@ from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import url_form_encode
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers import labels
-from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, LedgerWriter
+from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, LedgerStore, LedgerWriter
 from pulsar_py.metadata.settling import delete_settled, put_settled
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry
@@ -132,6 +133,17 @@ class SchemaStorage:
         return await each_result(
             lambda version: self.read(schema_id, index, version), versions, at_once=NAMES_AT_ONCE
         )
+
+    async def ledgers(self, ledger_ids: Sequence[int]) -> list[LedgerInfo]:
+        """What the ledger store knows of these ledgers, in order, without those that are gone."""
+        found = await each_result(self._info, ledger_ids, at_once=NAMES_AT_ONCE)
+        return [each for each in found if each is not None]
+
+    async def _info(self, ledger_id: int) -> LedgerInfo | None:
+        try:
+            return await self._ledger_store.info(ledger_id)
+        except LedgerNotFoundError:
+            return None
 
     async def _read(self, schema_id: str, index: MarkedIndexEntry) -> StoredSchema:
         reader = await self._ledger_store.open(index.position.ledgerId)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from pulsar_py.admin.api.all_routes import all_routes
+from pulsar_py.admin.resources import topic_stats_json
 from pulsar_py.admin.without_effect import (
     CALLS,
     FIELDS,
     PARTS,
     REFERENCE_PATH,
+    STATISTICS,
     VALUES,
     not_implemented,
     render_reference,
@@ -72,7 +75,9 @@ def test_the_tables_name_what_exists() -> None:
     for name in FIELDS:
         message, field = name.split(".")
         assert field in getattr(PulsarApi_pb2, message).DESCRIPTOR.fields_by_name
-    assert all({**CALLS, **VALUES, **PARTS, **FIELDS}.values())
+    source = Path(topic_stats_json.__file__).read_text()
+    assert not [name for name in STATISTICS if f'"{name}"' not in source]
+    assert all({**CALLS, **VALUES, **PARTS, **FIELDS, **STATISTICS}.values())
 
 
 async def test_listed_calls_are_routes() -> None:

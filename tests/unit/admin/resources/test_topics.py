@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pulsar_py.admin.resources.topic_access import require_topic
@@ -177,6 +179,15 @@ async def test_statistics_count_what_is_stored(admin: Admin) -> None:
     internal = await admin.get(P + "/a/internalStats")
     assert internal["numberOfEntries"] == 2
     assert internal["lastConfirmedEntry"].endswith(":1")
+    assert internal["schemaLedgers"] == []
+    for fields in ([], [{"name": "a", "type": ["null", "int"], "default": None}]):
+        record = {"type": "record", "name": "R", "fields": fields}
+        schema = {"type": "AVRO", "schema": json.dumps(record), "properties": {}}
+        await admin.call("POST", "/admin/v2/schemas/public/default/a/schema", schema)
+    ledgers = (await admin.get(P + "/a/internalStats"))["schemaLedgers"]
+    assert [each["entries"] for each in ledgers] == [1, 1]
+    assert len({each["ledgerId"] for each in ledgers}) == 2
+    assert ledgers[1]["size"] > ledgers[0]["size"] > 0
     assert (await admin.reason("GET", P + "/nowhere/stats"))[0] == 404
 
 

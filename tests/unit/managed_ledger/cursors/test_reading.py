@@ -41,6 +41,21 @@ async def test_what_is_not_in_memory_has_to_be_awaited():
     assert len(await cursor.read(*MANY)) == 10
 
 
+async def test_a_read_of_what_is_sent_again_is_seen_while_it_is_under_way():
+    world = World()
+    _, cursor = await opened(world)
+    await read_all(cursor, 10)
+    world.store.is_cold = True
+    seen = []
+
+    async def look():
+        seen.append(cursor.stats().pending_replay_reads_count)
+
+    entries, _ = await asyncio.gather(cursor.read_replay([Position(3, 0)]), look())
+    assert (len(entries), seen) == (1, [1])
+    assert cursor.stats().pending_replay_reads_count == 0
+
+
 async def test_reading_ahead_reads_storage_once():
     world = World()
     _, cursor = await opened(world, count=100)

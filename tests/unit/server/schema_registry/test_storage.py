@@ -58,6 +58,21 @@ async def test_all_ledgers_are_named(metadata: MemoryMetadataStore, bookie: Book
     assert sorted(await storage.named_ledgers()) == list(await all_ledgers(bookie))
 
 
+async def test_what_is_known_of_ledgers_but_those_that_are_gone(
+    metadata: MemoryMetadataStore, bookie: Bookie
+) -> None:
+    storage = SchemaStorage(metadata, bookie)
+    assert await storage.ledgers([]) == []
+    index = await storage.append(ID, version(0), None)
+    await storage.append(ID, version(1), index)
+    ids = list(await all_ledgers(bookie))
+    first, second = await storage.ledgers(ids)
+    assert [first.ledger_id, second.ledger_id] == ids
+    assert (first.last_entry_id, first.is_closed) == (0, True)
+    await bookie.delete(first.ledger_id)
+    assert await storage.ledgers(ids) == [second]
+
+
 async def test_loser_of_a_race_leaves_no_ledger(
     metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
