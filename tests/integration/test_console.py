@@ -480,6 +480,18 @@ def test_keys_go_everywhere(page: Page) -> None:
     page.wait_for_selector("h1 >> text=Settings")
 
 
+CUT_LABELS = """
+[...document.querySelectorAll('.plot .tick')].filter((label) => {
+  const own = label.getBoundingClientRect(), card = label.closest('.card').getBoundingClientRect();
+  const plot = label.closest('.plot'), box = plot.getBoundingClientRect();
+  const isOut = own.left < box.left || own.right > box.right || own.top < box.top;
+  const isHidden = isOut && getComputedStyle(plot).overflow !== 'visible';
+  return isHidden || own.left < card.left || own.right > card.right;
+}).map((label) => label.textContent)
+"""
+"""Labels of plots that are not seen as a whole."""
+
+
 def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
     narrow = {"viewport": {"width": 360, "height": 700}, "color_scheme": "dark"}
     with SignedIn(browser, broker, "admin", **narrow) as made:
@@ -489,6 +501,9 @@ def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
             show(page, view)
             wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
             assert wide <= 0, (view, wide)
+        show(page, "#/")
+        page.wait_for_selector(".plot .tick")
+        assert page.evaluate(CUT_LABELS) == []
         page.click("[title='Dark or light']")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert light == "rgb(244, 246, 249)"
