@@ -39,7 +39,9 @@ def wrapped_keys(text: str) -> WrappedKeys:
         CryptoError: It is no such JSON.
     """
     try:
-        found = parse_json(base64.b64decode(text.strip(), validate=True), is_java=True)
+        stripped = text.strip()
+        padded = stripped + "=" * (-len(stripped) % 4)  # the padding may be missing
+        found = parse_json(base64.b64decode(padded, validate=True), is_java=True)
     except (binascii.Error, ValueError):
         raise CryptoError(_NO_KEYS) from None
     if not isinstance(found, dict) or not found:

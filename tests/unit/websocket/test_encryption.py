@@ -61,6 +61,12 @@ def test_other_texts_name_keys_that_the_broker_has_not(text: str) -> None:
         wrapped_keys(text)
 
 
+def test_the_padding_may_be_missing() -> None:
+    text = parameter({"key": {"keyValue": "YQ=="}})
+    assert text.endswith("=")
+    assert wrapped_keys(f" {text.rstrip('=')} ").keys[0].value == b"a"
+
+
 @pytest.mark.parametrize(
     "keys", [{"k": {}}, {"k": None}, {"": {"keyValue": "YQ=="}}, {"k": {"keyValue": ""}}]
 )
@@ -83,7 +89,12 @@ def test_a_frame_says_how_its_payload_was_made() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"encryptionParam": "*"}, {"compressionType": "LZ4"}, {"uncompressedMessageSize": 5}],
+    [
+        {"encryptionParam": "*"},
+        {"compressionType": "LZ4"},
+        {"uncompressedMessageSize": 5},
+        {"compressionType": "lz4", "uncompressedMessageSize": 5},
+    ],
 )
 def test_what_a_frame_lacks_is_said_with_its_context(fields: Mapping[str, Any]) -> None:
     with pytest.raises(FrameError) as raised:
