@@ -115,8 +115,10 @@ async def test_the_silent_keep_nobody_out(tmp_path: Path, *, is_tls: bool) -> No
                 writer.write(b"\x16\x03\x01")
         parts = (HEADER,) if is_tls else (HEADER + b"hello",)
         assert await answer(port, *parts, tls=contexts[1]) == b"('192.0.2.1', 4711) hello"
-        async with asyncio.timeout(SECONDS):
-            assert await silent[0][0].read() == b"", "the oldest made room"
+        # The oldest made room. What it had sent was not read, so the system may say so (a reset).
+        with contextlib.suppress(ConnectionResetError):
+            async with asyncio.timeout(SECONDS):
+                assert await silent[0][0].read() == b""
         for _, writer in silent:
             writer.close()
 
