@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from pulsar_py.common.loops.idle_heap import IDLE_SHARE, INTERVAL_SECONDS, IdleHeap, trim_heap
-from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.clock import VirtualClock, run_virtual
 
 
 class Process:
@@ -21,22 +21,31 @@ class Process:
         self.count += 1
 
 
-async def test_memory_is_given_back_once_after_each_busy_time() -> None:
-    process, clock = Process(), VirtualClock()
-    counts = []
-    with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
-        for share in (1.0, 0.9, 0.0, IDLE_SHARE / 2, 0.0, 0.5, 0.0, 0.0):
-            process.cpu_seconds += share * INTERVAL_SECONDS
-            await clock.sleep(INTERVAL_SECONDS)
-            counts.append(process.count)
+def test_memory_is_given_back_once_after_each_busy_time() -> None:
+    process, counts = Process(), list[int]()
+
+    async def work() -> None:
+        clock = VirtualClock()
+        with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
+            for share in (1.0, 0.9, 0.0, IDLE_SHARE / 2, 0.0, 0.5, 0.0, 0.0):
+                process.cpu_seconds += share * INTERVAL_SECONDS
+                await clock.sleep(INTERVAL_SECONDS)
+                counts.append(process.count)
+
+    run_virtual(work())
     assert counts == [0, 0, 1, 1, 1, 1, 2, 2]
 
 
-async def test_nothing_is_looked_at_after_the_end() -> None:
-    process, clock = Process(), VirtualClock()
-    with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
-        pass
-    await clock.sleep(3 * INTERVAL_SECONDS)
+def test_nothing_is_looked_at_after_the_end() -> None:
+    process = Process()
+
+    async def work() -> None:
+        clock = VirtualClock()
+        with IdleHeap(clock, lambda: process.cpu_seconds, process.give_back):
+            pass
+        await clock.sleep(3 * INTERVAL_SECONDS)
+
+    run_virtual(work())
     assert process.count == 0
 
 
