@@ -74,7 +74,9 @@ class Connections:
         self._interceptors: Interceptors | None = None  # None if none listens
         if interceptors is not None and interceptors.hears(*CALLS):
             self._interceptors = interceptors
-        self.receive_memory = ReceiveMemory()
+        # Large frames get no memory of their own: entries keep it for long, and fresh memory, which
+        # has to be cleared and mapped, costs more than joining pieces (ADR 31).
+        self.receive_memory = ReceiveMemory(unfinished_bytes_limit=0)
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:
