@@ -30,7 +30,7 @@ FIRST_SEEDS = {
 }
 """Where it is not 0. They move with every change of what brokers do; then others are found."""
 
-QUICK = ("owned_until_given_up", "owners_are_deleted_without_version")
+QUICK = ("owned_until_given_up", "a_new_session_owns_what_the_old_one_did")
 
 
 def first_failure(name: str) -> int | None:
