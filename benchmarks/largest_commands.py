@@ -1,126 +1,85 @@
 """The largest form of each command that a client may send: one frame of 5 MiB + 10 KiB, filled.
 
 Each is filled with the parts that its handler looks at one by one: ids, words of ack sets, pairs of
-texts, hash ranges, names. They are written as bytes: building a message of so many parts takes
+texts, hash ranges, names. Where so many are refused, a second row has as many as are served, each
+as long as there is room. They are written as bytes: building a message of so many parts takes
 seconds.
+
+Commands that are a few numbers have no such form: `large_frames.VARIABLE_KINDS` tells the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from struct import Struct
-
-from google.protobuf.message import Message
-
-from pulsar_py.common.varint import varint
+from benchmarks.large_frames import (
+    ITEM_BYTES,
+    MINUS_ONE,
+    SIZES,
+    SPARE_BYTES,
+    LargestCommand,
+    command_frame,
+    different,
+    field,
+    filled,
+    hash_range,
+    long_pair,
+    message_id,
+    number_pair,
+    pair,
+    send_frame,
+    served,
+    with_field,
+)
+from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
     CommandAddPartitionToTxn,
     CommandAddSubscriptionToTxn,
+    CommandAuthResponse,
+    CommandCloseConsumer,
+    CommandCloseProducer,
     CommandConnect,
+    CommandEndTxnOnPartition,
+    CommandEndTxnOnSubscription,
     CommandGetOrCreateSchema,
+    CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
     CommandPartitionedTopicMetadata,
     CommandProducer,
     CommandRedeliverUnacknowledgedMessages,
+    CommandScalableTopicLookup,
+    CommandScalableTopicSubscribe,
     CommandSeek,
+    CommandSend,
     CommandSubscribe,
+    CommandWatchScalableTopics,
     CommandWatchTopicList,
     KeySharedMeta,
+    MessageMetadata,
     Schema,
 )
 from pulsar_py.wire.framing import FRAME_PADDING
 
 MAX_MESSAGE_BYTES = 5 << 20
-ATTACKER_CONSUMER_ID = 1
 REQUEST_ID = 7
-
-_SIZES = Struct(">II")
-_BYTES_TYPE = 2  # of protobuf: a length, then as many bytes
-_SPARE_BYTES = 64  # for the lengths around what is filled
-_MINUS_ONE = varint((1 << 64) - 1)
-
-
-@dataclass(frozen=True, slots=True)
-class LargestCommand:
-    """One row: a frame that a connection with consumer 1 may send."""
-
-    name: str
-    frame: bytes
-    answer: int | None
-    """The type of its answer; None for commands that have none. ERROR is always one, too."""
-    subscription_type: int = CommandSubscribe.Shared
-    """Of the consumer that the connection has."""
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return varint(number << 3 | _BYTES_TYPE) + varint(len(data)) + data
-
-
-def _frame(kind: int, part: bytes) -> bytes:
-    command = b"\x08" + varint(kind) + _field(kind, part)
-    return _SIZES.pack(4 + len(command), len(command)) + command
-
-
-def _filled(kind: int, head: Message, number: int, item: bytes, room: int) -> bytes:
-    """The command with as many of one repeated field as go into a frame."""
-    start = head.SerializePartialToString()
-    repeated = _field(number, item)
-    return _frame(kind, start + repeated * ((room - len(start)) // len(repeated)))
-
-
-def _different(
-    kind: int, head: Message, number: int, make: Callable[[int], bytes], room: int
-) -> bytes:
-    """The same with items that all differ."""
-    parts = [head.SerializePartialToString()]
-    size, index = len(parts[0]), 0
-    while True:
-        part = _field(number, make(index))
-        size += len(part)
-        if size > room:
-            return _frame(kind, b"".join(parts))
-        parts.append(part)
-        index += 1
-
-
-def _message_id(ledger_id: int, entry_id: int, words: bytes = b"") -> bytes:
-    start = b"\x08" + varint(ledger_id) + b"\x10" + varint(entry_id)
-    return start + (_field(5, words) if words else b"")
-
-
-def _pair(index: int) -> bytes:
-    return _field(1, b"%x" % index) + _field(2, b"")
-
-
-def _number_pair(index: int) -> bytes:
-    return _field(1, b"%x" % index) + b"\x10\x01"
-
-
-def _range(index: int) -> bytes:
-    return b"\x08" + varint(2 * index) + b"\x10" + varint(2 * index)
 
 
 def largest_commands(
     topic: str, ledger_id: int, entries_count: int, *, max_message_bytes: int = MAX_MESSAGE_BYTES
 ) -> list[LargestCommand]:
     """All of them, for a topic with that many entries in one ledger."""
-    room = max_message_bytes + FRAME_PADDING - _SIZES.size - _SPARE_BYTES
+    room = max_message_bytes + FRAME_PADDING - SIZES.size - SPARE_BYTES
     fresh = f"{topic}-fresh"
     return [
         *_acknowledgements(ledger_id, entries_count, room),
         *_subscriptions(fresh, room),
         *_producers_and_schemas(topic, fresh, room),
         *_lookups(topic, room),
-        *_transactions(room),
+        *_transactions(topic, room),
+        *_sends(room),
+        *_others(topic, room),
     ]
-
-
-def _with_field(start: bytes, number: int, data: bytes) -> bytes:
-    return start + _field(number, data)
 
 
 def _acknowledgements(ledger_id: int, entries_count: int, room: int) -> list[LargestCommand]:
@@ -132,62 +91,62 @@ def _acknowledgements(ledger_id: int, entries_count: int, room: int) -> list[Lar
     cumulative.message_id.add(ledgerId=ledger_id, entryId=0)
     redeliver = CommandRedeliverUnacknowledgedMessages(consumer_id=1)
     many_words = (room - 40) * b"\x01"
-    wide_words = ((room - 40) // len(_MINUS_ONE)) * _MINUS_ONE
-    one_set = _message_id(ledger_id, 3, many_words)
+    wide_words = ((room - 40) // len(MINUS_ONE)) * MINUS_ONE
+    one_set = message_id(ledger_id, 3, many_words)
     return [
         LargestCommand(
             "ACK, one id over and over",
-            _filled(command.ACK, ack, 3, _message_id(ledger_id, 0), room),
+            filled(command.ACK, ack, 3, message_id(ledger_id, 0), room),
             command.ACK_RESPONSE,
         ),
         LargestCommand(
             "ACK, every second entry",
-            _different(
+            different(
                 command.ACK, ack, 3,
-                lambda index: _message_id(ledger_id, 2 * index % entries_count + 1), room,
+                lambda index: message_id(ledger_id, 2 * index % entries_count + 1), room,
             ),
             command.ACK_RESPONSE,
         ),
         LargestCommand(
             "ACK, ids with ack sets",
-            _different(
+            different(
                 command.ACK, ack, 3,
-                lambda index: _message_id(ledger_id, index % entries_count, b"\x01" * 40), room,
+                lambda index: message_id(ledger_id, index % entries_count, b"\x01" * 40), room,
             ),
             command.ACK_RESPONSE,
         ),
         LargestCommand(
             "ACK, one ack set",
-            _frame(
+            command_frame(
                 command.ACK,
-                _with_field(ack.SerializePartialToString(), 3, one_set),
+                with_field(ack.SerializePartialToString(), 3, one_set),
             ),
             command.ACK_RESPONSE,
         ),
         LargestCommand(
             "ACK, cumulative with properties",
-            _different(command.ACK, cumulative, 5, _number_pair, room),
+            different(command.ACK, cumulative, 5, number_pair, room),
             command.ACK_RESPONSE,
             CommandSubscribe.Exclusive,
         ),
         LargestCommand(
             "REDELIVER, every entry over and over",
-            _different(
+            different(
                 command.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliver, 2,
-                lambda index: _message_id(ledger_id, index % entries_count), room,
+                lambda index: message_id(ledger_id, index % entries_count), room,
             ),
             None,
         ),
         LargestCommand(
             "REDELIVER, everything",
-            _frame(command.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliver.SerializeToString()),
+            command_frame(command.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliver.SerializeToString()),
             None,
         ),
         LargestCommand(
             "SEEK, one ack set",
-            _frame(
+            command_frame(
                 command.SEEK,
-                _with_field(seek.SerializeToString(), 3, _message_id(ledger_id, 3, wide_words)),
+                with_field(seek.SerializeToString(), 3, message_id(ledger_id, 3, wide_words)),
             ),
             command.SUCCESS,
         ),
@@ -196,8 +155,16 @@ def _acknowledgements(ledger_id: int, entries_count: int, room: int) -> list[Lar
 
 def _schema_with_properties(room: int) -> bytes:
     schema = Schema(name="s", type=Schema.String, schema_data=b"")
-    count = room // len(_field(5, _pair(1 << 20)))
-    pairs = b"".join(_field(5, _pair(index)) for index in range(count))
+    count = room // len(field(5, pair(1 << 20)))
+    pairs = b"".join(field(5, pair(index)) for index in range(count))
+    return schema.SerializeToString() + pairs
+
+
+def _schema_that_is_served(room: int) -> bytes:
+    schema = Schema(name="s", type=Schema.String, schema_data=b"")
+    count = (MAX_UNITS - 10) // 3
+    size = room // count - ITEM_BYTES
+    pairs = b"".join(field(5, long_pair(index, size)) for index in range(count))
     return schema.SerializeToString() + pairs
 
 
@@ -210,28 +177,50 @@ def _subscriptions(fresh: str, room: int) -> list[LargestCommand]:
     )  # fmt: skip
     subscribe_bytes = subscribe.SerializeToString()
     ranges = KeySharedMeta(keySharedMode=1).SerializePartialToString()
-    count = room // len(_field(3, _range(1 << 20)))
-    all_ranges = ranges + b"".join(_field(3, _range(index)) for index in range(count))
+    count = room // len(field(3, hash_range(1 << 20)))
+    all_ranges = ranges + b"".join(field(3, hash_range(index)) for index in range(count))
+    count = (MAX_UNITS - len(subscribe.ListFields()) - 2) // 3
+    served_ranges = ranges + b"".join(field(3, hash_range(index)) for index in range(count))
     all_properties = _schema_with_properties(room)
     return [
         LargestCommand(
             "SUBSCRIBE, metadata without texts",
-            _filled(command.SUBSCRIBE, subscribe, 10, b"\x0a\x00\x12\x00", room),
+            filled(command.SUBSCRIBE, subscribe, 10, b"\x0a\x00\x12\x00", room),
             command.SUCCESS,
         ),
         LargestCommand(
             "SUBSCRIBE, subscription properties",
-            _different(command.SUBSCRIBE, subscribe, 18, _pair, room),
+            different(command.SUBSCRIBE, subscribe, 18, pair, room),
             command.SUCCESS,
         ),
         LargestCommand(
             "SUBSCRIBE, hash ranges",
-            _frame(command.SUBSCRIBE, _with_field(subscribe_bytes, 17, all_ranges)),
+            command_frame(command.SUBSCRIBE, with_field(subscribe_bytes, 17, all_ranges)),
             command.SUCCESS,
         ),
         LargestCommand(
             "SUBSCRIBE, schema properties",
-            _frame(command.SUBSCRIBE, _with_field(subscribe_bytes, 12, all_properties)),
+            command_frame(command.SUBSCRIBE, with_field(subscribe_bytes, 12, all_properties)),
+            command.SUCCESS,
+        ),
+        LargestCommand(
+            "SUBSCRIBE, metadata that is served",
+            served(command.SUBSCRIBE, subscribe, 10, room, make=long_pair, parts=2),
+            command.SUCCESS,
+        ),
+        LargestCommand(
+            "SUBSCRIBE, properties that are served",
+            served(command.SUBSCRIBE, subscribe, 18, room, make=long_pair, parts=2),
+            command.SUCCESS,
+        ),
+        LargestCommand(
+            "SUBSCRIBE, hash ranges that are served",
+            command_frame(command.SUBSCRIBE, with_field(subscribe_bytes, 17, served_ranges)),
+            command.SUCCESS,
+        ),
+        LargestCommand(
+            "SUBSCRIBE, a long name of a subscription",
+            command_frame(command.SUBSCRIBE, subscribe_bytes + field(2, b"x" * (room - 200))),
             command.SUCCESS,
         ),
     ]  # fmt: skip
@@ -249,24 +238,34 @@ def _producers_and_schemas(topic: str, fresh: str, room: int) -> list[LargestCom
     return [
         LargestCommand(
             "PRODUCER, metadata",
-            _different(command.PRODUCER, producer, 6, _pair, room),
+            different(command.PRODUCER, producer, 6, pair, room),
+            command.PRODUCER_SUCCESS,
+        ),
+        LargestCommand(
+            "PRODUCER, metadata that is served",
+            served(command.PRODUCER, producer, 6, room, make=long_pair, parts=2),
+            command.PRODUCER_SUCCESS,
+        ),
+        LargestCommand(
+            "PRODUCER, a long name",
+            command_frame(command.PRODUCER, producer_bytes + field(4, b"x" * (room - 200))),
             command.PRODUCER_SUCCESS,
         ),
         LargestCommand(
             "PRODUCER, schema properties",
-            _frame(command.PRODUCER, _with_field(producer_bytes, 7, all_properties)),
+            command_frame(command.PRODUCER, with_field(producer_bytes, 7, all_properties)),
             command.PRODUCER_SUCCESS,
         ),
         LargestCommand(
             "PRODUCER, an Avro schema of many types",
-            _frame(command.PRODUCER, _with_field(producer_bytes, 7, long_union)),
+            command_frame(command.PRODUCER, with_field(producer_bytes, 7, long_union)),
             command.PRODUCER_SUCCESS,
         ),
         LargestCommand(
             "GET_OR_CREATE_SCHEMA, properties",
-            _frame(
+            command_frame(
                 command.GET_OR_CREATE_SCHEMA,
-                _with_field(
+                with_field(
                     CommandGetOrCreateSchema(request_id=REQUEST_ID, topic=topic)
                     .SerializePartialToString(),
                     3,
@@ -274,6 +273,38 @@ def _producers_and_schemas(topic: str, fresh: str, room: int) -> list[LargestCom
                 ),
             ),
             command.GET_OR_CREATE_SCHEMA_RESPONSE,
+        ),
+        LargestCommand(
+            "GET_OR_CREATE_SCHEMA, properties that are served",
+            command_frame(
+                command.GET_OR_CREATE_SCHEMA,
+                with_field(
+                    CommandGetOrCreateSchema(request_id=REQUEST_ID, topic=topic)
+                    .SerializePartialToString(),
+                    3,
+                    _schema_that_is_served(room),
+                ),
+            ),
+            command.GET_OR_CREATE_SCHEMA_RESPONSE,
+        ),
+        LargestCommand(
+            "GET_SCHEMA, a name of slashes",
+            command_frame(
+                command.GET_SCHEMA,
+                CommandGetSchema(topic="/" * (room - 100), request_id=REQUEST_ID)
+                .SerializeToString(),
+            ),
+            command.GET_SCHEMA_RESPONSE,
+        ),
+        LargestCommand(
+            "GET_SCHEMA, a long version",
+            command_frame(
+                command.GET_SCHEMA,
+                CommandGetSchema(
+                    topic=topic, request_id=REQUEST_ID, schema_version=bytes(room - 200)
+                ).SerializeToString(),
+            ),
+            command.GET_SCHEMA_RESPONSE,
         ),
     ]  # fmt: skip
 
@@ -286,14 +317,14 @@ def _lookups(topic: str, room: int) -> list[LargestCommand]:
     return [
         LargestCommand(
             "LOOKUP, properties",
-            _different(
-                command.LOOKUP, lookup, 8, _pair, room
+            different(
+                command.LOOKUP, lookup, 8, pair, room
             ),
             command.LOOKUP_RESPONSE,
         ),
         LargestCommand(
             "LOOKUP, a long name",
-            _frame(
+            command_frame(
                 command.LOOKUP,
                 CommandLookupTopic(topic=long_name, request_id=REQUEST_ID).SerializeToString(),
             ),
@@ -301,7 +332,7 @@ def _lookups(topic: str, room: int) -> list[LargestCommand]:
         ),
         LargestCommand(
             "PARTITIONED_METADATA, a name of slashes",
-            _frame(
+            command_frame(
                 command.PARTITIONED_METADATA,
                 CommandPartitionedTopicMetadata(
                     topic="/" * (room - 100), request_id=REQUEST_ID
@@ -311,18 +342,18 @@ def _lookups(topic: str, room: int) -> list[LargestCommand]:
         ),
         LargestCommand(
             "GET_TOPICS_OF_NAMESPACE, properties",
-            _different(
+            different(
                 command.GET_TOPICS_OF_NAMESPACE,
                 CommandGetTopicsOfNamespace(
                     request_id=REQUEST_ID, namespace="public/default", topics_pattern="public/.*"
                 ),
-                6, _pair, room,
+                6, pair, room,
             ),
             command.GET_TOPICS_OF_NAMESPACE_RESPONSE,
         ),
         LargestCommand(
             "GET_TOPICS_OF_NAMESPACE, a long pattern",
-            _frame(
+            command_frame(
                 command.GET_TOPICS_OF_NAMESPACE,
                 CommandGetTopicsOfNamespace(
                     request_id=REQUEST_ID, namespace="public/default", topics_pattern=long_name
@@ -332,7 +363,7 @@ def _lookups(topic: str, room: int) -> list[LargestCommand]:
         ),
         LargestCommand(
             "WATCH_TOPIC_LIST, a long pattern",
-            _frame(
+            command_frame(
                 command.WATCH_TOPIC_LIST,
                 CommandWatchTopicList(
                     request_id=REQUEST_ID, watcher_id=1, namespace="public/default",
@@ -343,21 +374,23 @@ def _lookups(topic: str, room: int) -> list[LargestCommand]:
         ),
         LargestCommand(
             "CONNECT once more, a long version",
-            _frame(command.CONNECT, CommandConnect(client_version=long_name).SerializeToString()),
+            command_frame(
+                command.CONNECT, CommandConnect(client_version=long_name).SerializeToString()
+            ),
             command.CONNECTED,
         ),
     ]  # fmt: skip
 
 
-def _transactions(room: int) -> list[LargestCommand]:
-    """Commands of transactions with many partitions or subscriptions."""
+def _transactions(topic: str, room: int) -> list[LargestCommand]:
+    """Commands of transactions with many partitions or subscriptions, or long names."""
     command = BaseCommand
     partitions = CommandAddPartitionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
     subscriptions = CommandAddSubscriptionToTxn(request_id=REQUEST_ID, txnid_least_bits=1)
     return [
         LargestCommand(
             "ADD_PARTITION_TO_TXN, partitions",
-            _filled(
+            filled(
                 command.ADD_PARTITION_TO_TXN,
                 partitions, 4, b"\xc3\xa9", room,
             ),
@@ -365,10 +398,116 @@ def _transactions(room: int) -> list[LargestCommand]:
         ),
         LargestCommand(
             "ADD_SUBSCRIPTION_TO_TXN, subscriptions",
-            _filled(
+            filled(
                 command.ADD_SUBSCRIPTION_TO_TXN,
-                subscriptions, 4, _field(1, b"") + _field(2, b""), room,
+                subscriptions, 4, field(1, b"") + field(2, b""), room,
             ),
             command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE,
         ),
+        LargestCommand(
+            "ADD_PARTITION_TO_TXN, partitions that are served",
+            served(
+                command.ADD_PARTITION_TO_TXN, partitions, 4, room,
+                make=lambda index, size: b"%08x" % index + b"x" * size, parts=0,
+            ),
+            command.ADD_PARTITION_TO_TXN_RESPONSE,
+        ),
+        LargestCommand(
+            "END_TXN_ON_PARTITION, a name of slashes",
+            command_frame(
+                command.END_TXN_ON_PARTITION,
+                CommandEndTxnOnPartition(request_id=REQUEST_ID, topic="/" * (room - 100))
+                .SerializeToString(),
+            ),
+            command.END_TXN_ON_PARTITION_RESPONSE,
+        ),
+        LargestCommand(
+            "END_TXN_ON_SUBSCRIPTION, a long name",
+            command_frame(
+                command.END_TXN_ON_SUBSCRIPTION,
+                CommandEndTxnOnSubscription(
+                    request_id=REQUEST_ID,
+                    subscription={"topic": topic, "subscription": "x" * (room - 200)},
+                ).SerializeToString(),
+            ),
+            command.END_TXN_ON_SUBSCRIPTION_RESPONSE,
+        ),
+    ]  # fmt: skip
+
+
+def _sends(room: int) -> list[LargestCommand]:
+    """SEND to a topic that has a consumer with permits, so that its message is dispatched, too."""
+    send = CommandSend(producer_id=1, sequence_id=0).SerializeToString()
+    metadata = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1).SerializeToString()
+    rows = {
+        "properties": field(4, pair(1 << 20)),
+        "properties without texts": field(4, b""),
+        "clusters without a name": field(7, b""),
+        "indexes of a batch": b"\xf8\x01\x01",
+    }
+    receipt = BaseCommand.SEND_RECEIPT
+    size = room - len(metadata) - 200
+    return [
+        LargestCommand(
+            f"SEND, {name}", send_frame(send, metadata + size // len(each) * each), receipt
+        )
+        for name, each in rows.items()
+    ] + [
+        LargestCommand(
+            "SEND, a message id with an ack set",
+            send_frame(send + field(9, message_id(1, 1, b"\x01" * (room - 200))), metadata),
+            BaseCommand.SEND_ERROR,
+        )
+    ]
+
+
+def _others(topic: str, room: int) -> list[LargestCommand]:
+    """Commands that are refused, or in which one text may be long and counts for nothing."""
+    command = BaseCommand
+    text = "x" * (room - 200)
+    slashes = "/" * (room - 200)
+    return [
+        LargestCommand(name, command_frame(kind, message.SerializeToString()), answer)
+        for name, kind, message, answer in (
+            (
+                "AUTH_RESPONSE, a long version", command.AUTH_RESPONSE,
+                CommandAuthResponse(client_version=text), None,
+            ),
+            (
+                "CLOSE_PRODUCER, a long address", command.CLOSE_PRODUCER,
+                CommandCloseProducer(
+                    producer_id=1, request_id=REQUEST_ID, assignedBrokerServiceUrl=text
+                ),
+                command.SUCCESS,
+            ),
+            (
+                "CLOSE_CONSUMER, a long address", command.CLOSE_CONSUMER,
+                CommandCloseConsumer(
+                    consumer_id=1, request_id=REQUEST_ID, assignedBrokerServiceUrl=text
+                ),
+                command.SUCCESS,
+            ),
+            (
+                "SCALABLE_TOPIC_LOOKUP, a name of slashes", command.SCALABLE_TOPIC_LOOKUP,
+                CommandScalableTopicLookup(session_id=1, topic=slashes), None,
+            ),
+            (
+                "SCALABLE_TOPIC_SUBSCRIBE, a long name", command.SCALABLE_TOPIC_SUBSCRIBE,
+                CommandScalableTopicSubscribe(
+                    request_id=REQUEST_ID, topic=topic, subscription=text, consumer_name="c",
+                    consumer_id=9, consumer_type=0,
+                ),
+                command.ERROR,
+            ),
+        )
+    ] + [
+        LargestCommand(
+            "WATCH_SCALABLE_TOPICS, filters",
+            filled(
+                command.WATCH_SCALABLE_TOPICS,
+                CommandWatchScalableTopics(watch_id=1, namespace="public/default"), 3,
+                field(1, b"") + field(2, b""), room,
+            ),
+            None,
+        )
     ]  # fmt: skip

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, cast
 
-from benchmarks.largest_commands import LargestCommand, largest_commands
+from benchmarks.large_frames import LargestCommand
+from benchmarks.largest_commands import largest_commands
 from benchmarks.loads import fresh_topic
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
@@ -138,7 +139,12 @@ async def _attacker(broker: TimedBroker, topic: str, row: LargestCommand) -> Raw
     subscribe.consumer_id, subscribe.request_id = 1, connection.next_request_id()
     subscribe.initialPosition = CommandSubscribe.Earliest
     await connection.request(command, BaseCommand.SUCCESS)
+    sent = f"{topic}-sent"
+    await connection.create_producer(sent, 1)
+    shared = CommandSubscribe.Shared
+    await connection.subscribe(sent, f"sent-{row.name}", 3, kind=shared)
     connection.start_counting()
+    connection.flow(3, 1)
     connection.flow(1, ENTRIES)
     async with asyncio.timeout(DEADLINE_SECONDS):
         while connection.frames_count < ENTRIES:

@@ -221,7 +221,7 @@ class _WebSocketCaller:
         host, _, port = self.peer.remote_address.removeprefix("/").rpartition(":")
         return host, int(port)
 
-    def new_connection(self) -> asyncio.BufferedProtocol:
+    def new_connection(self) -> asyncio.Protocol:
         """The broker's end of a connection that has the caller's rights."""
         return self.service.connections.new_connection_for(self.caller)
 

@@ -12,7 +12,7 @@ from pulsar_py.wire.connection_state import FROM_BROKER, FROM_CLIENT
 
 NOT_HANDLED = {
     "CONNECTED": "sent by brokers only",
-    "SEND": "ServerCnx hands it to its producer: the hot path has no table",
+    "SEND": "ServerCnx.data_received hands it to its producer: the hot path has no table",
     "WATCH_SCALABLE_TOPICS_CLOSE": "no watch can be open: its flag is never set",
     "SCALABLE_TOPIC_CLOSE": "no session can be open: its flag is never set",
     "WATCH_TC_ASSIGNMENTS_CLOSE": "no watch can be open: its flag is never set",

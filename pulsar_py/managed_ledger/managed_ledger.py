@@ -20,7 +20,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     ManagedLedgerClosedError,
     ManagedLedgerError,
@@ -101,7 +100,7 @@ class ManagedLedger(Generic[C]):
     # ManagedLedgerFencedError (another owner has it; reopening does not help),
     # ManagedLedgerTerminatedError and ManagedLedgerClosedError. It is the appender's own method,
     # which saves a call an entry. Source: ManagedLedger.asyncAddEntry in Pulsar.
-    append: Callable[[EntryBytes, C], None]
+    append: Callable[[bytes, C], None]
     # append_run(datas, contexts) does the same for the first entries of a run, and returns how many
     # it took; what is left goes through `append`, one by one. It never raises.
     append_run: Callable[[list[bytes], Sequence[C]], int]
@@ -290,7 +289,7 @@ class ManagedLedger(Generic[C]):
         ledger_id: int,
         first_entry_id: int,
         contexts: list[C | Waiter],
-        datas: list[EntryBytes],
+        datas: list[bytes],
     ) -> None:
         """Count a durable group, cache it, report it, wake waiting cursors. Hot path: publish."""
         open_ledger = self._ledgers.last_ledger

@@ -450,7 +450,7 @@ class MemoryTransport(asyncio.Transport):
         """Call the protocol; an error ends the connection, as with asyncio's transports."""
         try:
             if name == "data_received" and isinstance(self._protocol, asyncio.BufferedProtocol):
-                feed(self._protocol, *arguments)
+                _feed(self._protocol, *arguments)
                 return None
             return getattr(self._protocol, name)(*arguments)
         except Exception as error:  # noqa: BLE001 - the edge: anything of the protocol's
@@ -462,8 +462,8 @@ class MemoryTransport(asyncio.Transport):
             return True
 
 
-def feed(protocol: asyncio.BufferedProtocol, data: bytes) -> None:
-    """Deliver bytes to a protocol, in the buffers that it gives."""
+def _feed(protocol: asyncio.BufferedProtocol, data: bytes) -> None:
+    """Copy into the buffers that the protocol gives."""
     view = memoryview(data)
     while view:
         buffer = memoryview(protocol.get_buffer(len(view))).cast("B")

@@ -43,7 +43,7 @@ class OwnBroker:
 
 def broker_client(
     broker: OwnBroker,
-    new_connection: Callable[[], asyncio.BufferedProtocol],
+    new_connection: Callable[[], asyncio.Protocol],
     *,
     clock: Clock,
     peername: tuple[str, int] | None,

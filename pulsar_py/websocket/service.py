@@ -79,7 +79,7 @@ class HandshakeCaller(Protocol):
     def peername(self) -> tuple[str, int] | None:
         """The address, if it is known."""
 
-    def new_connection(self) -> asyncio.BufferedProtocol:
+    def new_connection(self) -> asyncio.Protocol:
         """The broker's end of a connection that has the caller's rights."""
 
 

@@ -1,7 +1,8 @@
 """`EntrySummary`: the parts of an entry's metadata that dispatch needs, parsed once (pure).
 
 Plain entries, which most unbatched messages are, are recognised by the shape of their metadata and
-not parsed at all; every other entry's metadata is parsed.
+not parsed at all; every other entry's metadata is parsed, large metadata without its
+lists (`payload.parse_fields`).
 
 Source: MessageMetadata in PulsarApi.proto; Commands.resolveStickyKey in Pulsar.
 """
@@ -20,14 +21,16 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
 from pulsar_py.wire.payload import (
     CHECKSUM_AND_SIZE,
     CHECKSUM_BLOCK_SIZE,
     CHECKSUM_MAGIC_NUMBER,
     MAGIC_BROKER_ENTRY_METADATA,
+    PARSED_WHOLE_BYTES,
     metadata_bounds,
     parse_broker_entry_metadata,
-    parse_metadata,
+    parse_fields,
 )
 
 _unpack_headers = CHECKSUM_AND_SIZE.unpack_from
@@ -173,12 +176,12 @@ class PlainSummary(EntrySummary):
     @property
     def producer_name(self) -> str:  # type: ignore[override]  # Read when asked.
         """The name of the producer."""
-        return parse_metadata(self._data).producer_name
+        return parse_fields(self._data).producer_name
 
     @property
     def sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
         """The producer's sequence id."""
-        return parse_metadata(self._data).sequence_id
+        return parse_fields(self._data).sequence_id
 
     @property
     def highest_sequence_id(self) -> int:  # type: ignore[override]  # Read when asked.
@@ -188,7 +191,7 @@ class PlainSummary(EntrySummary):
     @property
     def publish_time_millis(self) -> int:  # type: ignore[override]  # Read when asked.
         """The publish time, milliseconds since 1970 by the producer's clock."""
-        return parse_metadata(self._data).publish_time
+        return parse_fields(self._data).publish_time
 
     @property
     def payload_size(self) -> int:  # type: ignore[override]  # Read when asked.
@@ -333,12 +336,14 @@ class PlainShape:
 def summarize_parsed(data: EntryBytes) -> FullSummary:
     """The summary of any entry, by parsing its metadata; never raises."""
     summary = FullSummary()
+    metadata: MessageMetadata | EntryFields
     try:
         start, end = metadata_bounds(data)
-        metadata = MessageMetadata.FromString(bytes(data[start:end]))
+        kind = MessageMetadata if end - start <= PARSED_WHOLE_BYTES else EntryFields
+        metadata = kind.FromString(bytes(data[start:end]))
         is_readable = metadata.IsInitialized()
     except (DecodeError, PayloadError):
-        metadata = MessageMetadata()
+        metadata = EntryFields()
         is_readable = False
         end = len(data)
     has = metadata.HasField

@@ -1,11 +1,11 @@
-"""`FrameReceiver`: receives frames, large ones without a copy (pure).
+"""`FrameReceiver`: receives frames, large ones without a copy and into reused memory (pure).
 
-    socket --> landing --> FrameDecoder --> small frames, as bytes
-                  |
-                  +-- a large frame has begun --> its own memory <-- socket, until it is whole
+    socket --> small buffer --> FrameDecoder --> small frames, as bytes
+                    |
+                    +-- a large frame has begun --> its own buffer <-- socket, until it is whole
 
-A large frame is received into memory of its own, and handed out as a read-only view of it, which
-whoever gets it may keep: that memory is not written to again while a view exists.
+A large frame is received into its final buffer, which belongs to a `ReusedMemory`, and handed out
+as a view.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
 is held; a frame that is too long is refused as soon as its size field has been received.
@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.wire.framing import SIZES, SIZES_SIZE, FrameDecoder, refuse_frame
-from pulsar_py.wire.receive_memory import ReceiveMemory
 
 __all__ = [
+    "KEPT_BYTES_LIMIT",
     "LARGE_FRAME_BYTES",
     "FrameReceiver",
     "ReceivedFrame",
@@ -32,6 +33,10 @@ ReceivedFrame = tuple[bytes, bytes | memoryview | None]
 
 LARGE_FRAME_BYTES: Final = 64 * 1024
 """A frame of at least this size that does not come in one piece gets a buffer of its own."""
+KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
+"""The most memory that a connection keeps for later frames."""
+
+_SMALL_BUFFER_BYTES: Final = 128 * 1024
 
 
 class FrameReceiver:
@@ -40,14 +45,14 @@ class FrameReceiver:
     Invariant: the decoder holds nothing while a large frame is under way.
     """
 
-    __slots__ = ("_decoder", "_filled_bytes", "_large", "_max_total_size", "_memory")
+    __slots__ = ("_buffers", "_decoder", "_filled_bytes", "_large", "_max_total_size", "_small")
 
-    def __init__(self, max_frame_bytes: int, memory: ReceiveMemory) -> None:
-        """`memory` may be that of other connections, too."""
+    def __init__(self, max_frame_bytes: int) -> None:
         self._max_total_size = max_frame_bytes - 4
         self._decoder = FrameDecoder(max_frame_bytes)
-        self._memory = memory
-        # The memory of the large frame that has begun, and how many of its bytes are received.
+        self._buffers = ReusedMemory(KEPT_BYTES_LIMIT)
+        self._small = memoryview(bytearray(_SMALL_BUFFER_BYTES))
+        # The buffer of the large frame that has begun, and how many of its bytes are received.
         self._large: memoryview | None = None
         self._filled_bytes = 0
 
@@ -56,15 +61,10 @@ class FrameReceiver:
         self._max_total_size = max_frame_bytes - 4
         self._decoder.set_max_frame_bytes(max_frame_bytes)
 
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes of an unfinished frame that are held."""
-        return self._decoder.pending_bytes if self._large is None else self._filled_bytes
-
     def buffer(self) -> memoryview:
         """The memory that the next bytes of the stream have to be received into; never empty."""
-        # Hot path: consume in `make bench-client`, publish-1k once a read.
-        return self._memory.landing if self._large is None else self._large[self._filled_bytes :]
+        # Hot path: consume in `make bench-client`.
+        return self._small if self._large is None else self._large[self._filled_bytes :]
 
     def received(self, size: int) -> Sequence[ReceivedFrame]:
         """Take note of `size` bytes received into `buffer`; returns the frames that they complete.
@@ -72,31 +72,20 @@ class FrameReceiver:
         Raises:
             RemoteProtocolError: A size is out of bounds; the connection has to be closed.
         """
-        # Hot path: consume in `make bench-client`, publish-1k once a read.
+        # Hot path: consume in `make bench-client`.
         if self._large is None:
-            decoder = self._decoder
-            frames = decoder.decode(self._memory.landing[:size].tobytes())
-            if decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
+            frames = self._decoder.decode(self._small[:size].tobytes())
+            if self._decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
                 self._begin_large()
             return frames
         self._filled_bytes += size
         if self._filled_bytes < len(self._large):
             return ()
         large, self._large = self._large, None
-        self._memory.end(len(large))
         return (self._cut(large),)
 
-    def drop(self) -> None:
-        """Give up the frame under way: nothing more will be received."""
-        if self._large is not None:
-            self._memory.end(len(self._large))
-            self._large = None
-
     def _begin_large(self) -> None:
-        large = self._memory.begin(self._decoder.unfinished_frame_bytes)
-        if large is None:
-            return
-        self._large = large
+        self._large = large = self._buffers.take(self._decoder.unfinished_frame_bytes)
         position = 0
         for piece in self._decoder.take_unfinished():
             large[position : position + len(piece)] = piece
@@ -109,4 +98,4 @@ class FrameReceiver:
             refuse_frame(total_size, command_size, self._max_total_size)
         split = SIZES_SIZE + command_size
         command = bytes(frame[SIZES_SIZE:split])
-        return command, frame[split:].toreadonly() if split < len(frame) else None
+        return command, frame[split:] if split < len(frame) else None

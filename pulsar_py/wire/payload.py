@@ -31,6 +31,7 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
+from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
 
 MAGIC_CHECKSUM: Final = b"\x0e\x01"
 MAGIC_BROKER_ENTRY_METADATA: Final = b"\x0e\x02"
@@ -57,6 +58,9 @@ class ChecksumStatus(Enum):
 _VALID = ChecksumStatus.VALID
 _WRONG = ChecksumStatus.WRONG
 _CHEAP_TO_COPY = 8192
+
+PARSED_WHOLE_BYTES: Final = 4096
+"""The largest metadata that is parsed with its lists, which may have half as many elements."""
 
 
 class EntryParts(NamedTuple):
@@ -126,7 +130,7 @@ def strip_checksum(data: EntryBytes) -> EntryBytes:
     return data[skip_checksum(data, start) :]
 
 
-def add_broker_entry_metadata(data: EntryBytes, metadata: BrokerEntryMetadata) -> bytes:
+def add_broker_entry_metadata(data: bytes, metadata: BrokerEntryMetadata) -> bytes:
     """The entry with the broker's own metadata in front."""
     block = metadata.SerializeToString()
     return b"".join((_BROKER_BLOCK.pack(_BROKER_MAGIC_NUMBER, len(block)), block, data))
@@ -186,6 +190,26 @@ def parse_metadata(data: EntryBytes) -> MessageMetadata:
     """
     start, end = metadata_bounds(data)
     return _metadata_of(bytes(data[start:end]))
+
+
+def parse_fields(data: EntryBytes) -> MessageMetadata | EntryFields:
+    """The metadata of an entry, from which the broker reads all but the lists.
+
+    Lists of large metadata are skipped, and not checked either: one of a million empty properties
+    fits a message, and takes a third of a second to parse.
+
+    Raises:
+        PayloadError: It is cut, can't be parsed, or lacks a required field.
+    """
+    start, end = metadata_bounds(data)
+    kind = MessageMetadata if end - start <= PARSED_WHOLE_BYTES else EntryFields
+    try:
+        fields = kind.FromString(bytes(data[start:end]))
+    except DecodeError as error:
+        raise PayloadError(f"unreadable message metadata: {error}") from error
+    if not fields.IsInitialized():
+        raise PayloadError("message metadata lacks a required field")
+    return fields
 
 
 def split_entry(data: bytes) -> EntryParts:

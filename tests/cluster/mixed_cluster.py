@@ -27,6 +27,10 @@ SETTINGS: Final = {
     "defaultRetentionTimeInMinutes": -1,
     "defaultRetentionSizeInMB": -1,
     "brokerDeduplicationEntriesInterval": 10,
+    "delayedDeliveryTrackerFactoryClassName": (
+        "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+    ),
+    "delayedDeliveryMinIndexCountPerBucket": 20,
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
     "loadManagerClassName": "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl",

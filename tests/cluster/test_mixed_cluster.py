@@ -8,12 +8,14 @@ interval before a move came again, and each key's messages came in order.
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -34,7 +36,7 @@ from tests.cluster.mixed_cluster import (
     lookup,
     until,
 )
-from tests.cluster.our_broker import OurBroker
+from tests.cluster.our_broker import OurBroker, tool
 from tests.cluster.takeover_scenarios import Person, PersonWithAge
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
@@ -48,6 +50,7 @@ RECONNECT_SECONDS: Final = 3.0
 """By which clients are at the new owner; what they had in their queues may be acknowledged before."""
 KEYS: Final = 8
 FIRST_MESSAGES: Final = 50
+DELAYED_COUNT: Final = 200
 
 
 @pytest.fixture(scope="module", params=["ours-leads", "apache-leads"])
@@ -319,6 +322,63 @@ class Still:
         assert [consumer.receive(20_000).data() for _ in range(3)] == [b"0", b"1", b"2"]
         with pytest.raises(pulsar.PulsarException):
             client.create_producer(f"{BASE}/ended")
+
+
+def test_delayed_indexes_of_the_other_kind_are_not_left_behind(mixed: Mixed) -> None:
+    """The index of a topic goes with it, whoever made it and whoever deletes it."""
+    before = set(_left_ledgers(mixed))
+    client = mixed.client()
+    try:
+        for maker, other in (mixed.brokers, reversed(mixed.brokers)):
+            mixed.move(maker, asked=mixed.brokers[0])
+            name = f"buckets-{advertised(maker, maker.web_service_url).rpartition(':')[2]}"
+            consumer = client.subscribe(f"{BASE}/{name}", "sub", pulsar.ConsumerType.Shared)
+            producer = client.create_producer(f"{BASE}/{name}", batching_enabled=False)
+            due = time.time() + 36_000
+            for number in range(DELAYED_COUNT):
+                producer.send_async(
+                    b"", lambda *_: None, deliver_at=int((due + 60 * number) * 1000)
+                )
+            producer.flush()
+            assert until(partial(_delayed_count, maker, name), DELAYED_COUNT)
+            assert until(lambda: len(_buckets(mixed)) > 0, wanted=True), "it makes no index"
+            mixed.move(other, asked=mixed.brokers[0])
+            assert until(partial(_delayed_count, other, name), DELAYED_COUNT)
+            producer.close()
+            consumer.close()
+            ask_on(other, "DELETE", f"persistent/{NAMESPACE}/{name}?force=true")
+        assert until(lambda: set(_left_ledgers(mixed)) <= before, wanted=True)
+    finally:
+        client.close()
+
+
+def _delayed_count(broker: Broker, name: str) -> int:
+    stats = ask_on(broker, "GET", f"persistent/{NAMESPACE}/{name}/stats")
+    return int(stats["subscriptions"]["sub"]["msgDelayed"])
+
+
+def _buckets(mixed: Mixed) -> list[int]:
+    """Ledgers of delayed-message indexes."""
+    return [
+        each["ledger"]
+        for each in _ledgers(mixed, "list")
+        if each["component"] == "delayed-index-bucket"
+    ]
+
+
+def _left_ledgers(mixed: Mixed) -> list[int]:
+    """Ledgers of delayed-message indexes that no cursor names."""
+    return [
+        each["ledger"]
+        for each in _ledgers(mixed, "orphans")
+        if each["component"] == "delayed-index-bucket"
+    ]
+
+
+def _ledgers(mixed: Mixed, command: str) -> list[dict[str, Any]]:
+    ours = next(each for each in mixed.brokers if isinstance(each, OurBroker))
+    printed = tool("ledger", command, "--config", str(ours.config), "--output", "json")
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def test_what_ours_does_not_serve_stays_with_apache(mixed: Mixed) -> None:

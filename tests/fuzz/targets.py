@@ -24,7 +24,6 @@ from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.standalone import Broker
-from pulsar_py.testing.network import feed
 from pulsar_py.web import Web
 from pulsar_py.wire.commands import read_command
 from pulsar_py.wire.framing import FrameDecoder
@@ -186,12 +185,12 @@ class Commands(Served):
         cnx.connection_made(sink)
         flags, stream = data[0] if data else 0, data[1:]
         if flags & CONNECTED:
-            feed(cnx, encode(command_of(2, with_optional=False)))
+            cnx.data_received(encode(command_of(2, with_optional=False)))
         if flags & OPENED:
-            feed(cnx, opening_frames())
+            cnx.data_received(opening_frames())
             await until_idle(cnx)
         if not sink.is_closed:
-            feed(cnx, stream)
+            cnx.data_received(stream)
             await until_idle(cnx)
         sink.close()
         await asyncio.sleep(0)

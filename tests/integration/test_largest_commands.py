@@ -11,18 +11,22 @@ from typing import cast
 
 import pytest
 
-from benchmarks.largest_commands import REQUEST_ID, LargestCommand, largest_commands
+from benchmarks.large_frames import VARIABLE_KINDS, LargestCommand
+from benchmarks.largest_commands import REQUEST_ID, largest_commands
 from pulsar_py.common.loops.work import MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.connection.command_table import COMMANDS
 from pulsar_py.standalone import Broker
 from pulsar_py.wire.commands import FIELD_NAMES
 from tests.counting_loop import CountingLoop
-from tests.wire_client import WireClient, encode, send_frame
+from tests.wire_client import WireClient, encode, send_frame, stored_entry
 
 TOPIC = "persistent://public/default/largest"
+SENT_TOPIC = "persistent://public/default/sent"
 OTHER_TOPIC = "persistent://public/default/other"
 ENTRIES = 2_000
+MARKERS = 8_000
 MAX_MESSAGE_BYTES = 1 << 19
 MAX_CALLS_A_TURN = 10 * MAX_UNITS
 """Calls that looking at a unit costs, at most, times the units; 512 KiB hold 87,000 ids."""
@@ -94,6 +98,10 @@ async def clients_of(row: LargestCommand, host: str, port: int) -> tuple[WireCli
     await client.lookup(TOPIC)
     kind = cast("CommandSubscribe.SubType.ValueType", row.subscription_type)
     await client.subscribe(TOPIC, "s", kind)
+    await client.lookup(SENT_TOPIC)
+    await client.create_producer(SENT_TOPIC)
+    await client.subscribe(SENT_TOPIC, "s", CommandSubscribe.Shared, consumer_id=3)
+    client.flow(1, consumer_id=3)
     client.flow(ENTRIES)
     for _ in range(ENTRIES):
         await client.pushed.get()
@@ -121,6 +129,12 @@ async def answers_before_pong(client: WireClient) -> list[BaseCommand]:
     return answers
 
 
+def test_each_command_whose_size_is_up_to_the_client_has_its_largest_form() -> None:
+    rows = largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)
+    served = {*COMMANDS, BaseCommand.SEND}  # SEND has no row in the table
+    assert {row.kind for row in rows} == VARIABLE_KINDS & served
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_largest_command_is_served_in_small_turns_and_answered(name: str) -> None:
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
@@ -134,6 +148,46 @@ def test_largest_command_is_served_in_small_turns_and_answered(name: str) -> Non
     )
     if row.answer is None or row.answer == BaseCommand.CONNECTED:
         return
-    ids = [getattr(getattr(each, FIELD_NAMES[each.type]), "request_id", None) for each in answers]
+    ids = [
+        getattr(getattr(each, FIELD_NAMES[each.type]), "request_id", REQUEST_ID) for each in answers
+    ]
     # What a task answers, and a receipt, which follows its write, may come behind the PONG.
     assert ids in ([REQUEST_ID], []), answers
+
+
+async def ask_for_the_last_message() -> tuple[int, BaseCommand]:
+    """The calls of the busiest turn while markers at a topic's end are passed, and the answer."""
+    loop = cast("CountingLoop", asyncio.get_running_loop())
+    async with asyncio.timeout(120), Broker() as broker:
+        host, _, port = broker.service_url.removeprefix("pulsar://").rpartition(":")
+        client = await WireClient.connect(host, int(port))
+        await client.lookup(TOPIC)
+        await client.create_producer(TOPIC)
+        await client.subscribe(TOPIC, "s")
+        receipts: asyncio.Queue[BaseCommand] = asyncio.Queue()
+        client.on_receipt = receipts.put_nowait
+        send = BaseCommand(type=BaseCommand.SEND)
+        send.send.producer_id, send.send.marker = 1, True
+        client.writer.write(send_frame(1, 0, b"x"))
+        for sequence_id in range(1, MARKERS + 1):
+            send.send.sequence_id = sequence_id
+            client.writer.write(encode(send, stored_entry(b"", sequence_id, marker_type=20)))
+        for _ in range(MARKERS + 1):
+            await receipts.get()
+        ask = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID)
+        ask.getLastMessageId.consumer_id = 1
+        ask.getLastMessageId.request_id = client.next_request_id()
+        loop.count()
+        try:
+            answer = await client.request(ask, ask.getLastMessageId.request_id)
+        finally:
+            loop.stop_counting()
+        await client.close()
+        return loop.most_calls, answer
+
+
+def test_markers_at_the_end_of_a_topic_are_passed_in_small_turns() -> None:
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        most_calls, answer = runner.run(ask_for_the_last_message())
+    assert answer.getLastMessageIdResponse.last_message_id.entryId == 0
+    assert most_calls <= MAX_CALLS_A_TURN

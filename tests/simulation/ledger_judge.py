@@ -44,6 +44,7 @@ ORDER = "entries stand in the order of their appending"
 NAMED = "an entry is confirmed only in a ledger that the list names"
 LISTED = "the list can be read, its ids grow, its ledgers exist"
 ENDED = "the end of a closed ledger stays"
+BUSY = "a store that is busy for a moment ends no ledger"
 TRIMMED = "nothing unacknowledged is trimmed"
 DELETED = "a deletion that began ends, and nothing else deletes"
 BACK = "a durable acknowledgement is found by whoever opens next"
@@ -60,7 +61,7 @@ TASKS = "no task dies or outlives its owner"
 PINS = "nothing stays lent"
 
 INVARIANTS = (
-    KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, TRIMMED, DELETED, BACK, INVENTED, READ, REFERENCED,
+    KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, BUSY, TRIMMED, DELETED, BACK, INVENTED, READ, REFERENCED,
     COLLECTED, OVERTAKEN, FENCED, ENDS, CAUSE, WORKS, TASKS, PINS,
 )  # fmt: skip
 

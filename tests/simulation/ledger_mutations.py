@@ -98,6 +98,18 @@ def collector_knows_no_cursor_ledgers() -> Iterator[None]:
 
 
 @contextmanager
+def a_busy_store_ends_the_ledger() -> Iterator[None]:
+    """Whatever an append is refused for, it goes to the next ledger."""
+
+    def mutated(self: Any, data: bytes, context: Any, error: StorageError) -> None:
+        self._on_writer_failed(error)
+        self._append_waiting(data, context)
+
+    with patch.object(Appender, "_on_append_error", mutated):
+        yield
+
+
+@contextmanager
 def a_fence_is_another_owner() -> Iterator[None]:
     """Whoever repairs a replica ends the ownership."""
     original = Appender._on_writer_failed
@@ -335,6 +347,7 @@ MUTATIONS: dict[str, Mutation] = {
         collector_takes_what_it_does_not_know,
         ledgers_without_labels,
         collector_knows_no_cursor_ledgers,
+        a_busy_store_ends_the_ledger,
         a_fence_is_another_owner,
         a_fence_of_a_cursor_ledger_is_another_owner,
         a_close_without_answer_counts_as_made,
@@ -361,6 +374,7 @@ FOUND_BY: dict[str, int] = {
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
     "collector_knows_no_cursor_ledgers": 0,
+    "a_busy_store_ends_the_ledger": 0,
     "a_fence_is_another_owner": 9,
     "a_fence_of_a_cursor_ledger_is_another_owner": 12,
     "a_close_without_answer_counts_as_made": 2,

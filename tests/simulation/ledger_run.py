@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
+from pulsar_py.common.errors import StorageError, StoreBusyError
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.managed_ledger.log.appender import Appender
 from pulsar_py.testing.network import run_simulated
-from tests.simulation.ledger_judge import COLLECTED, DELETED, PINS, TASKS, WORKS
+from tests.simulation.ledger_judge import BUSY, COLLECTED, DELETED, PINS, TASKS, WORKS, LedgerJudge
 from tests.simulation.ledger_workload import FAILURES, LedgerWork
 from tests.simulation.ledger_world import (
     SESSION_SECONDS,
@@ -61,6 +66,12 @@ class _Run:
         self._world = world = World(self._seed)
         for ledger_id, custom_metadata in FOREIGN.items():
             world.ledgers.create(ledger_id, LedgerOptions(custom_metadata=custom_metadata))
+        with refusals_watched(world.judge):
+            await self._play()
+        self._check()
+
+    async def _play(self) -> None:
+        loop, world = asyncio.get_running_loop(), self._world
         owners_count = world.chance.choice((2, 2, 3))
         lives = [loop.create_task(self._live(number)) for number in range(owners_count)]
         chaos = loop.create_task(self._disturb())
@@ -74,7 +85,6 @@ class _Run:
             world.judge.is_over = True
             for process in list(world.processes):
                 world.crash(process)
-        self._check()
 
     def _on_exception(self, _loop: Any, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -204,3 +214,17 @@ class _Run:
 
 
 CURSORS_WRITTEN_AFTER_SECONDS = 1.0
+
+
+@contextmanager
+def refusals_watched(judge: LedgerJudge) -> Iterator[None]:
+    """Look at each append that a busy store refuses: its ledger goes on with the next one."""
+    on_append_error = Appender._on_append_error
+
+    def watched(appender: Any, data: bytes, context: Any, error: StorageError) -> None:
+        on_append_error(appender, data, context, error)
+        if isinstance(error, StoreBusyError):
+            judge.expect(BUSY, holds=appender._writer is not None, detail=repr(error))
+
+    with patch.object(Appender, "_on_append_error", watched):
+        yield

@@ -9,11 +9,13 @@ from collections import Counter
 
 import pytest
 
-from tests.simulation.ledger_judge import FENCED, INVARIANTS
+from tests.simulation.ledger_judge import BUSY, FENCED, INVARIANTS
 from tests.simulation.ledger_run import run_ledger_seed
 
 FAST_SEEDS_COUNT = 100
 PIECES_COUNT = 8
+SELDOM = {FENCED: 0, BUSY: 10}
+"""Invariants that are put to the test less often than others."""
 DISTURBANCES = ("freeze", "crash", "expire", "cut", "repair", "weather", "stale")
 
 
@@ -31,7 +33,7 @@ def test_every_invariant_holds_whatever_the_stores_do() -> None:
     held, met = held_in(range(FAST_SEEDS_COUNT))
 
     print("held:", dict(held), "met:", dict(met))  # noqa: T201 - shown when it fails
-    assert all(held[name] >= 50 for name in INVARIANTS if name != FENCED), held
+    assert all(held[name] >= SELDOM.get(name, 50) for name in INVARIANTS), held
     assert all(met[name] >= 20 for name in DISTURBANCES), met
 
 

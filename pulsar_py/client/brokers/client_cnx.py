@@ -27,7 +27,6 @@ from pulsar_py.client.brokers.handshake import ClientHandshake
 from pulsar_py.client.brokers.pending_requests import PendingRequests
 from pulsar_py.client.brokers.responses import ANSWERS
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.common.errors import (
     ConnectError,
     ConnectionClosedError,
@@ -45,7 +44,6 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
 from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
 from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FOREIGN, max_frame_bytes
-from pulsar_py.wire.receive_memory import ReceiveMemory
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -59,11 +57,6 @@ WRITE_HIGH_WATER_BYTES: Final = 1024 * 1024
 """More than this in the socket's buffer, and the connection is not writable."""
 CLOSE_FLUSH_SECONDS: Final = 2.0
 """How long a closed connection may take to send what was queued before."""
-_KEPT_BYTES: Final = 8 * 1024 * 1024
-"""The most memory that a connection keeps for later frames."""
-_LANDING_BYTES: Final = 128 * 1024
-"""The most that a connection reads at once."""
-
 _PROGRESS_BYTES: Final = 1024
 """So many bytes in one read count as a sign of life for keep-alive, even within a frame. Fewer do
 not: a broker that announced a longer frame than it sends would be taken for alive for ever, because
@@ -114,10 +107,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.remote_address: Final = settings.remote_address
         self.next_request_id: Final = new_request_id
         self._state = ConnectionState(Side.CLIENT)
-        self._frames = FrameReceiver(
-            max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE),
-            ReceiveMemory(ReusedMemory(_KEPT_BYTES).take, landing_bytes=_LANDING_BYTES),
-        )
+        self._frames = FrameReceiver(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
         self._keep_alive = KeepAlive(
             now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
         )

@@ -31,7 +31,6 @@ import sys
 from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,
     LedgerFencedError,
@@ -66,7 +65,7 @@ class AppenderOwner(Protocol[C]):
     config: ManagedLedgerConfig
 
     def on_confirmed_group(
-        self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[EntryBytes]
+        self, ledger_id: int, first_entry_id: int, contexts: list[C], datas: list[bytes]
     ) -> None:
         """Called with entries that are durable."""
 
@@ -117,7 +116,7 @@ class Appender(Generic[C]):
         self._has_failed = False  # whether that ledger takes no more
         self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
-        self._datas: list[EntryBytes] = []  # their bytes
+        self._datas: list[bytes] = []  # their bytes
         self._pushed_count = 0  # appends at the front that were pushed to _ending
         self._waiting_bytes = 0  # of the appends after those, while there is no writer
         self._drained: asyncio.Event = asyncio.Event()  # _ending has nothing unconfirmed
@@ -147,7 +146,7 @@ class Appender(Generic[C]):
         """Whether there is a ledger to end."""
         return self.writer is not None
 
-    def append(self, data: EntryBytes, context: C) -> None:
+    def append(self, data: bytes, context: C) -> None:
         """Queue one entry; see ManagedLedger. Hot path: publish."""
         writer = self._writer
         if self._refused:
@@ -188,7 +187,7 @@ class Appender(Generic[C]):
         self._datas += datas
         return queued_count
 
-    def _append_waiting(self, data: EntryBytes, context: C) -> None:
+    def _append_waiting(self, data: bytes, context: C) -> None:
         self.raise_if_ended()
         config = self._owner.config
         if (
@@ -218,7 +217,7 @@ class Appender(Generic[C]):
         if state is State.CLOSED:
             raise ManagedLedgerClosedError(f"{self._owner.name}: closed")
 
-    def _on_append_error(self, data: EntryBytes, context: C, error: StorageError) -> None:
+    def _on_append_error(self, data: bytes, context: C, error: StorageError) -> None:
         """Handle the error of an append to the current ledger."""
         if isinstance(error, (StoreUnavailableError, EntryTooBigError)):
             self._refuse(context, error)
@@ -273,7 +272,7 @@ class Appender(Generic[C]):
         self._next_entry_id += count
         self._owner.on_confirmed_group(self._ledger_id, first, contexts, datas)
 
-    def _take(self, count: int) -> tuple[list[C], list[EntryBytes]]:
+    def _take(self, count: int) -> tuple[list[C], list[bytes]]:
         """Take the first contexts off the queue."""
         contexts, datas = self._contexts, self._datas
         assert count <= len(contexts) == len(datas), "more was confirmed than appended"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Container
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from google.protobuf.message import DecodeError
 from msgspec import Struct
@@ -26,10 +26,12 @@ from msgspec import Struct
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
+from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
 from pulsar_py.wire.compression import compress, decompress
 from pulsar_py.wire.payload import (
     encode_entry,
     metadata_bounds,
+    parse_fields,
     parse_metadata,
     skip_broker_entry_metadata,
 )
@@ -83,12 +85,12 @@ _OPAQUE: Final = KeyedEntry(is_opaque=True)
 def examine(data: EntryBytes) -> KeyedEntry:
     """The messages of a stored entry, and their keys."""
     try:
-        start, end = metadata_bounds(data)
-        metadata = MessageMetadata.FromString(bytes(data[start:end]))
-    except (DecodeError, PayloadError):
+        metadata = parse_fields(data)
+    except PayloadError:
         return _NOTHING  # it is never delivered
-    if not metadata.IsInitialized() or metadata.HasField("marker_type"):
+    if metadata.HasField("marker_type"):
         return _NOTHING
+    end = metadata_bounds(data)[1]
     if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
         return _single(metadata, len(data) - end)
     try:
@@ -109,7 +111,7 @@ def examine(data: EntryBytes) -> KeyedEntry:
     )
 
 
-def _single(metadata: MessageMetadata, payload_bytes: int) -> KeyedEntry:
+def _single(metadata: MessageMetadata | EntryFields, payload_bytes: int) -> KeyedEntry:
     is_compressed = metadata.compression != CompressionType.NONE
     is_tombstone = (
         not payload_bytes
@@ -123,7 +125,7 @@ def _single(metadata: MessageMetadata, payload_bytes: int) -> KeyedEntry:
     return KeyedEntry((message,), chunk)
 
 
-def _key_of(metadata: MessageMetadata | SingleMessageMetadata) -> bytes | None:
+def _key_of(metadata: MessageMetadata | EntryFields | SingleMessageMetadata) -> bytes | None:
     if not metadata.HasField("partition_key") or metadata.null_partition_key:
         return None
     key: str | bytes = metadata.partition_key  # upb gives bytes where it is not UTF-8
@@ -131,7 +133,7 @@ def _key_of(metadata: MessageMetadata | SingleMessageMetadata) -> bytes | None:
 
 
 def _open(
-    metadata: MessageMetadata, payload: EntryBytes
+    metadata: MessageMetadata | EntryFields, payload: EntryBytes
 ) -> list[tuple[SingleMessageMetadata, bytes]]:
     """The metadata of each message of a batch, and its bytes with everything.
 
@@ -141,7 +143,8 @@ def _open(
     size = metadata.uncompressed_size
     if size > MAX_BODY_BYTES:
         raise PayloadError(f"a batch of {size} bytes, {MAX_BODY_BYTES} are opened at most")
-    body = bytes(decompress(metadata.compression, payload, size))
+    codec = cast("CompressionType.ValueType", metadata.compression)
+    body = bytes(decompress(codec, payload, size))
     count = metadata.num_messages_in_batch
     if count > len(body) // _SIZE.size:
         raise PayloadError(f"{count} messages do not fit {len(body)} bytes")

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Protocol
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import ServiceError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
@@ -103,7 +102,7 @@ class CommandConnection(ClientConnection, Protocol):
     def on_connected(self) -> None:
         """Take frames of any size: the handshake has ended well."""
 
-    def serve(self, command: BaseCommand, rest: EntryBytes | None) -> None:
+    def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Call the handler of a command whose type the connection's state allows.
 
         Raises:

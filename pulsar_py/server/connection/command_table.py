@@ -7,7 +7,7 @@ except `RemoteProtocolError`, which closes the connection. A handler may keep it
 
 Each row names the command's action, so that rights can be checked in one place.
 
-SEND is not here: `ServerCnx` hands it to its producer, or to `handle_send`.
+SEND is not here: `ServerCnx.data_received` hands it to its producer, or to `handle_send`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,6 @@ from pulsar_py.server.security.peer import named_peer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
-from pulsar_py.wire.receive_memory import ReceiveMemory
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +73,6 @@ class Connections:
         self._interceptors: Interceptors | None = None  # None if none listens
         if interceptors is not None and interceptors.hears(*CALLS):
             self._interceptors = interceptors
-        # Large frames get no memory of their own: entries keep it for long, and fresh memory, which
-        # has to be cleared and mapped, costs more than joining pieces (ADR 31).
-        self.receive_memory = ReceiveMemory(unfinished_bytes_limit=0)
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:

@@ -9,6 +9,7 @@ Source: ServerCnx.handleSubscribe and the handlers after it in Pulsar's broker.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ from pulsar_py.server.subscriptions.consumer import check_ack_set
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.wire import commands
-from pulsar_py.wire.payload import parse_metadata
+from pulsar_py.wire.payload import parse_fields, parse_metadata
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
@@ -67,6 +68,9 @@ _NOT_AUTHORIZED = "Client is not authorized to subscribe"
 
 _MAX_MARKERS_PASSED = 10_000
 """The most markers at a topic's end that are skipped to find its last message."""
+
+_MARKERS_A_TURN = 200
+"""Of those, between two turns of others: an entry in the cache is read without a wait."""
 
 
 def handle_subscribe(cnx: CommandConnection, command: CommandSubscribe) -> None:
@@ -417,12 +421,14 @@ async def _last_message(topic: Topic) -> tuple[Position, int]:
     if not isinstance(topic, PersistentTopic):
         return topic.last_message_position(), -1
     position = topic.last_readable_position()
-    for _ in range(_MAX_MARKERS_PASSED):
+    for passed in range(_MAX_MARKERS_PASSED):
+        if not (passed + 1) % _MARKERS_A_TURN:
+            await asyncio.sleep(0)
         if position.entry_id < 0 or not topic.ledger.contains(position):
             return EARLIEST, -1
         entry = await topic.ledger.read_entry(position)
         try:
-            metadata = parse_metadata(entry.data)
+            metadata = parse_fields(entry.data)
         except RemoteProtocolError as error:
             raise ServiceMetadataError(f"the last message can't be read: {error}") from error
         if not metadata.HasField("marker_type"):

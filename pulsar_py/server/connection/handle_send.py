@@ -1,6 +1,6 @@
 """Handler of SENDs that `ServerCnx` can't pass directly to their producer.
 
-    as clients write it, to a producer  --> the producer, from `ServerCnx`
+    as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
     its fields in another order         --> the producer, from here
     with an unsupported field           --> SEND_ERROR
     to a producer the broker closed     --> dropped: CLOSE_PRODUCER is on its way
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import CommandSend
 from pulsar_py.wire import commands
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
 
 
-def handle_send(cnx: CommandConnection, send: CommandSend, rest: EntryBytes | None) -> None:
+def handle_send(cnx: CommandConnection, send: CommandSend, rest: bytes | None) -> None:
     """Serve a SEND with its fields in another order than clients write, or without payload."""
     if rest is None:
         raise RemoteProtocolError("SEND without a payload")

@@ -23,7 +23,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.common.loops.work import MAX_IDS_A_TURN, MAX_UNITS
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -62,7 +61,7 @@ _IN_PARTS: Final[Mapping[int, Callable[[CommandConnection, Iterator[Any]], Work]
 }
 
 
-def serve_large(cnx: CommandConnection, body: bytes, rest: EntryBytes | None) -> Work:
+def serve_large(cnx: CommandConnection, body: bytes, rest: bytes | None) -> Work:
     """Serve a command of more than `MAX_UNITS` bytes; the caller makes one step in each turn.
 
     Raises:

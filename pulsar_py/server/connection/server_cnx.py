@@ -7,7 +7,7 @@
 It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
 runs as a task of `Connections`. Long work is returned as a generator: it makes one step in each
 turn of the loop, and later commands wait. Handlers read the fields of commands, except of SEND:
-`ServerCnx` reads those itself, so that each SEND costs only the call of its producer.
+`data_received` reads those itself, so that each SEND costs only the call of its producer.
 
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not read, too many requests under
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from google.protobuf.message import DecodeError
 
-from pulsar_py.common.buffer import Buffer, EntryBytes
+from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import RemoteProtocolError, ServiceError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -49,8 +49,7 @@ from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
-from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
-from pulsar_py.wire.receive_memory import ReceiveMemory
+from pulsar_py.wire.framing import Frame, FrameDecoder
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -95,7 +94,6 @@ class ServerCnxOwner(BrokerServices, Protocol):
     clock: Clock
     tasks: TaskOwner  # runs what handlers spawn
     publish_buffer: PublishBuffer
-    receive_memory: ReceiveMemory
 
     def opened(self, cnx: ServerCnx) -> None:
         """Add a connection whose socket is open."""
@@ -104,12 +102,12 @@ class ServerCnxOwner(BrokerServices, Protocol):
         """Forget a connection whose socket is closed."""
 
 
-class ServerCnx(asyncio.BufferedProtocol):
+class ServerCnx(asyncio.Protocol):
     """Implements `CommandConnection`; made by `Connections` for each socket accepted."""
 
     __slots__ = (
         "__weakref__",
-        "_frames",
+        "_decoder",
         "_held",
         "_in_flight",
         "_is_closed",
@@ -176,11 +174,10 @@ class ServerCnx(asyncio.BufferedProtocol):
         self.watchers: dict[int, TopicListWatcher] = {}
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None  # None before the socket is there
-        self._frames = FrameReceiver(
+        self._decoder = FrameDecoder(
             settings.max_stranger_frame_bytes
             if connections.authenticators.is_enabled
-            else settings.max_frame_bytes,
-            connections.receive_memory,
+            else settings.max_frame_bytes
         )
         self._in_flight: InFlightPublishes | None = None  # None before the first producer
         self._out: list[Buffer] = []  # queued in this tick
@@ -194,7 +191,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._probe: asyncio.Future[bool] | None = None  # pending result of `check_liveness`
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
-        self._held: list[ReceivedFrame] = []  # frames received behind it
+        self._held: list[Frame] = []  # frames received behind it
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -212,12 +209,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         self.remote_address = self.peer.remote_address
         self.connections.opened(self)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """The memory into which the transport reads next."""
-        del sizehint
-        return self._frames.buffer()
-
-    def buffer_updated(self, nbytes: int) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: C901 - one call a read
         """Serve every command that is complete with these bytes."""
         # Hot path: publish-1k, once a read.
         self.keep_alive.is_waiting = False
@@ -226,22 +218,17 @@ class ServerCnx(asyncio.BufferedProtocol):
         if self._is_closed:
             return
         try:
-            frames = self._frames.received(nbytes)
+            frames = self._decoder.decode(data)
         except RemoteProtocolError as error:
             self.refuse(str(error))
             return
-        if frames:
-            self._serve_frames(frames)
-
-    def _serve_frames(self, frames: Sequence[ReceivedFrame]) -> None:
-        # Hot path: publish-1k, once a read.
         if self._work is not None or self._held:
             self._held += frames
             if self._work is not None:
                 return
             frames, self._held = self._held, []
         others_bytes = 0  # of commands that are no plain SENDs
-        command = BaseCommand()  # one for all of them: upb frees what it parsed only with it
+        command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
         place, end = 0, len(frames)
         while place < end:
             body, rest = frames[place]
@@ -258,12 +245,10 @@ class ServerCnx(asyncio.BufferedProtocol):
             if self._work is None and others_bytes > MAX_UNITS:
                 self._begin(_next_turn())
             if self._work is not None:
-                self._held = list(frames[place:])
+                self._held = frames[place:]
                 return
 
-    def _serve_sends(
-        self, frames: Sequence[ReceivedFrame], start: int, command: BaseCommand
-    ) -> int:
+    def _serve_sends(self, frames: list[Frame], start: int, command: BaseCommand) -> int:
         """Pass the SENDs from `start` on to their producers; returns where something else begins.
 
         Those of one producer that lie together go down as a run; `command` is what they are read
@@ -345,7 +330,7 @@ class ServerCnx(asyncio.BufferedProtocol):
 
     # --- commands --------------------------------------------------------------------------
 
-    def _on_command(self, body: bytes, rest: EntryBytes | None) -> None:
+    def _on_command(self, body: bytes, rest: bytes | None) -> None:
         if len(body) > MAX_UNITS:
             self._begin(serve_large(self, body, rest))
             return
@@ -356,7 +341,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         except RemoteProtocolError as error:
             self.refuse(str(error))
 
-    def serve(self, command: BaseCommand, rest: EntryBytes | None) -> None:
+    def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Call the handler of a command whose type the connection's state allows.
 
         Raises:
@@ -410,7 +395,7 @@ class ServerCnx(asyncio.BufferedProtocol):
             self._held.clear()
             return
         if self._held:
-            self._serve_frames(())
+            self.data_received(b"")
         if self._work is None:
             self._resume_reading(PAUSED_BY_WORK)
 
@@ -683,7 +668,6 @@ class ServerCnx(asyncio.BufferedProtocol):
             return
         self._is_closed = True
         self.state.on_closed()
-        self._frames.drop()
         self._out.clear()
         self._queued_bytes = 0
         if self._in_flight is not None:
@@ -721,7 +705,7 @@ class ServerCnx(asyncio.BufferedProtocol):
 
     def on_connected(self) -> None:
         """Take frames of any size: the client has proved who it is."""
-        self._frames.set_max_frame_bytes(self.connections.settings.max_frame_bytes)
+        self._decoder.set_max_frame_bytes(self.connections.settings.max_frame_bytes)
 
     def send_refresh_challenge(self) -> None:
         """Send AUTH_CHALLENGE for refreshed credentials."""

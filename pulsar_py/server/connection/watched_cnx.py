@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.server_cnx import ServerCnx, ServerCnxOwner
 from pulsar_py.server.hooks.broker_interceptor import ClientInfo
@@ -37,7 +36,7 @@ class WatchedCnx(ServerCnx):
         super().connection_lost(exc)
         self._interceptors.tell("on_connection_closed", self._info())
 
-    def serve(self, command: BaseCommand, rest: EntryBytes | None) -> None:
+    def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Tell of a command, then serve it.
 
         Raises:

@@ -14,8 +14,9 @@ from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError, ServiceMetadataError
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
 from pulsar_py.server.policies.topic_settings import TopicSettings
-from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_metadata
+from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_fields
 
 
 def looks_at_messages(settings: TopicSettings) -> bool:
@@ -27,7 +28,7 @@ def looks_at_messages(settings: TopicSettings) -> bool:
     )
 
 
-def check_message(data: EntryBytes, settings: TopicSettings) -> None:
+def check_message(data: bytes, settings: TopicSettings) -> None:
     """Refuse a published message that the topic's settings forbid.
 
     Its size counts everything after the command: checksum, metadata and payload.
@@ -53,7 +54,7 @@ def check_message(data: EntryBytes, settings: TopicSettings) -> None:
         raise NotAllowedError(f"Exceeds max allowed delivery delay of {longest} milliseconds")
 
 
-def is_chunk_part(data: EntryBytes) -> bool:
+def is_chunk_part(data: bytes) -> bool:
     """Whether a chunk is not the last one of its message."""
     metadata = _metadata_or_none(data)
     return metadata is not None and metadata.chunk_id < metadata.num_chunks_from_msg - 1
@@ -74,8 +75,8 @@ def published_millis(entry: Entry) -> int:
     return metadata.publish_time if metadata is not None else 0
 
 
-def _metadata_or_none(data: EntryBytes) -> MessageMetadata | None:
+def _metadata_or_none(data: EntryBytes) -> MessageMetadata | EntryFields | None:
     try:
-        return parse_metadata(data)
+        return parse_fields(data)
     except RemoteProtocolError:
         return None  # unreadable metadata is stored all the same, unless a setting needs it

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata
 from pulsar_py.wire.payload import add_broker_entry_metadata
 
@@ -33,7 +32,7 @@ class EntryStamper:
         """Whether the settings ask for any broker entry metadata."""
         return self.adds_index or self.adds_timestamp
 
-    def stamp(self, data: EntryBytes, messages_count: int, now_millis: int) -> bytes:
+    def stamp(self, data: bytes, messages_count: int, now_millis: int) -> bytes:
         """The entry with its block in front, in the form that is stored."""
         metadata = BrokerEntryMetadata()
         if self.adds_timestamp:

@@ -31,7 +31,7 @@ from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedg
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME, Deduplication
 from pulsar_py.server.publishing.producer import CHUNK_PART, MARKER
 from pulsar_py.server.publishing.sequence_id_log import SequenceIdLog
-from pulsar_py.wire.payload import parse_metadata
+from pulsar_py.wire.payload import parse_fields
 
 if TYPE_CHECKING:
     from pulsar_py.server.policies.topic_settings import TopicSettings
@@ -100,7 +100,7 @@ class MessageDeduplication:
     def _replay_entry(self, entry: Entry) -> None:
         self._last_position = entry.position
         try:
-            metadata = parse_metadata(entry.data)
+            metadata = parse_fields(entry.data)
         except RemoteProtocolError:
             return  # unreadable metadata was stored without a check
         is_part = metadata.num_chunks_from_msg > metadata.chunk_id + 1

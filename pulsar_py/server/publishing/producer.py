@@ -22,7 +22,6 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     ChecksumError,
     ManagedLedgerClosedError,
@@ -53,12 +52,12 @@ _SEND_ERRORS = (ChecksumError, NotAllowedError, ServiceMetadataError, TopicTermi
 
 _WRONG = ChecksumStatus.WRONG
 
-Append = Callable[[EntryBytes, "PublishContext"], None]
+Append = Callable[[bytes, "PublishContext"], None]
 
 AppendRun = Callable[[list[bytes], Sequence["PublishContext"]], int]
 """Appends the first entries of a run, and returns how many."""
 
-Send = tuple[int, int | None, int, bool, bool, EntryBytes]
+Send = tuple[int, int | None, int, bool, bool, bytes]
 """The arguments of `Producer.publish`: sequence id, highest one, messages, whether it is a chunk,
 whether a marker, headers and payload."""
 
@@ -179,7 +178,7 @@ class Producer:
         messages_count: int,
         is_chunk: bool,  # noqa: FBT001
         is_marker: bool,  # noqa: FBT001
-        headers_and_payload: EntryBytes,
+        headers_and_payload: bytes,
     ) -> None:
         """Serve one SEND; any answer (SEND_RECEIPT, SEND_ERROR) is sent by the connection.
 
@@ -228,8 +227,8 @@ class Producer:
         append_run = self._append_run
         taken_count = 0
         if append_run is not None and not self._refuses and len(sends) > 1:
-            datas = [data for send in sends if isinstance(data := send[5], bytes)]
-            if len(datas) == len(sends) and has_no_wrong_checksum(datas):
+            datas = [send[5] for send in sends]
+            if has_no_wrong_checksum(datas):
                 taken_count = self._publish_plain(append_run, datas, sends)
         for send in sends[taken_count:] if taken_count else sends:
             self.publish(*send)

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.rate_limiter import RateLimiter
 from pulsar_py.server.publishing.producer import Append, Producer, PublishContext
@@ -33,7 +32,7 @@ class PublishThrottle:
     def __init__(self, append: Append) -> None:
         self._append = append
         self._limiters: tuple[RateLimiter, ...] = ()
-        self._held: deque[tuple[EntryBytes, PublishContext]] = deque()
+        self._held: deque[tuple[bytes, PublishContext]] = deque()
         self.limited_count = 0  # how often a limit was reached, so that entries had to be held
 
     @property
@@ -54,7 +53,7 @@ class PublishThrottle:
         self._limiters = tuple(limiters)
         self._release()
 
-    def append(self, data: EntryBytes, context: PublishContext) -> None:
+    def append(self, data: bytes, context: PublishContext) -> None:
         """Append an entry now, or hold it; raises what the topic's append raises."""
         if not self._held and self._may_spend(context):
             self._append(data, context)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.managed_ledger.log.append_news import AppendListener
 from pulsar_py.server.hooks.broker_interceptor import ClientInfo, ProducerInfo
 from pulsar_py.server.hooks.interceptors import Interceptors
@@ -29,8 +28,8 @@ def producer_info(producer: Producer) -> ProducerInfo:
 def watched_append(append: Append, interceptors: Interceptors) -> Append:
     """A function that tells of each entry before it goes to `append`."""
 
-    def publish(data: EntryBytes, context: PublishContext) -> None:
-        interceptors.tell("on_message_publish", producer_info(context[0]), bytes(data))
+    def publish(data: bytes, context: PublishContext) -> None:
+        interceptors.tell("on_message_publish", producer_info(context[0]), data)
         append(data, context)
 
     return publish

@@ -13,7 +13,6 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     NotAllowedError,
     SubscriptionNotFoundError,
@@ -39,7 +38,7 @@ class NonPersistentTopic(Topic):
     def __init__(self, name: TopicName, settings: TopicSettings, context: TopicContext) -> None:
         super().__init__(name, settings, context)
         self._subscriptions: dict[str, NonPersistentSubscription] = {}
-        self._published: list[tuple[EntryBytes, PublishContext]] = []  # of this turn of the loop
+        self._published: list[tuple[bytes, PublishContext]] = []  # of this turn of the loop
         self._is_flush_due = False
 
     @property
@@ -51,7 +50,7 @@ class NonPersistentTopic(Topic):
         """The function that adds a message to this turn's group."""
         return self._throttled(self._append)
 
-    def _append(self, data: EntryBytes, context: PublishContext) -> None:
+    def _append(self, data: bytes, context: PublishContext) -> None:
         """Queue one message for the end of this turn, or drop it."""
         producer, sequence_id, highest, size, _, _ = context
         in_flight = producer.in_flight

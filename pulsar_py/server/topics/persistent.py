@@ -20,7 +20,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     ManagedLedgerError,
     ManagedLedgerFencedError,
@@ -182,7 +181,7 @@ class PersistentTopic(Topic):
             return partial(self.deduplication.append_run, self.ledger.append_run)
         return None
 
-    def _append_checked(self, data: EntryBytes, context: PublishContext) -> None:
+    def _append_checked(self, data: bytes, context: PublishContext) -> None:
         """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
         producer, sequence_id, highest, size, messages_count, kind = context
         if kind != MARKER and not self.is_system:

@@ -4,7 +4,9 @@ import asyncio
 
 from pulsar_py.common.errors import StorageError
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger import ledger_trimmer
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from tests.at_once import AtOnce
 from tests.managed_ledger_parts import MANY, TRIMMING, World, append_all, settle, texts
 
 
@@ -87,3 +89,15 @@ async def test_retention_by_time_is_checked_at_intervals():
     await asyncio.sleep(61)
     await opener.check_ledgers()
     assert ledger.entries_count == 1
+
+
+async def test_ledgers_are_deleted_beside_each_other_a_number_at_a_time(monkeypatch):
+    monkeypatch.setattr(ledger_trimmer, "DELETIONS_AT_ONCE", 3)
+    world = World()
+    deletions = AtOnce(monkeypatch)
+    deletions.watch(world.store, "delete")
+    ledger = await world.open(max_entries=1, **TRIMMING)
+    await append_all(ledger, 10)
+    await ledger.trim()
+    assert ledger.entries_count <= 1
+    assert deletions.most == 3

@@ -16,6 +16,7 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     StorageError,
 )
+from pulsar_py.managed_ledger import opener as opener_module
 from pulsar_py.managed_ledger.log.ledger_format import (
     LedgerList,
     cursor_path,
@@ -23,13 +24,14 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
-from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.hostile_ledgers import HostileLedgers
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from pulsar_py.testing.hostile_service import HostileSettings
+from tests.at_once import AtOnce
 from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
 
 
@@ -349,3 +351,31 @@ async def test_a_write_of_unknown_outcome_is_decided_before_it_is_opened_again()
     await again.close()
     assert not again.is_fenced
     assert not again.listener.fenced
+
+
+async def test_cursors_are_recovered_beside_each_other_a_number_at_a_time(monkeypatch):
+    world = World()
+    ledger = await world.opener().open(NAME, rolling())
+    for number in range(8):
+        await ledger.open_cursor(f"sub-{number}", InitialPosition.EARLIEST)
+    await ledger.close()
+    monkeypatch.setattr(opener_module, "RECOVERIES_AT_ONCE", 3)
+    recoveries = AtOnce(monkeypatch)
+    recoveries.watch(ManagedLedger, "recover_cursor")
+    again = await world.opener().open(NAME, rolling())
+    assert len(again.cursors) == 8
+    assert recoveries.most == 3
+
+
+async def test_ledgers_are_checked_and_names_read_beside_each_other_a_number_at_a_time(monkeypatch):
+    opener = World().opener()
+    for number in range(8):
+        await opener.open(f"{NAME}-{number}", rolling())
+    monkeypatch.setattr(opener_module, "CHECKS_AT_ONCE", 3)
+    monkeypatch.setattr(opener_module, "NAMES_AT_ONCE", 4)
+    checks, reads = AtOnce(monkeypatch), AtOnce(monkeypatch)
+    checks.watch(opener_module, "_check")
+    reads.watch(opener, "_named_by_list")
+    await opener.check_ledgers()
+    assert len(await opener.named_ledgers()) == 8
+    assert (checks.most, reads.most) == (3, 4)

@@ -187,6 +187,23 @@ def test_a_marked_index_of_schemas_is_pulsars_with_fields_of_ours() -> None:
         assert all(own[added] > 1000 for added in own.keys() - known.keys())
 
 
+def test_the_fields_that_a_broker_reads_are_those_of_an_entrys_metadata() -> None:
+    """Of the same numbers and types; lists are left out, and one is known by its last element."""
+    ours = file_descriptor("PulsarPyEntry.proto").message_types_by_name["EntryFields"]
+    theirs = file_descriptor("PulsarApi.proto").message_types_by_name["MessageMetadata"]
+    kinds = {theirs.fields_by_name["compression"].type: FieldDescriptor.TYPE_INT32}
+    for field in ours.fields:
+        original = theirs.fields_by_name[field.name]
+        assert field.number == original.number
+        assert not field.is_repeated
+        if field.name == "encryption_keys":
+            assert original.is_repeated
+            continue
+        assert field.type == kinds.get(original.type, original.type)
+        assert field.is_required == original.is_required
+        assert field.default_value == original.default_value
+
+
 def test_module_level_enum_values_and_messages_are_there() -> None:
     from pulsar_py.proto import PulsarApi_pb2 as api  # noqa: PLC0415 - what the test is about
 

@@ -37,7 +37,6 @@ from pulsar_py.storage.bookie import Bookie, BookieSettings
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
-from pulsar_py.testing.network import feed
 from pulsar_py.web import http_limits
 from pulsar_py.wire.commands import serialize
 from pulsar_py.wire.framing import encode_message_header
@@ -64,7 +63,7 @@ async def publishing(rig: Rig, topic: str = TOPIC) -> Client:
 def send(client: Client, sequence_id: int, payload: bytes = b"m") -> None:
     command = serialize(CommandSend(producer_id=1, sequence_id=sequence_id))
     data = entry(sequence_id, payload)
-    feed(client.cnx, encode_message_header(command, len(data)) + data)
+    client.cnx.data_received(encode_message_header(command, len(data)) + data)
 
 
 @pytest.mark.setting("keepAliveIntervalSeconds")

@@ -212,7 +212,9 @@ def test_the_summary_of_a_plain_entry() -> None:
     assert summary.payload_size == 5
 
 
-def test_the_summary_of_an_entry_that_has_everything() -> None:
+@pytest.mark.parametrize("padding", [0, payload.PARSED_WHOLE_BYTES])
+def test_the_summary_of_an_entry_that_has_everything(padding: int) -> None:
+    """Also where its metadata is so large that its lists are not parsed."""
     data = payload.encode_entry(
         metadata(
             num_messages_in_batch=1,
@@ -232,7 +234,7 @@ def test_the_summary_of_an_entry_that_has_everything() -> None:
             null_value=True,
             compression=3,
             uncompressed_size=77,
-            properties=[KeyValue(key="a", value="b")],
+            properties=[KeyValue(key="a", value="b" * padding)],
         ),
         b"x" * 10,
     )

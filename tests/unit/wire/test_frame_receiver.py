@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsar_py.common.disks.reused_memory import ReusedMemory
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.wire import framing
 from pulsar_py.wire.frame_receiver import (
@@ -14,7 +13,6 @@ from pulsar_py.wire.frame_receiver import (
     FrameReceiver,
     ReceivedFrame,
 )
-from pulsar_py.wire.receive_memory import ReceiveMemory
 
 LIMIT = 1024 * 1024
 
@@ -45,23 +43,20 @@ SMALL, LARGE = b"s" * 300, b"l" * (3 * LARGE_FRAME_BYTES)
     st.lists(st.sampled_from([b"", b"x", SMALL, LARGE, LARGE + b"x"]), min_size=1, max_size=8),
     st.lists(st.integers(1, 200_000), min_size=1, max_size=5),
     st.sampled_from([[], [1, 3, 5]]),
-    st.sampled_from([LIMIT, 0]),
 )
 def test_any_cut_gives_the_same_frames(
-    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int], unfinished_bytes_limit: int
+    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int]
 ) -> None:
     stream = b"".join(frame(b"c%d" % index, each) for index, each in enumerate(payloads))
 
-    memory = ReceiveMemory(unfinished_bytes_limit=unfinished_bytes_limit)
-    frames = receive(FrameReceiver(LIMIT, memory), stream, sizes + tiny_sizes)
+    frames = receive(FrameReceiver(LIMIT), stream, sizes + tiny_sizes)
 
-    assert not memory.unfinished_bytes
     assert [command for command, _ in frames] == [b"c%d" % i for i in range(len(payloads))]
     assert [payload or b"" for _, payload in frames] == payloads
 
 
 def test_what_somebody_holds_is_not_written_over() -> None:
-    receiver = FrameReceiver(LIMIT, ReceiveMemory(ReusedMemory(LIMIT).take))
+    receiver = FrameReceiver(LIMIT)
     payloads = [bytes((value,)) * LARGE_FRAME_BYTES * 2 for value in range(20)]
     held = [
         payload
@@ -73,57 +68,18 @@ def test_what_somebody_holds_is_not_written_over() -> None:
 
 def test_a_frame_that_is_too_long_is_refused_with_its_first_bytes() -> None:
     with pytest.raises(RemoteProtocolError, match="allowed are"):
-        receive(FrameReceiver(LIMIT, ReceiveMemory()), framing.SIZES.pack(LIMIT, 2), [8])
+        receive(FrameReceiver(LIMIT), framing.SIZES.pack(LIMIT, 2), [8])
 
 
 def test_a_large_frame_whose_command_does_not_fit_it_is_refused() -> None:
     size = 2 * LARGE_FRAME_BYTES
     stream = framing.SIZES.pack(size, size) + bytes(size)
     with pytest.raises(RemoteProtocolError, match="does not fit its frame"):
-        receive(FrameReceiver(LIMIT, ReceiveMemory()), stream, [1000])
+        receive(FrameReceiver(LIMIT), stream, [1000])
 
 
 def test_a_higher_limit_is_followed() -> None:
-    receiver = FrameReceiver(1000, ReceiveMemory())
+    receiver = FrameReceiver(1000)
     receiver.set_max_frame_bytes(LIMIT)
     ((_, payload),) = receive(receiver, frame(b"c", LARGE), [70_000])
     assert payload == LARGE
-
-
-def test_connections_share_the_memory_that_they_receive_into() -> None:
-    memory = ReceiveMemory()
-    one, other = FrameReceiver(LIMIT, memory), FrameReceiver(LIMIT, memory)
-    large, small = frame(b"l", LARGE), frame(b"s", SMALL)
-
-    frames: list[ReceivedFrame] = []
-    for start in range(0, len(large), 50_000):
-        frames += receive(one, large[start : start + 50_000], [50_000])
-        frames += receive(other, small, [200])
-
-    assert [command for command, _ in frames].count(b"s") == len(range(0, len(large), 50_000))
-    assert {(command, bytes(payload or b"")) for command, payload in frames} == {
-        (b"l", LARGE),
-        (b"s", SMALL),
-    }
-
-
-def test_a_large_frame_is_a_view_that_nobody_can_write_to_and_nearly_all_of_its_memory() -> None:
-    ((_, payload),) = receive(FrameReceiver(LIMIT, ReceiveMemory()), frame(b"c", LARGE), [70_000])
-    assert isinstance(payload, memoryview)
-    assert payload.readonly
-    assert len(payload.obj) - len(payload) < 100
-
-
-def test_a_number_that_a_peer_names_takes_no_memory_beyond_the_limit() -> None:
-    memory = ReceiveMemory(unfinished_bytes_limit=LIMIT)
-    beginning = frame(b"c", bytes(LIMIT // 2))[:1000]
-    receivers = [FrameReceiver(LIMIT, memory) for _ in range(10)]
-    for receiver in receivers:
-        assert not receive(receiver, beginning, [1000])
-        assert receiver.pending_bytes == 1000
-
-    assert memory.unfinished_bytes <= LIMIT
-    assert sum(receiver.buffer().obj is memory.landing.obj for receiver in receivers) == 9
-    for receiver in receivers:
-        receiver.drop()
-    assert not memory.unfinished_bytes

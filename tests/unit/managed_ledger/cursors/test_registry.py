@@ -14,8 +14,11 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
 )
 from pulsar_py.common.position import EARLIEST, LATEST, Position
+from pulsar_py.managed_ledger.cursors import registry
+from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
+from tests.at_once import AtOnce
 from tests.managed_ledger_parts import MANY, World, append_all, settle, texts
 
 
@@ -246,3 +249,14 @@ async def test_a_cursor_that_someone_else_made_fences():
     with pytest.raises(ManagedLedgerFencedError):
         await ledger.open_cursor("a")
     assert ledger.is_fenced
+
+
+async def test_cursors_are_flushed_beside_each_other_a_number_at_a_time(monkeypatch):
+    monkeypatch.setattr(registry, "FLUSHES_AT_ONCE", 3)
+    flushes = AtOnce(monkeypatch)
+    flushes.watch(ManagedCursor, "flush")
+    ledger = await World().open()
+    for number in range(8):
+        await ledger.open_cursor(f"sub-{number}", InitialPosition.EARLIEST)
+    await ledger.trim()  # which has them flushed first
+    assert flushes.most == 3

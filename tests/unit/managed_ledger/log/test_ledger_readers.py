@@ -46,6 +46,25 @@ async def test_open_handles_are_bounded():
     assert ledger_ids[0] not in readers._open
 
 
+async def test_a_slow_opening_delays_no_other_ledger(monkeypatch):
+    store, (slow, quick) = await store_with(2)
+    readers = LedgerReaders(store, b"")
+    may_open, original = asyncio.Event(), store.open
+
+    async def open_slowly(ledger_id, **options):
+        if ledger_id == slow:
+            await may_open.wait()
+        return await original(ledger_id, **options)
+
+    monkeypatch.setattr(store, "open", open_slowly)
+    reading = asyncio.ensure_future(readers.read(slow, 0, 0, 10))  # noqa: TID251  (a test's own)
+    await asyncio.sleep(0)
+    assert await asyncio.wait_for(readers.read(quick, 0, 0, 10), 5) == [b"x"]
+    assert not reading.done()
+    may_open.set()
+    assert await reading == [b"x"]
+
+
 async def test_forgotten_and_closed_ones_are_gone():
     store, (ledger_id,) = await store_with(1)
     readers = LedgerReaders(store, b"")

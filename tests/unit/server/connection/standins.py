@@ -22,7 +22,6 @@ from pulsar_py.server.publishing.requests import ProducerGrant, ProducerRequest,
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.testing.clock import VirtualClock
-from pulsar_py.testing.network import feed
 from pulsar_py.wire.commands import FIELD_NAMES, encode, serialize
 from pulsar_py.wire.framing import FrameDecoder, encode_message_header
 
@@ -299,7 +298,7 @@ class Client:
 
     def sends(self, *messages: Message) -> None:
         """All in one segment."""
-        feed(self.cnx, b"".join(encode(message) for message in messages))
+        self.cnx.data_received(b"".join(encode(message) for message in messages))
 
     async def receives(self) -> list[Message]:
         """The messages of all commands that came, once nothing moves any more."""

@@ -7,7 +7,6 @@ import pytest
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.proto.PulsarApi_pb2 import CommandConnect, CommandPing
 from pulsar_py.server.connection.settings import ConnectionSettings
-from pulsar_py.testing.network import feed
 from tests.unit.server.connection.standins import Server, settle
 
 INTERVAL = 2.0
@@ -77,7 +76,7 @@ async def test_handshake_never_done_closes_the_connection(server: Server) -> Non
     client = server.open()
     server.connections.start()
     for _ in range(4):
-        feed(client.cnx, b"\x00")
+        client.cnx.data_received(b"\x00")
         await asyncio.sleep(INTERVAL * 0.3)
     assert client.is_closed
 

@@ -28,7 +28,6 @@ from pulsar_py.server.security.authentication import (
     ClientCredentials,
 )
 from pulsar_py.testing.clock import START_WALL_MILLIS, VirtualClock
-from pulsar_py.testing.network import feed
 from tests.unit.server.connection.standins import Server
 
 REFRESH = FeatureFlags(supports_auth_refresh=True)
@@ -244,11 +243,11 @@ async def test_a_stranger_sends_no_large_frame(
     client = guarded.open()
     if is_known:
         await client.asks(connect(b"me:1000"))
-    feed(client.cnx, struct.pack(">II", size, 10))
+    client.cnx.data_received(struct.pack(">II", size, 10))
     assert client.is_closed is is_closed
 
 
 async def test_without_authentication_nobody_is_a_stranger(server: Server) -> None:
     client = server.open()
-    feed(client.cnx, struct.pack(">II", MAX_STRANGER_FRAME_BYTES + 1, 10))
+    client.cnx.data_received(struct.pack(">II", MAX_STRANGER_FRAME_BYTES + 1, 10))
     assert not client.is_closed

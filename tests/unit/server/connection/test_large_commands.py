@@ -22,7 +22,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSubscribe,
     ServerError,
 )
-from pulsar_py.testing.network import feed
 from pulsar_py.wire.commands import encode
 from tests.unit.server.connection.standins import TOPIC, Client, Server, send_frame, with_producer
 
@@ -91,9 +90,9 @@ async def test_what_comes_behind_a_long_command_waits_for_it(server: Server) -> 
     consumer.acknowledge = lambda part: order.append("ack") or take(part)  # type: ignore[union-attr]
     producer.publish_run = lambda sends: order.extend("send" for _ in sends)  # type: ignore[method-assign]
     data = encode(ack_of(IDS)) + send_frame() + encode(CommandPing())
-    feed(client.cnx, data)
+    client.cnx.data_received(data)
     assert client.transport.is_reading_paused
-    feed(client.cnx, send_frame())
+    client.cnx.data_received(send_frame())
     answers = await answers_to(client)
     assert order == ["ack"] * (IDS // MAX_IDS_A_TURN) + ["send", "send"]
     assert [each.DESCRIPTOR.name for each in answers] == ["CommandAckResponse", "CommandPong"]
@@ -176,7 +175,7 @@ async def test_broken_command_of_many_bytes_closes_the_connection(server: Server
     command.ClearField("consumer_id")
     body = command.SerializePartialToString()
     data = b"\x08" + bytes([BaseCommand.ACK]) + b"\x52" + _varint(len(body)) + body
-    feed(client.cnx, (len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data)
+    client.cnx.data_received((len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data)
     await answers_to(client)
     assert client.is_closed
     assert consumer.acknowledged == []
@@ -266,7 +265,7 @@ async def test_long_texts_are_served_as_they_are(server: Server) -> None:
 
 async def test_many_small_commands_of_one_read_leave_others_turns(server: Server) -> None:
     client, consumer = await with_consumer(server)
-    feed(client.cnx, encode(ack_of(500)) * 20)
+    client.cnx.data_received(encode(ack_of(500)) * 20)
     assert 0 < len(consumer.acknowledged) < 20
     answers = await answers_to(client)
     assert len(consumer.acknowledged) == len(answers) == 20

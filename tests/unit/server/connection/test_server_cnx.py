@@ -18,7 +18,6 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 )
 from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
 from pulsar_py.server.connection.settings import ConnectionSettings
-from pulsar_py.testing.network import feed
 from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
 from tests.unit.server.connection.standins import (
@@ -37,7 +36,7 @@ async def test_sends_reach_their_producer_in_order(server: Server) -> None:
     client, producer = await with_producer(server)
     frames = [send_frame(b"a"), send_frame(b"b", sequence_id=5, num_messages=3, is_chunk=True)]
     frames.append(send_frame(b"c", sequence_id=7, highest_sequence_id=9, marker=True))
-    feed(client.cnx, b"".join(frames))
+    client.cnx.data_received(b"".join(frames))
     assert producer.published == [
         (0, None, 1, False, False, b"a"),
         (5, None, 3, True, False, b"b"),
@@ -63,14 +62,14 @@ async def test_runs_of_several_producers_and_commands_between_keep_their_order(
         send_frame(b"in a transaction", txnid_least_bits=1, txnid_most_bits=1),
         send_frame(b"g"),
     ]
-    feed(client.cnx, b"".join(frames))
+    client.cnx.data_received(b"".join(frames))
     assert runs == [[b"a", b"b"], [b"other", b"c", b"d"], [b"e"], [b"f"], [b"g"]]
 
 
 async def test_sends_before_an_unreadable_one_are_published(server: Server) -> None:
     client, producer = await with_producer(server)
     unreadable = encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x"
-    feed(client.cnx, send_frame(b"a") + send_frame(b"b") + unreadable + send_frame(b"c"))
+    client.cnx.data_received(send_frame(b"a") + send_frame(b"b") + unreadable + send_frame(b"c"))
     assert [each[-1] for each in producer.published] == [b"a", b"b"]
     assert client.is_closed
 
@@ -78,27 +77,13 @@ async def test_sends_before_an_unreadable_one_are_published(server: Server) -> N
 async def test_sends_cut_anywhere_are_the_same_sends(server: Server) -> None:
     client, producer = await with_producer(server)
     for byte in send_frame(b"whole"):
-        feed(client.cnx, bytes((byte,)))
+        client.cnx.data_received(bytes((byte,)))
     assert [each[-1] for each in producer.published] == [b"whole"]
-
-
-async def test_a_large_send_arrives_between_small_ones(server: Server) -> None:
-    client, producer = await with_producer(server)
-    large = bytes(range(256)) * 1024
-    feed(client.cnx, b"".join(map(send_frame, (b"a", large, b"b", large, large, b"c"))))
-    assert [each[-1] for each in producer.published] == [b"a", large, b"b", large, large, b"c"]
-
-
-async def test_the_size_that_a_client_names_takes_no_memory(server: Server) -> None:
-    client, producer = await with_producer(server)
-    feed(client.cnx, send_frame(bytes(1_000_000))[:300_000])
-    assert not server.connections.receive_memory.unfinished_bytes
-    assert not producer.published
 
 
 async def test_unreadable_send_closes_the_connection(server: Server) -> None:
     client, _ = await with_producer(server)
-    feed(client.cnx, encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x")
+    client.cnx.data_received(encode_message_header(b"\x08\x06\x32\x7f", 1) + b"x")
     assert client.is_closed
 
 
@@ -132,15 +117,15 @@ async def test_garbage_closes_the_connection_with_one_line(
 ) -> None:
     client = await server.connect()
     with caplog.at_level(logging.WARNING):
-        feed(client.cnx, data)
-        feed(client.cnx, data)
+        client.cnx.data_received(data)
+        client.cnx.data_received(data)
     assert client.is_closed
     assert [record.message for record in caplog.records] == ["connection refused"]
 
 
 async def test_frame_beyond_the_limit_closes_the_connection(server: Server) -> None:
     client, producer = await with_producer(server)
-    feed(client.cnx, send_frame(bytes(1_010_241)))
+    client.cnx.data_received(send_frame(bytes(1_010_241)))
     assert client.is_closed
     assert not producer.published
 

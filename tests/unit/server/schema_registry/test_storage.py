@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from pulsar_py.common.errors import MetadataExistsError, StorageError
+from pulsar_py.common.errors import MetadataExistsError, StorageError, StoreUnavailableError
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
@@ -14,6 +15,7 @@ from pulsar_py.server.schema_registry.definition import SchemaDefinition, Stored
 from pulsar_py.server.schema_registry.schema_index import SchemaIndex
 from pulsar_py.server.schema_registry.storage import SchemaStorage, _Confirmed, locator_path
 from pulsar_py.storage.bookie import Bookie
+from tests.at_once import AtOnce
 from tests.ledger_parts import all_ledgers
 
 ID = "public/default/a b"
@@ -102,6 +104,22 @@ async def test_failed_write_is_raised() -> None:
         await confirmed.future
 
 
+class SilentBookie(Bookie):
+    """It takes requests for ledgers, and answers none."""
+
+    async def create(self, *request: Any, **options: Any) -> Any:
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_a_store_that_does_not_answer_is_not_waited_for_without_end(
+    metadata: MemoryMetadataStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "WRITE_TIMEOUT_SECONDS", 0.01)
+    schemas = SchemaStorage(metadata, SilentBookie.__new__(SilentBookie))
+    with pytest.raises(StoreUnavailableError, match="not written within"):
+        await schemas.append(ID, version(0), None)
+
+
 async def test_an_index_that_holds_still_is_not_parsed_again(
     metadata: MemoryMetadataStore, bookie: Bookie
 ) -> None:
@@ -166,3 +184,21 @@ async def test_an_entry_does_not_grow_with_the_versions_before_it(
     assert max(lengths) - min(lengths) <= 2
     assert index is not None
     assert len(index.value) < 60 * 21
+
+
+async def test_schemas_are_read_beside_each_other_a_number_at_a_time(
+    metadata: MemoryMetadataStore, bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schemas = SchemaStorage(metadata, bookie)
+    index: SchemaIndex | None = None
+    for number in range(8):
+        index = await schemas.append("public/default/many", version(number), index)
+        await schemas.append(f"public/default/t-{number}", version(0), None)
+    assert index is not None
+    monkeypatch.setattr(storage, "NAMES_AT_ONCE", 3)
+    names, versions = AtOnce(monkeypatch), AtOnce(monkeypatch)
+    names.watch(metadata, "get")
+    assert len(await schemas.named_ledgers()) == 16
+    versions.watch(schemas, "_read")
+    assert len(await schemas.read_many("public/default/many", index, range(8))) == 8
+    assert (names.most, versions.most) == (3, 3)
