@@ -22,7 +22,13 @@ from pulsar_py.client.security.encrypted_elsewhere import EncryptedPayload, Wrap
 from pulsar_py.client.security.message_crypto import EncryptionKey
 from pulsar_py.common.errors import CryptoError, InvalidConfigurationError
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.websocket.frames import BAD_PAYLOAD, COMPRESSIONS, FrameError, OutgoingFrame
+from pulsar_py.websocket.frames import (
+    BAD_PAYLOAD,
+    COMPRESSIONS,
+    FrameError,
+    OutgoingFrame,
+    base64_bytes,
+)
 
 __all__ = ["encrypted_payload", "wrapped_keys"]
 
@@ -39,9 +45,7 @@ def wrapped_keys(text: str) -> WrappedKeys:
         CryptoError: It is no such JSON.
     """
     try:
-        stripped = text.strip()
-        padded = stripped + "=" * (-len(stripped) % 4)  # the padding may be missing
-        found = parse_json(base64.b64decode(padded, validate=True), is_java=True)
+        found = parse_json(base64_bytes(text.strip()), is_java=True)
     except (binascii.Error, ValueError):
         raise CryptoError(_NO_KEYS) from None
     if not isinstance(found, dict) or not found:

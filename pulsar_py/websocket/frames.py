@@ -248,9 +248,18 @@ def _size(fields: Mapping[str, Any]) -> int | None:  # Any: JSON
     return size
 
 
+def base64_bytes(text: str) -> bytes:
+    """The bytes of base64, whose padding may be missing.
+
+    Raises:
+        ValueError: It is not base64.
+    """
+    return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+
+
 def _decoded(text: str) -> bytes:
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+        return base64_bytes(text)
     except (binascii.Error, ValueError) as error:
         raise ValueError(f"the payload is not base64: {error}") from None
 
@@ -291,7 +300,7 @@ def id_of(text: str | None) -> MessageId | None:
     if not text:
         return None
     try:
-        return MessageId.parse(base64.b64decode(text + "=" * (-len(text) % 4), validate=True))
+        return MessageId.parse(base64_bytes(text))
     except (binascii.Error, ValueError) as error:
         raise BadIdError(f"messageId={text[:60]!r}: {error}") from None
 
