@@ -1,4 +1,4 @@
-"""`Fresh`: one run of some work for all who ask while another run is under way (edge).
+"""`Fresh`, `FreshByKey`: one run of work for all who ask while another run is under way (edge).
 
 Many may need the same thing at the same moment, each as it is after it asked: the clients of all
 topics of a bundle ask for its owner when that owner has died. Who asks while a run is under way
@@ -10,11 +10,13 @@ What always holds: a result that is handed out is of a run that began after it w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
-__all__ = ["Fresh"]
+__all__ = ["Fresh", "FreshByKey"]
 
+K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
@@ -57,3 +59,22 @@ class Fresh(Generic[T]):
         except Exception as error:  # noqa: BLE001 - handed on to all who asked
             self._outcome = None, error
         self._served_count = asked_count
+
+
+class FreshByKey(Generic[K, T]):
+    """A `Fresh` for each key, as long as somebody asks for it."""
+
+    def __init__(self) -> None:
+        """Nothing has been asked for yet."""
+        self._of_keys: WeakValueDictionary[K, Fresh[T]] = WeakValueDictionary()
+
+    async def get(self, key: K, work: Callable[[], Awaitable[T]]) -> T:
+        """The result of `work` for this key, as of `Fresh.get`.
+
+        Raises:
+            Exception: What that run raised.
+        """
+        fresh = self._of_keys.get(key)
+        if fresh is None:
+            fresh = self._of_keys[key] = Fresh()
+        return await fresh.get(work)

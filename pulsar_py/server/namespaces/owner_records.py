@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Final
-from weakref import WeakValueDictionary
 
-from pulsar_py.common.loops.fresh import Fresh
+from pulsar_py.common.loops.fresh import FreshByKey
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
@@ -30,7 +29,7 @@ class OwnerRecords:
         self._records: dict[str, OwnerRecord] = {}  # by path, the oldest first
         self._changes_count = 0  # notifications so far
         # By path; the clients of all topics of a bundle ask at the same time.
-        self._newest: WeakValueDictionary[str, Fresh[OwnerRecord | None]] = WeakValueDictionary()
+        self._newest: FreshByKey[str, OwnerRecord | None] = FreshByKey()
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}  # by path
         self._stop_watching: Callable[[], None] | None = None
 
@@ -75,10 +74,7 @@ class OwnerRecords:
             self._records.pop(path, None)
             return await self.get(path)
 
-        fresh = self._newest.get(path)
-        if fresh is None:
-            fresh = self._newest[path] = Fresh()
-        return await fresh.get(read)
+        return await self._newest.get(path, read)
 
     async def wait_for_change(self, path: str, *, since: int, timeout_seconds: float) -> bool:
         """Return when the record may have changed; False if it did not in time.

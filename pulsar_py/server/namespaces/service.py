@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
-from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
@@ -30,7 +29,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.loops.clock import Clock
-from pulsar_py.common.loops.fresh import Fresh
+from pulsar_py.common.loops.fresh import FreshByKey
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
@@ -100,9 +99,7 @@ class NamespaceService:
         self._lose_bundle: LoseBundle | None = None
         self._is_closing = False
         # By bundle; the clients of all its topics have it taken at the same time.
-        self._takes: WeakValueDictionary[tuple[NamespaceName, str], Fresh[OwnerRecord]] = (
-            WeakValueDictionary()
-        )
+        self._takes: FreshByKey[tuple[NamespaceName, str], OwnerRecord] = FreshByKey()
         self._records = OwnerRecords(metadata)
         self._locator: OwnerLocator | None = None  # None: there are no other brokers
         if membership is not None:
@@ -221,10 +218,8 @@ class NamespaceService:
 
     async def _take_bundle(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
         """Take a bundle that has no owner; returns its owner's record."""
-        fresh = self._takes.get((namespace, bundle))
-        if fresh is None:
-            fresh = self._takes[namespace, bundle] = Fresh()
-        return await fresh.get(partial(self._take_once, namespace, bundle))
+        key = namespace, bundle
+        return await self._takes.get(key, partial(self._take_once, namespace, bundle))
 
     async def _take_once(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
         was_owned = self._ownership.holds(namespace, bundle)

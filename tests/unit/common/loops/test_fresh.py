@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pulsar_py.common.loops.fresh import Fresh
+from pulsar_py.common.loops.fresh import Fresh, FreshByKey
 from pulsar_py.common.loops.tasks import TaskOwner
 
 
@@ -67,3 +67,18 @@ async def test_somebody_else_runs_it_if_who_did_is_cancelled() -> None:
     work.may_end.set()
     assert await second == 2
     await tasks.close()
+
+
+async def test_keys_have_runs_of_their_own_and_are_forgotten() -> None:
+    by_key, one, other = FreshByKey[str, int](), Work(), Work()
+    tasks = TaskOwner("test")
+    asked = [tasks.spawn(by_key.get("one", one), "one") for _ in range(3)]
+    asked.append(tasks.spawn(by_key.get("other", other), "other"))
+    await asyncio.sleep(0)
+    one.may_end.set()
+    other.may_end.set()
+    assert await asyncio.gather(*asked) == [1, 2, 2, 1]
+    assert (one.begun_count, other.begun_count) == (2, 1)
+    await tasks.close()
+    asked.clear()
+    assert not by_key._of_keys
