@@ -125,6 +125,7 @@ class ClusterStoreSettings:
     quarantine: QuarantineSettings = field(default_factory=QuarantineSettings)
     speculative_read_timeout_seconds: float = 0.0
     has_sticky_reads: bool = True
+    explicit_lac_interval_seconds: float = 0.0
     max_message_bytes: int = 5 * 1024 * 1024
     largest: LargestQuorums = field(default_factory=LargestQuorums)
 
@@ -139,6 +140,7 @@ class ClusterStoreSettings:
             quarantine=self.quarantine,
             speculative_read_timeout_seconds=self.speculative_read_timeout_seconds,
             has_sticky_reads=self.has_sticky_reads,
+            explicit_lac_interval_seconds=self.explicit_lac_interval_seconds,
             connection=ConnectionLimits(
                 connect_timeout_seconds=seconds / 8,
                 request_timeout_seconds=seconds / 4,

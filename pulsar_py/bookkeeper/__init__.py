@@ -7,7 +7,8 @@ what a ledger is used through. `watch` asks whether failing bookies are back, `s
 where the cluster's metadata is.
 
 What comes in: a `MetadataStore` of the cluster that the bookies are registered in, and calls of the
-contract. What goes out: frames of BookKeeper's protocol 2, and metadata in its formats.
+contract. What goes out: frames of BookKeeper's protocol 2, and of 3 where 2 lacks a
+request, and metadata in its formats.
 
 Third-party packages it may import: msgspec, protobuf.
 """

@@ -16,6 +16,7 @@ from typing import Final
 
 from pulsar_py.bookkeeper.bookies.bookie_statistics import RemoteBookieStatistics, labelled
 from pulsar_py.bookkeeper.bookies.bookies import Bookies
+from pulsar_py.bookkeeper.bookies.explicit_lacs import ExplicitLacs
 from pulsar_py.bookkeeper.bookies.health import BookieHealth
 from pulsar_py.bookkeeper.bookies.registry import BookieRegistry
 from pulsar_py.bookkeeper.cluster.cluster import (
@@ -33,6 +34,7 @@ from pulsar_py.bookkeeper.protocol.frames import RequestFlags
 from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, find_end, in_time, repeated
 from pulsar_py.bookkeeper.watch import BookieWatch
+from pulsar_py.bookkeeper.writing.idle_lacs import tell_idle_ends
 from pulsar_py.bookkeeper.writing.recovery import recover
 from pulsar_py.bookkeeper.writing.writer import BookKeeperWriter
 from pulsar_py.common.errors import StorageError
@@ -81,6 +83,7 @@ class BookKeeperLedgerStore(ChosenLedgers):
         )
         self._cluster = LedgerCluster(
             bookies=bookies,
+            explicit_lacs=ExplicitLacs(self._registry, settings.connection),
             ensembles=Ensembles(bookies, clock, chance, settings.placement),
             records=LedgerRecords(metadata, settings.root),
             clock=clock,
@@ -132,6 +135,8 @@ class BookKeeperLedgerStore(ChosenLedgers):
         )
         async with OnFailureAwait(store.close):
             await store._cluster.records.check_layout()
+        if settings.explicit_lac_interval_seconds > 0:
+            store._tasks.spawn(tell_idle_ends(store._cluster, store._writers), "idle ledgers")
         return store
 
     def _on_registry_change(self) -> None:
@@ -295,6 +300,7 @@ class BookKeeperLedgerStore(ChosenLedgers):
             "reduced_ensembles_count": ensembles.reduced_count,
             "waiting_ledgers": ensembles.waiting_count,
             "quarantines_count": bookies.health.quarantines_count,
+            "explicit_lac_failures_count": self._cluster.explicit_lacs.failures_count,
             **asdict(counters),
         }
 
@@ -313,5 +319,6 @@ class BookKeeperLedgerStore(ChosenLedgers):
         for writer in list(self._writers):
             writer.abandon()
         await self._tasks.close()
+        self._cluster.explicit_lacs.close()
         await self._cluster.bookies.close()
         self._registry.close()

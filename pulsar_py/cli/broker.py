@@ -220,6 +220,7 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
             config.bookkeeperClientSpeculativeReadTimeoutInMillis / 1000
         ),
         has_sticky_reads=config.bookkeeperEnableStickyReads,
+        explicit_lac_interval_seconds=config.bookkeeperExplicitLacIntervalInMills / 1000,
         max_message_bytes=config.maxMessageSize,
         largest=LargestQuorums(
             ensemble_size=config.managedLedgerMaxEnsembleSize,

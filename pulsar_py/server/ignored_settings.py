@@ -176,8 +176,7 @@ bookkeeperClientGetBookieInfoIntervalSeconds=86400
 bookkeeperClientGetBookieInfoRetryIntervalSeconds=60
 bookkeeperDiskWeightBasedPlacementEnabled=false
 
-#! Bookies are spoken to by protocol 2, which has no last add confirmed of its own.
-bookkeeperExplicitLacIntervalInMills=0
+#! Entries go to bookies by protocol 2; protocol 3 is for TLS and explicit last add confirmed alone.
 *bookkeeperUseV2WireProtocol=true
 
 #! Who owns what is kept as ModularLoadManagerImpl keeps it; another load manager would not see it.

@@ -198,6 +198,14 @@ class ClusterSettings(Settings):
         doc="Milliseconds after which the next bookie is asked for an entry, too; 0 means that it "
         "is asked only if the first one fails.",
     )
+    bookkeeperExplicitLacIntervalInMills: int = setting(
+        default=0,
+        minimum=0,
+        category=BOOKKEEPER,
+        doc="Milliseconds after which bookies are told how far a ledger is confirmed to which "
+        "nothing is appended, for whoever reads it while it is open; 0 leaves that to the next "
+        "entry.",
+    )
     bookkeeperEnableStickyReads: bool = setting(
         default=True,
         category=BOOKKEEPER,

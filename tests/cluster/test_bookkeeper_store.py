@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -62,8 +63,9 @@ class Listener:
 class Client:
     """A broker's store, with a session of its own."""
 
-    def __init__(self, cluster: BookKeeperCluster) -> None:
+    def __init__(self, cluster: BookKeeperCluster, settings: BookKeeperSettings = SETTINGS) -> None:
         self.cluster = cluster
+        self.settings = settings
 
     async def connect(self) -> None:
         clock = SystemClock()
@@ -71,7 +73,7 @@ class Client:
         self.metadata = await ZooKeeperMetadataStore.open(address, clock)
         self.ids = MetadataLedgerIds(self.metadata)
         self.store = await BookKeeperLedgerStore.connect(
-            self.metadata, clock, self.ids, chance=Random(7), settings=SETTINGS
+            self.metadata, clock, self.ids, chance=Random(7), settings=self.settings
         )
 
     async def record(self, ledger_id: int) -> LedgerMetadata:
@@ -333,3 +335,26 @@ async def test_with_two_of_four_bookies_ledgers_are_smaller_and_with_one_they_wa
     assert (await client.record(waited.ledger_id)).ensemble_size == 2
     await waited.close()
     await check_entries(await other.store.open(small.ledger_id))
+
+
+async def test_the_end_of_an_idle_ledger_is_told(own_bookkeeper: BookKeeperCluster) -> None:
+    telling = replace(SETTINGS, explicit_lac_interval_seconds=0.2)
+    writing, reading = (Client(own_bookkeeper, telling) for _ in range(2))
+    for bookie in own_bookkeeper.bookies:
+        if not bookie.is_running:
+            await asyncio.to_thread(bookie.start)
+        await until(bookie.is_registered)
+    for each in (writing, reading):
+        await each.connect()
+    try:
+        writer, _ = await filled(writing, 10, THREE)
+        async with asyncio.timeout(10):
+            while (await reading.store.open(writer.ledger_id)).last_add_confirmed < 9:
+                await asyncio.sleep(0.1)
+        reader = await reading.store.open(writer.ledger_id)
+        assert list(await reader.read(0, 9, 10_000)) == [data(each) for each in range(10)]
+        assert writing.store.figures()["explicit_lac_failures_count"] == 0
+        assert not (await writing.record(writer.ledger_id)).is_closed
+    finally:
+        for each in (writing, reading):
+            await each.close()

@@ -41,6 +41,10 @@ BOOKKEEPER_METRICS = {
     "recoveries_count": ("pulsar_py_bookkeeper_recoveries_total", "counter"),
     "failed_recoveries_count": ("pulsar_py_bookkeeper_failed_recoveries_total", "counter"),
     "speculative_reads_count": ("pulsar_py_bookkeeper_speculative_reads_total", "counter"),
+    "explicit_lac_failures_count": (
+        "pulsar_py_bookkeeper_explicit_lac_failures_total",
+        "counter",
+    ),
     "busy_refusals_count": ("pulsar_py_bookkeeper_busy_refusals_total", "counter"),
 }
 """The figures of the ledger store on Apache BookKeeper, likewise."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pulsar_py.bookkeeper.bookies.bookies import Bookies
+from pulsar_py.bookkeeper.bookies.explicit_lacs import ExplicitLacs
 from pulsar_py.bookkeeper.cluster.ensembles import Ensembles
 from pulsar_py.bookkeeper.cluster.settings import BookKeeperSettings
 from pulsar_py.bookkeeper.metadata.ledger_records import LedgerRecords, RecordedLedger
@@ -68,6 +69,7 @@ class LedgerCluster:
     """The parts that all ledgers of one store share."""
 
     bookies: Bookies
+    explicit_lacs: ExplicitLacs
     ensembles: Ensembles
     records: LedgerRecords
     clock: Clock

@@ -51,6 +51,9 @@ class BookKeeperSettings:
     asked too; 0 waits for the first one's answer."""
     has_sticky_reads: bool = True
     """`bookkeeperEnableStickyReads`: a reader stays with one bookie where each has all entries."""
+    explicit_lac_interval_seconds: float = 0.0
+    """`bookkeeperExplicitLacIntervalInMills`, in seconds: so often bookies are told how far an idle
+    ledger is confirmed, and whoever reads an open one asks them; 0 does neither."""
     read_ahead_bytes: int = 4 * MEBIBYTE
     """What is fetched ahead for a reader of one ledger that reads in order; 0 fetches nothing."""
 

@@ -1,7 +1,8 @@
 """`BookKeeperReader`: reads one ledger (edge).
 
 How far an open ledger is confirmed is asked of its bookies: each entry bears the last add confirmed
-that its writer knew when it was sent, so the end that is found is behind by one entry at least.
+that its writer knew when it was sent, so the end that is found is behind by one entry at least,
+unless writers tell it by themselves (`bookies.explicit_lacs`).
 Where no bookie can give an entry, the metadata is read again: others may have repaired the ledger
 since, or deleted it.
 
@@ -79,6 +80,10 @@ async def find_end(cluster: LedgerCluster, ledger: LedgerInUse) -> tuple[int, in
     # A segment begins behind what was confirmed then.
     end = metadata.last_segment.first_entry_id - 1
     end = max([end, *(entry.last_add_confirmed for entry in entries)])
+    if cluster.settings.explicit_lac_interval_seconds > 0:
+        bookie_ids = metadata.last_segment.bookie_ids
+        told = await cluster.explicit_lacs.read(bookie_ids, ledger.ledger_id, ledger.digest)
+        end = max(end, told)
     return end, await length_up_to(cluster, ledger, end, entries)
 
 

@@ -80,6 +80,8 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         self._closing = asyncio.Lock()
         self._is_looking = False
         self._is_record_changed = False
+        self._pushed_before = -1  # the last entry appended when `has_untold_end` was last called
+        self._lac_told = -1  # the last add confirmed that bookies were told by a request of its own
         self._stop_watching = cluster.records.watch(self.ledger_id, self._on_record_event)
 
     # Reading
@@ -352,6 +354,31 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
     def _end_watch(self) -> None:
         self._stop_watching()
         self._on_over(self)
+
+    # Telling bookies how far an idle ledger is confirmed
+
+    def has_untold_end(self) -> bool:
+        """Whether nothing was appended since the last call, and bookies do not know its end.
+
+        While entries follow one another, each tells the end before it.
+        """
+        before, self._pushed_before = self._pushed_before, self.last_add_pushed
+        return self.last_add_pushed == before and self.last_add_confirmed > self._lac_told
+
+    async def tell_end(self) -> None:
+        """Tell the write set of the last confirmed entry that it is."""
+        last = self.last_add_confirmed
+        metadata = self._ledger.recorded.metadata
+        ensemble = metadata.last_segment.bookie_ids
+        told_count = await self._cluster.explicit_lacs.write(
+            [ensemble[index] for index in metadata.write_set(last)],
+            self.ledger_id,
+            self._ledger.digest,
+            self._ledger.master_key,
+            last,
+        )
+        if told_count >= metadata.ack_quorum_size:
+            self._lac_told = max(self._lac_told, last)
 
     # Ending
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable
 
 from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation, RequestFlags
+from pulsar_py.proto import BookkeeperProtocol_pb2 as pb
 
 HEAD = struct.Struct(">BBH")
 IDS = struct.Struct(">qq")
@@ -29,6 +30,8 @@ class ScriptedBookie:
         self.host, self.port = host, port
         self.entries: dict[int, dict[int, bytes]] = {}  # by ledger and entry
         self.fenced: dict[int, None] = {}
+        self.explicit_lacs: dict[int, bytes] = {}  # the bodies that writers sent, by ledger
+        self.lac_requests_count = 0
         self.asked: list[tuple[int, int, int, int]] = []  # operation, flags, ledger, entry
         self.says: Says = lambda _operation, _ledger, _entry: None
         self.is_mute = False
@@ -68,6 +71,8 @@ class ScriptedBookie:
         return [entry for operation, _, _, entry in self.asked if operation == BookieOperation.ADD]
 
     def serve(self, frame: bytes) -> bytes | None:
+        if frame[0] != 2:
+            return self.serve_lac(pb.Request.FromString(frame))
         _, operation, flags = HEAD.unpack_from(frame)
         if operation == BookieOperation.ADD:
             stored = frame[HEAD.size + 20 :]
@@ -85,6 +90,26 @@ class ScriptedBookie:
         elif code is None:
             code, data = self.read(ledger_id, entry_id, flags)
         return answer(operation, code, ledger_id, entry_id, data)
+
+    def serve_lac(self, request: pb.Request) -> bytes | None:
+        self.lac_requests_count += 1
+        if self.is_mute:
+            return None
+        said = pb.Response(header=request.header, status=pb.EOK)
+        if request.header.operation == pb.WRITE_LAC:
+            ledger_id = request.writeLacRequest.ledgerId
+            self.explicit_lacs[ledger_id] = request.writeLacRequest.body
+            said.writeLacResponse.CopyFrom(pb.WriteLacResponse(status=pb.EOK, ledgerId=ledger_id))
+        else:
+            ledger_id = request.readLacRequest.ledgerId
+            body = self.explicit_lacs.get(ledger_id)
+            said.readLacResponse.CopyFrom(
+                pb.ReadLacResponse(
+                    status=pb.EOK if body else pb.ENOENTRY, ledgerId=ledger_id, lacBody=body
+                )
+            )
+        data = said.SerializeToString()
+        return struct.pack(">I", len(data)) + data
 
     def add(self, ledger_id: int, entry_id: int, flags: int, stored: bytes) -> int:
         if ledger_id in self.fenced and not flags & RequestFlags.RECOVERY_ADD:

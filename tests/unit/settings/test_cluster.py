@@ -141,7 +141,9 @@ def test_bookies_are_avoided_as_the_settings_say() -> None:
 
 
 @pytest.mark.setting(
-    "bookkeeperClientSpeculativeReadTimeoutInMillis", "bookkeeperEnableStickyReads"
+    "bookkeeperClientSpeculativeReadTimeoutInMillis",
+    "bookkeeperEnableStickyReads",
+    "bookkeeperExplicitLacIntervalInMills",
 )
 def test_entries_are_read_as_the_settings_say() -> None:
     settings = store_settings(
@@ -149,10 +151,12 @@ def test_entries_are_read_as_the_settings_say() -> None:
             metadataStoreUrl="a",
             bookkeeperClientSpeculativeReadTimeoutInMillis=2500,
             bookkeeperEnableStickyReads=False,
+            bookkeeperExplicitLacIntervalInMills=1500,
         )
     ).bookkeeper
     assert settings.speculative_read_timeout_seconds == 2.5
     assert not settings.has_sticky_reads
+    assert settings.explicit_lac_interval_seconds == 1.5
 
 
 @pytest.mark.setting(
