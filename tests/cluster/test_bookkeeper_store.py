@@ -358,3 +358,19 @@ async def test_the_end_of_an_idle_ledger_is_told(own_bookkeeper: BookKeeperClust
     finally:
         for each in (writing, reading):
             await each.close()
+
+
+async def test_a_run_of_entries_is_one_request(clients: tuple[Client, Client]) -> None:
+    client, other = clients
+    writer, _ = await filled(client, 200, THREE)
+    await writer.close()
+    reader = await other.store.open(writer.ledger_id)
+    bookie_ids = (await client.record(writer.ledger_id)).last_segment.bookie_ids
+    known = other.store._cluster.bookies.batch_reads
+    for bookie_id in bookie_ids:
+        known.takes(bookie_id)  # which asks it
+    await until(lambda: all(known.takes(bookie_id) for bookie_id in bookie_ids))
+    before = sum(bookie.reads.count for bookie in other.store.bookies())
+    assert list(await reader.read(0, 63, 1_000_000)) == [data(each) for each in range(64)]
+    assert sum(bookie.reads.count for bookie in other.store.bookies()) - before <= 3
+    await check_entries(reader)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -19,8 +20,9 @@ from pulsar_py.common.errors import StorageError, StoreUnavailableError
 from pulsar_py.ledgers.store import LedgerOptions, LedgerReader, LedgerWriter
 from pulsar_py.testing.network import run_simulated
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
-from tests.unit.bookkeeper.scripted_cluster import Listener, ScriptedCluster
+from tests.unit.bookkeeper.scripted_cluster import SETTINGS, Listener, ScriptedCluster
 
+BATCHED = replace(SETTINGS, batch_read_bytes=200)
 SEEDS = range(60)
 QUORUMS = [(3, 3, 2), (3, 2, 2), (3, 3, 3), (2, 2, 1), (4, 3, 2)]
 FAULTS = ("dies", "hangs", "refuses", "is late", "hangs up", "loses")
@@ -36,6 +38,8 @@ class World:
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
         self.cluster = ScriptedCluster(bookies_count=self.chance.choice((4, 5)))
+        for bookie in self.cluster.bookies:
+            bookie.takes_batches = self.chance.random() < 0.7  # the others close connections
         self.broken: dict[int, str] = {}  # by port: what is wrong with a bookie
         self.fault_share = self.chance.choice((0.1, 0.3, 0.6))
         self.seen: Counter[str] = Counter()
@@ -130,8 +134,8 @@ class World:
     async def run(self) -> None:
         cluster = self.cluster
         await cluster.start()
-        store = await cluster.connect(is_deaf=True)
-        other, third = await cluster.connect(), await cluster.connect()
+        store = await cluster.connect(is_deaf=True, settings=BATCHED)
+        other, third = [await cluster.connect(settings=BATCHED) for _ in range(2)]
         listener = Listener()
         writer = await store.create(listener, LedgerOptions(*self.chance.choice(QUORUMS)))
         await self.write(writer, listener)

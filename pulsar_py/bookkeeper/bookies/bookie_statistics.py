@@ -68,9 +68,11 @@ class BookieCounters:
 
     def __init__(self, request_timeout_seconds: float) -> None:
         self._timeout_seconds = request_timeout_seconds
+        reads = LatencyHistogram()
         self.latencies = {
             int(BookieOperation.ADD): LatencyHistogram(),
-            int(BookieOperation.READ): LatencyHistogram(),
+            int(BookieOperation.READ): reads,
+            int(BookieOperation.BATCH_READ): reads,
         }
         self.errors: dict[int, int] = {}  # by code
 

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from pulsar_py.bookkeeper.bookies.batch_reads import BatchReads
 from pulsar_py.bookkeeper.bookies.bookie_statistics import (
     NO_FAILURES,
     BookieCounters,
@@ -58,6 +59,7 @@ class Bookies:
         """Told of each that answers again."""
         self._clock = clock
         self._tasks = TaskOwner("bookies")
+        self.batch_reads = BatchReads(registry, clock, self.limits, self._tasks)
         self._links: dict[str, BookieLink] = {}
 
     def link(self, bookie_id: str) -> BookieLink:
@@ -226,6 +228,7 @@ class BookieLink:
         if not self._is_closed:
             self._failed_seconds = self._clock.monotonic_seconds()
             logger.info("bookie lost", extra={"bookie": self.bookie_id, "reason": reason})
+            self._bookies.batch_reads.forget(self.bookie_id)
             self._bookies.heard(self.bookie_id, frames.LOST)
 
     def _give_up_waiting(self) -> None:

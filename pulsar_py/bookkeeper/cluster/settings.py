@@ -51,6 +51,9 @@ class BookKeeperSettings:
     asked too; 0 waits for the first one's answer."""
     has_sticky_reads: bool = True
     """`bookkeeperEnableStickyReads`: a reader stays with one bookie where each has all entries."""
+    batch_read_bytes: int = MEBIBYTE
+    """The size of an answer with several entries, where a bookie has all and takes such requests;
+    0 asks for each entry by itself."""
     explicit_lac_interval_seconds: float = 0.0
     """`bookkeeperExplicitLacIntervalInMills`, in seconds: so often bookies are told how far an idle
     ledger is confirmed, and whoever reads an open one asks them; 0 does neither."""

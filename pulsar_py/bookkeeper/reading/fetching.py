@@ -1,26 +1,42 @@
 """`EntryFetch`: reads a run of entries, each from the first of its bookies that has it (edge).
 
 All entries of the run are asked for at once, each at one bookie; where one can't give it the next
-of the write set is asked. The order is that of `Placement.read_order`; with sticky reads one bookie
-comes first for all entries, as long as it gives them. Where speculative reads are switched on, the
-next bookie is asked too when an answer takes long, and the first good one counts. A replica that
-fails its digest is as good as none.
+of the write set is asked. Those that follow one another and are asked of the same bookie go in one
+request, if each bookie has all entries and this one takes such requests (`BatchReads`). The order
+is that of `Placement.read_order`; with sticky reads one bookie comes first for all entries, as long
+as it gives them. Where speculative reads are switched on, the next bookie is asked too when an
+answer takes long, and the first good one counts. A replica that fails its digest is as good as
+none.
 
-Source: PendingReadOp, SpeculativeRequestExecutor, getStickyReadBookieIndex in Apache BookKeeper.
+Source: PendingReadOp, BatchedReadOp, SpeculativeRequestExecutor, getStickyReadBookieIndex in Apache
+BookKeeper.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from pulsar_py.bookkeeper.bookies.requests import BookieRequest
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.protocol import frames
 from pulsar_py.bookkeeper.protocol.entry_format import BookieEntry, unpacked
-from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieCode, RequestFlags
+from pulsar_py.bookkeeper.protocol.frames import (
+    BookieAnswer,
+    BookieCode,
+    BookieOperation,
+    RequestFlags,
+)
 from pulsar_py.bookkeeper.reading.asking import read_entry_request
-from pulsar_py.common.errors import CorruptDataError, StorageError, StoreUnavailableError
+from pulsar_py.common.errors import (
+    CorruptDataError,
+    RemoteProtocolError,
+    StorageError,
+    StoreUnavailableError,
+)
+
+logger = logging.getLogger(__name__)
 
 
 class _Wanted:
@@ -64,8 +80,9 @@ class EntryFetch:
             ensemble = metadata.ensemble_at(entry_id)
             write_set = tuple(ensemble[index] for index in metadata.write_set(entry_id))
             self._wanted[entry_id] = _Wanted(self._order(write_set).copy())
-        for entry_id in range(self._first, self._last + 1):
-            self._ask_next(entry_id)
+        entry_id = self._first
+        while entry_id <= self._last:
+            entry_id = self._ask_from(entry_id)
         self._set_timer()
         try:
             await self._done
@@ -111,16 +128,90 @@ class EntryFetch:
             sticky = self._ledger.sticky_bookie = order[0]
         return sticky
 
+    def _ask_from(self, entry_id: int) -> int:
+        """Ask for an entry and those that go with it; returns the one behind them."""
+        bookie_id = self._wanted[entry_id].bookies[-1]
+        end = entry_id + 1
+        if self._takes_batches(bookie_id):
+            while end <= self._last and self._wanted[end].bookies[-1] == bookie_id:
+                end += 1
+        if end == entry_id + 1:
+            self._ask_next(entry_id)
+            return end
+        for each in range(entry_id, end):
+            wanted = self._wanted[each]
+            wanted.bookies.pop()
+            wanted.asked_count += 1
+        self._ask_batch(bookie_id, entry_id, end)
+        return end
+
+    def _takes_batches(self, bookie_id: str) -> bool:
+        """Whether a bookie has all entries of the run, and may be asked for many with a request."""
+        metadata = self._ledger.recorded.metadata
+        return (
+            self._last > self._first
+            and self._cluster.settings.batch_read_bytes > 0
+            and metadata.write_quorum_size == metadata.ensemble_size
+            and self._cluster.bookies.batch_reads.takes(bookie_id)
+        )
+
+    def _ask_batch(self, bookie_id: str, first: int, end: int) -> None:
+        frame = frames.batch_read_request(
+            self._ledger.ledger_id,
+            first,
+            max_count=end - first,
+            max_bytes=self._cluster.settings.batch_read_bytes,
+        )
+        self._cluster.bookies.link(bookie_id).send(
+            BookieRequest(
+                BookieOperation.BATCH_READ,
+                self._ledger.ledger_id,
+                first,
+                (frame,),
+                _AskedBatch(self, bookie_id, end),
+            )
+        )
+
+    def on_batch(self, bookie_id: str, end: int, answer: BookieAnswer) -> None:
+        """Take a bookie's answer for the entries from one on, up to before `end`."""
+        if self._done.done():
+            return
+        first, found = answer.entry_id, self._entries_of(answer)[: end - answer.entry_id]
+        for entry_id, data in enumerate(found, first):
+            self._on_answer(bookie_id, entry_id, BookieCode.EOK, data)
+        rest = first + len(found)
+        if found and rest < end:  # it ended at the size asked for, or before one that is missing
+            self._ask_batch(bookie_id, rest, end)
+        elif not found and answer.code in frames.NOT_HERE:  # said of the first one alone
+            for entry_id in range(first + 1, end):
+                self._ask(bookie_id, entry_id)
+            self._on_answer(bookie_id, first, answer.code, b"")
+        elif not found:
+            code = answer.code or BookieCode.EBADREQ  # an answer without an entry is none
+            for entry_id in range(first, end):
+                self._on_answer(bookie_id, entry_id, code, b"")
+
+    def _entries_of(self, answer: BookieAnswer) -> list[bytes]:
+        """The entries in a batch, none where it says why there are none, or can't be read."""
+        if answer.code != BookieCode.EOK:
+            return []
+        try:
+            return frames.batch_entries(answer.data)
+        except RemoteProtocolError as error:
+            logger.warning("batch of entries can't be read", extra={"error": str(error)})
+            return []
+
+    def _ask(self, bookie_id: str, entry_id: int) -> None:
+        request = read_entry_request(self._ledger, entry_id, RequestFlags.NONE)
+        sink = _Asked(self, bookie_id)
+        self._cluster.bookies.link(bookie_id).send(BookieRequest(*request, sink))
+
     def _ask_next(self, entry_id: int) -> None:
         """Ask the next bookie for an entry, or note that all were asked."""
         wanted = self._wanted[entry_id]
         if wanted.bookies:
-            link = self._cluster.bookies.link(wanted.bookies.pop())
-            sink = _Asked(self, link.bookie_id)
             wanted.asked_count += 1
-            link.send(
-                BookieRequest(*read_entry_request(self._ledger, entry_id, RequestFlags.NONE), sink)
-            )
+            self._ask(wanted.bookies.pop(), entry_id)
         elif not wanted.asked_count:
             del self._wanted[entry_id]
             text = f"ledger {self._ledger.ledger_id}: entry {entry_id}: {'; '.join(wanted.reasons)}"
@@ -145,12 +236,14 @@ class EntryFetch:
 
     def on_answer(self, bookie_id: str, answer: BookieAnswer) -> None:
         """Take a bookie's answer for one entry."""
-        entry_id = answer.entry_id
+        self._on_answer(bookie_id, answer.entry_id, answer.code, answer.data)
+
+    def _on_answer(self, bookie_id: str, entry_id: int, code: int, data: bytes) -> None:
         wanted = self._wanted.get(entry_id)
         if wanted is None or self._done.done():
             return  # another one was faster, or nobody waits any more
         wanted.asked_count -= 1
-        entry = self._checked(bookie_id, wanted, answer)
+        entry = self._checked(bookie_id, wanted, entry_id, code, data)
         if entry is not None:
             self._found[entry_id] = entry
             del self._wanted[entry_id]
@@ -161,18 +254,18 @@ class EntryFetch:
         if not self._wanted:
             self._done.set_result(None)
 
-    def _checked(self, bookie_id: str, wanted: _Wanted, answer: BookieAnswer) -> BookieEntry | None:
+    def _checked(
+        self, bookie_id: str, wanted: _Wanted, entry_id: int, code: int, data: bytes
+    ) -> BookieEntry | None:
         """The payload in an answer, None if it has none that is valid."""
-        if answer.code == BookieCode.EOK:
+        if code == BookieCode.EOK:
             try:
-                return unpacked(
-                    self._ledger.digest, self._ledger.ledger_id, answer.entry_id, answer.data
-                )
+                return unpacked(self._ledger.digest, self._ledger.ledger_id, entry_id, data)
             except CorruptDataError as error:
                 wanted.reasons.append(f"{bookie_id} has it damaged ({error})")
         else:
-            wanted.reasons.append(f"{bookie_id} said {frames.code_name(answer.code)}")
-            wanted.has_unknown |= answer.code not in frames.NOT_HERE
+            wanted.reasons.append(f"{bookie_id} said {frames.code_name(code)}")
+            wanted.has_unknown |= code not in frames.NOT_HERE
         return None
 
 
@@ -188,3 +281,18 @@ class _Asked:
     def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
         for _, answer in answers:
             self._fetch.on_answer(self._bookie_id, answer)
+
+
+class _AskedBatch:
+    """A bookie that was asked for entries up to before `end`."""
+
+    __slots__ = ("_bookie_id", "_end", "_fetch")
+
+    def __init__(self, fetch: EntryFetch, bookie_id: str, end: int) -> None:
+        self._fetch = fetch
+        self._bookie_id = bookie_id
+        self._end = end
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        for _, answer in answers:
+            self._fetch.on_batch(self._bookie_id, self._end, answer)

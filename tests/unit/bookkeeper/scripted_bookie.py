@@ -14,6 +14,7 @@ from pulsar_py.proto import BookkeeperProtocol_pb2 as pb
 
 HEAD = struct.Struct(">BBH")
 IDS = struct.Struct(">qq")
+BATCH = struct.Struct(">qqqiq")
 Says = Callable[[int, int, int], int | None]
 """Operation, ledger and entry to the code to answer at once; None lets it do what it should."""
 
@@ -32,6 +33,7 @@ class ScriptedBookie:
         self.fenced: dict[int, None] = {}
         self.explicit_lacs: dict[int, bytes] = {}  # the bodies that writers sent, by ledger
         self.lac_requests_count = 0
+        self.takes_batches = False  # an old one closes the connection instead
         self.asked: list[tuple[int, int, int, int]] = []  # operation, flags, ledger, entry
         self.says: Says = lambda _operation, _ledger, _entry: None
         self.is_mute = False
@@ -74,6 +76,8 @@ class ScriptedBookie:
         if frame[0] != 2:
             return self.serve_lac(pb.Request.FromString(frame))
         _, operation, flags = HEAD.unpack_from(frame)
+        if operation == BookieOperation.BATCH_READ:
+            return self.serve_batch(frame)
         if operation == BookieOperation.ADD:
             stored = frame[HEAD.size + 20 :]
             ledger_id, entry_id = IDS.unpack_from(stored)
@@ -90,6 +94,28 @@ class ScriptedBookie:
         elif code is None:
             code, data = self.read(ledger_id, entry_id, flags)
         return answer(operation, code, ledger_id, entry_id, data)
+
+    def serve_batch(self, frame: bytes) -> bytes | None:
+        if not self.takes_batches:
+            raise ConnectionResetError
+        ledger_id, first, number, most_count, most_bytes = BATCH.unpack_from(frame, HEAD.size)
+        self.asked.append((BookieOperation.BATCH_READ, 0, ledger_id, first))
+        if self.is_mute or self.loses():
+            return None
+        code = self.says(BookieOperation.BATCH_READ, ledger_id, first)
+        if code is not None:
+            return answer(BookieOperation.BATCH_READ, code, ledger_id, first)
+        code, data = self.read(ledger_id, first, 0)
+        entries = b""
+        left_bytes = most_bytes - 36
+        for entry_id in range(first, first + most_count):
+            found, data = self.read(ledger_id, entry_id, 0)
+            left_bytes -= 4 + len(data)
+            if found != BookieCode.EOK or (entries and left_bytes < 0):
+                break
+            entries += struct.pack(">I", len(data)) + data
+        number_bytes = struct.pack(">q", number)
+        return answer(BookieOperation.BATCH_READ, code, ledger_id, first, number_bytes + entries)
 
     def serve_lac(self, request: pb.Request) -> bytes | None:
         self.lac_requests_count += 1
@@ -149,7 +175,11 @@ class _Connection(asyncio.Protocol):
             if len(self.buffer) < 4 + size:
                 break
             frame, self.buffer = self.buffer[4 : 4 + size], self.buffer[4 + size :]
-            out += self.bookie.serve(frame) or b""
+            try:
+                out += self.bookie.serve(frame) or b""
+            except ConnectionResetError:
+                self.transport.abort()
+                return
         if not out:
             return
         if self.bookie.is_holding:

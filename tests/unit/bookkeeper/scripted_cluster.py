@@ -24,6 +24,7 @@ SETTINGS = BookKeeperSettings(
     max_pinned_bytes=3_000_000,
     answer_timeout_seconds=30.0,
     connection=ConnectionLimits(connect_timeout_seconds=4.0, request_timeout_seconds=8.0),
+    batch_read_bytes=0,  # what each entry is asked of can be counted
 )
 THREE = LedgerOptions(ensemble_size=3, write_quorum_size=3, ack_quorum_size=2)
 

@@ -72,7 +72,30 @@ def test_an_unknown_code_is_an_answer() -> None:
     assert frames.code_name(answer.code) == "code 200"
 
 
-@pytest.mark.parametrize("wrong", [b"", bytes(23), b"\x03" + bytes(23), b"\x02\x07" + bytes(22)])
+@pytest.mark.parametrize("wrong", [b"", bytes(23), b"\x03" + bytes(23), b"\x02\x04" + bytes(22)])
 def test_what_is_no_answer_is_refused(wrong: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         frames.decoded_answer(wrong)
+
+
+def test_entries_that_follow_one_another_are_asked_for_with_one_frame() -> None:
+    frame = frames.batch_read_request(5, 7, max_count=3, max_bytes=4096)
+    assert frame.hex() == (
+        "0000002802070000"
+        "000000000000000500000000000000070000000000000000"
+        "00000003" "0000000000001000"
+    )  # fmt: skip
+
+
+def test_a_batch_is_taken_apart() -> None:
+    data = bytes(8) + b"".join(len(each).to_bytes(4, "big") + each for each in (b"ab", b"", b"c"))
+    assert frames.batch_entries(data) == [b"ab", b"", b"c"]
+    assert frames.batch_entries(bytes(8)) == []
+    assert frames.batch_entries(b"") == []
+
+
+@pytest.mark.parametrize("cut", [1, 3, 5])
+def test_a_batch_that_ends_within_an_entry_is_refused(cut: int) -> None:
+    whole = bytes(8) + (6).to_bytes(4, "big") + b"abcdef"
+    with pytest.raises(RemoteProtocolError, match="ends within one"):
+        frames.batch_entries(whole[:-cut] if cut < 5 else whole[: 8 + 2])

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from pulsar_py.bookkeeper.protocol.frames import BookieCode
+from pulsar_py.bookkeeper.cluster.settings import BookKeeperSettings
+from pulsar_py.bookkeeper.protocol.entry_format import HEAD_BYTES
+from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import CorruptDataError, StoreUnavailableError
 from pulsar_py.ledgers.store import LedgerOptions
+from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
     ScriptedCluster,
@@ -159,5 +162,123 @@ def test_a_failing_bookie_is_asked_last() -> None:
         cluster.bookies[0].asked.clear()
         await writer.read(0, 5, 1000)
         assert not cluster.bookies[0].asked
+
+    with_cluster(test)
+
+
+BATCHED = replace(SETTINGS, batch_read_bytes=100_000)
+
+
+async def with_batches(
+    cluster: ScriptedCluster, settings: BookKeeperSettings = BATCHED
+) -> BookKeeperLedgerStore:
+    """A store that knows that all bookies take batches."""
+    for bookie in cluster.bookies:
+        bookie.takes_batches = True
+    store = await cluster.connect(settings=settings)
+    for bookie in cluster.bookies:
+        store._cluster.bookies.batch_reads.takes(bookie.bookie_id)
+    await asyncio.sleep(0.1)
+    return store
+
+
+def asked(cluster: ScriptedCluster) -> list[tuple[int, int]]:
+    """Operations and entries that bookies were asked for, in their order."""
+    return [
+        (operation, entry_id)
+        for bookie in cluster.bookies
+        for operation, _, _, entry_id in bookie.asked
+    ]
+
+
+def asked_for_batch(cluster: ScriptedCluster) -> ScriptedBookie:
+    question = BookieOperation.BATCH_READ, 0, 1, 0
+    (bookie,) = [each for each in cluster.bookies if question in each.asked]
+    return bookie
+
+
+def test_a_run_is_one_request_to_a_bookie_that_takes_batches() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await with_batches(cluster)
+        writer, _listener = await filled(store, 9)
+        forget_questions(cluster)
+        assert list(await writer.read(0, 8, 1000)) == [payload(each) for each in range(9)]
+        assert asked(cluster) == [(BookieOperation.BATCH_READ, 0)]
+        forget_questions(cluster)
+        assert list(await writer.read(4, 4, 1000)) == [payload(4)]
+        assert asked(cluster) == [(BookieOperation.READ, 4)], "one entry is no batch"
+
+    with_cluster(test)
+
+
+def test_a_batch_that_ended_at_its_size_is_followed_by_another_one() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        of_three = 36 + 3 * (4 + HEAD_BYTES + 4 + max(len(payload(each)) for each in range(8)))
+        store = await with_batches(cluster, replace(BATCHED, batch_read_bytes=of_three))
+        writer, _listener = await filled(store, 8)
+        forget_questions(cluster)
+        assert list(await writer.read(0, 7, 1000)) == [payload(each) for each in range(8)]
+        operations, firsts = zip(*asked(cluster), strict=True)
+        assert set(operations) == {BookieOperation.BATCH_READ}
+        assert firsts[:2] == (0, 3)
+        assert len(firsts) == 3
+
+    with_cluster(test)
+
+
+def test_entries_that_do_not_lie_on_all_bookies_are_asked_for_one_by_one() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await with_batches(cluster)
+        writer, _listener = await filled(store, 9, LedgerOptions(3, 2, 2))
+        forget_questions(cluster)
+        assert list(await writer.read(0, 8, 1000)) == [payload(each) for each in range(9)]
+        assert sorted(asked(cluster)) == [(BookieOperation.READ, each) for each in range(9)]
+
+    with_cluster(test)
+
+
+def test_what_a_batch_lacks_is_found_elsewhere() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await with_batches(cluster)
+        writer, _listener = await filled(store, 9)
+        await writer.read(0, 8, 1000)
+        asked_one = asked_for_batch(cluster)
+        for missing in (0, 4, 8):
+            del asked_one.entries[1][missing]
+        damaged = bytearray(asked_one.entries[1][6])
+        damaged[-1] ^= 1
+        asked_one.entries[1][6] = bytes(damaged)
+        assert list(await writer.read(0, 8, 1000)) == [payload(each) for each in range(9)]
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize(
+    "code", [BookieCode.EIO, BookieCode.ENOLEDGER, BookieCode.EOK, BookieCode.ETOOMANYREQUESTS]
+)
+def test_a_bookie_that_fails_a_batch_is_done_without(code: BookieCode) -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await with_batches(cluster)
+        writer, _listener = await filled(store, 9)
+        await writer.read(0, 8, 1000)
+        sticky = asked_for_batch(cluster)
+        sticky.says = lambda _operation, _ledger, _entry: code
+        assert list(await writer.read(0, 8, 1000)) == [payload(each) for each in range(9)]
+
+    with_cluster(test)
+
+
+def test_a_batch_that_nobody_has_is_told_as_what_it_is() -> None:
+    async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
+        store = await with_batches(cluster)
+        writer, _listener = await filled(store, 3)
+        for bookie in cluster.bookies:
+            bookie.entries.get(1, {}).pop(0, None)
+        with pytest.raises(CorruptDataError, match=r"entry 0: .* said ENOENTRY"):
+            await writer.read(0, 2, 1000)
+        for bookie in cluster.bookies:
+            bookie.says = lambda _operation, _ledger, _entry: BookieCode.EIO
+        with pytest.raises(StoreUnavailableError, match="said EIO"):
+            await writer.read(0, 2, 1000)
 
     with_cluster(test)
