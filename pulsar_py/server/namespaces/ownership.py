@@ -10,6 +10,10 @@ counts. A record of this broker from a former session (it has the broker's addre
 Another broker's record is left alone, and the bundle is lost: `on_lost` is called. Our records are
 watched, too: one that was changed or removed is read and written again.
 
+A namespace's bundles may change while one has no owner: whoever owned it last may have split it.
+So after its record was created, a bundle counts only once `is_current` said that it is still one of
+its namespace's; else the record is deleted again.
+
 The creation of a record may get no answer, and be made later: then this broker owns a bundle that
 whoever asked for it was refused. So such a bundle is remembered until a `sync` tells, however often
 that has to be tried, and a record that was made after all is taken up.
@@ -25,7 +29,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -40,6 +44,7 @@ from pulsar_py.common.errors import (
     MetadataNotFoundError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
+    ServiceNotReadyError,
     SessionInDoubtError,
 )
 from pulsar_py.common.loops.concurrently import each_result
@@ -102,16 +107,24 @@ class BundleOwnership:
         metadata: MetadataStore,
         on_lost: Callable[[NamespaceName, str], None],
         wall_time_millis: Callable[[], int] = lambda: 0,
+        *,
+        is_current: Callable[[NamespaceName, str], Awaitable[bool]] | None = None,
     ) -> None:
-        """`on_lost` is called with each bundle that another broker turns out to own."""
+        """`on_lost` is called with each bundle that another broker turns out to own.
+
+        `is_current` reads whether a bundle is one of its namespace's; None: each is.
+        """
         self.log = OwnershipLog()
         """What was gained and lost, and why."""
         self._wall_time_millis = wall_time_millis
         self._metadata = metadata
         self._on_lost = on_lost
+        self._is_current = is_current
         self._session: Session | None = None
         self._stop_listening: Callable[[], None] | None = None
         self._owned: dict[Bundle, _Owned] = {}
+        # Those whose records were created, and of which it is not known yet whether they exist.
+        self._unchecked: dict[Bundle, None] = {}
         self._doubts_count = 0  # times that the session was in doubt
         self._settled_count = 0  # the last of those after which all records were read again
         self._is_overslept = False  # the process stood still, its records were not read since
@@ -145,18 +158,19 @@ class BundleOwnership:
 
     def owns(self, namespace: NamespaceName, bundle: str) -> bool:
         """Whether this broker certainly owns the bundle at this moment, and does not unload it."""
-        owned = self._owned.get((namespace, bundle))
-        return owned is not None and not owned.record.is_disabled and self._counts(owned)
+        record = self.record_of(namespace, bundle)
+        return record is not None and not record.is_disabled
 
     def holds(self, namespace: NamespaceName, bundle: str) -> bool:
         """Whether this broker certainly has the bundle at this moment, unloading it or not."""
-        owned = self._owned.get((namespace, bundle))
-        return owned is not None and self._counts(owned)
+        return self.record_of(namespace, bundle) is not None
 
     def record_of(self, namespace: NamespaceName, bundle: str) -> OwnerRecord | None:
         """The record of a bundle that this broker certainly has, unloading it or not; else None."""
-        owned = self._owned.get((namespace, bundle))
-        return owned.record if owned is not None and self._counts(owned) else None
+        key = (namespace, bundle)
+        owned = self._owned.get(key)
+        counts = owned is not None and key not in self._unchecked and self._counts(owned)
+        return owned.record if owned is not None and counts else None
 
     @property
     def _is_validated(self) -> bool:
@@ -199,6 +213,14 @@ class BundleOwnership:
         """The bundles that this broker owns or may own, those being unloaded included."""
         return [key for key in self._owned if namespace is None or key[0] == namespace]
 
+    def kept_bundles(self, namespace: NamespaceName) -> list[str]:
+        """Of the bundles that this broker owns or may own, those that it does not give up."""
+        return [
+            bundle
+            for (of, bundle), owned in self._owned.items()
+            if of == namespace and not owned.record.is_disabled
+        ]
+
     def _lock_of(self, key: Bundle) -> asyncio.Lock:
         lock = self._locks.get(key)
         if lock is None:
@@ -214,11 +236,12 @@ class BundleOwnership:
 
         Raises:
             SessionInDoubtError: The session is in doubt, so no bundle can be owned now.
+            ServiceNotReadyError: The bundle was split by its last owner.
             MetadataError: The record can't be read or written.
         """
         self.check_session()
         ours = self._owned.get((namespace, bundle))
-        if ours is not None:
+        if ours is not None and (namespace, bundle) not in self._unchecked:
             return ours.record
         async with self._lock_of((namespace, bundle)):
             return await self._acquire(namespace, bundle, addresses)
@@ -230,21 +253,48 @@ class BundleOwnership:
         path = paths.bundle_owner(namespace, bundle)
         for _ in range(ATTEMPTS_COUNT):
             self.check_session()
-            ours = self._owned.get(key)
-            if ours is not None:
-                return ours.record
+            if key in self._owned:
+                return await self._checked(key)
             stored = await self._metadata.get(path)
             if stored is not None and not self._may_be_ours(stored, addresses):
                 return OwnerRecord.decode(stored.value)
             taken = await self._take(key, stored, OwnerRecord(addresses))
             if taken is not None:
                 self._owned[key] = taken
+                self._unchecked[key] = None
                 self._note_gain(key, ownership_log.TAKEN)
-                return taken.record
+                return await self._checked(key)
             await self._metadata.sync(path)
         raise MetadataUnavailableError(
             f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile; try again"
         )
+
+    async def _checked(self, key: Bundle) -> OwnerRecord:
+        """The record of a bundle of ours, once it is known to be one of its namespace's.
+
+        Raises:
+            ServiceNotReadyError: It is not: it was given up.
+            MetadataError: That can't be read now, or the record is not deleted yet.
+        """
+        if not await self._settles_current(key):
+            await self._delete(key)
+            self._forget(key)
+            self._note_loss(key, ownership_log.SPLIT)
+            raise ServiceNotReadyError(f"Namespace bundle {key[0]}/{key[1]} was split; try again")
+        return self._owned[key].record
+
+    async def _settles_current(self, key: Bundle) -> bool:
+        """Whether a bundle is one of its namespace's; it counts from now on if so."""
+        if key not in self._unchecked:
+            return True
+        if self._is_current is not None and not await self._is_current(*key):
+            return False
+        self._unchecked.pop(key, None)
+        return True
+
+    def _forget(self, key: Bundle) -> _Owned | None:
+        self._unchecked.pop(key, None)
+        return self._owned.pop(key, None)
 
     def _may_be_ours(self, stored: Versioned, addresses: LocalAddresses) -> bool:
         """Whether a record is this session's, or is a former session's of this broker."""
@@ -407,7 +457,7 @@ class BundleOwnership:
         self._owned[key] = replace(owned, record=replace(owned.record, is_disabled=True))
         async with self._lock_of(key):
             await self._delete(key)
-            self._owned.pop(key, None)
+            self._forget(key)
             self._note_loss(key, reason)
 
     def _note_gain(self, key: Bundle, reason: str) -> None:
@@ -533,12 +583,25 @@ class BundleOwnership:
             if taken is not None and (newest := self._owned.get(key)) is not None:
                 self._owned[key] = replace(taken, record=newest.record)
                 self._unsettled.pop(key, None)
+                if stored is None or stored.owner != taken.session_id:
+                    self._unchecked[key] = None
+                await self._drop_if_split(key)
                 return
             if taken is not None:  # `still_owns` found no record, before this one was created
                 self._unsettle(key, record)
         raise MetadataUnavailableError(
             f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile"
         )
+
+    async def _drop_if_split(self, key: Bundle) -> None:
+        """Lose a bundle whose next owner has split it before this broker was back.
+
+        Raises:
+            MetadataError: That can't be read now, or the record is not deleted yet.
+        """
+        if not await self._settles_current(key):
+            await self._delete(key)
+            self._lose(key)
 
     async def _settle(self, key: Bundle) -> None:
         """Take a record up whose creation got no answer, if it was made.
@@ -559,9 +622,11 @@ class BundleOwnership:
             taken = await self._take(key, stored, replace(record, is_disabled=False))
             if taken is not None:
                 self._owned[key] = taken
+                self._unchecked[key] = None
                 self._note_gain(key, ownership_log.TAKEN_UP)
                 del self._unsettled[key]
                 logger.info("late ownership record", extra={"path": path})
+                await self._drop_if_split(key)
                 return
         raise MetadataUnavailableError(
             f"{path}: other brokers changed the record {ATTEMPTS_COUNT} times meanwhile"
@@ -607,7 +672,7 @@ class BundleOwnership:
 
     def _lose(self, key: Bundle) -> None:
         """Forget a bundle that another broker owns, and call `on_lost`; writes nothing."""
-        if self._owned.pop(key, None) is not None:
+        if self._forget(key) is not None:
             self._note_loss(key, ownership_log.LOST)
             namespace, bundle = key
             logger.warning("bundle lost", extra={"namespace": str(namespace), "bundle": bundle})

@@ -84,6 +84,7 @@ class NamespaceService:
             metadata,
             self._on_bundle_lost,
             *(() if clock is None else (clock.wall_time_millis,)),
+            is_current=self._is_current,
         )
         self.holds_messages = self._ownership.must_hold
         """Returns whether nothing may be delivered: this process stood still for too long.
@@ -94,6 +95,8 @@ class NamespaceService:
         self._default_bundles_count = default_bundles_count
         self._unload_timeout_seconds = unload_timeout_seconds
         self._bundles: dict[NamespaceName, Bundles] = {}  # of namespaces looked up
+        # Parts of bundles that are being split; they are taken before the boundaries are stored.
+        self._parts: dict[tuple[NamespaceName, str], None] = {}
         self._addresses = LocalAddresses(default=BrokerAddresses(broker_url=None))
         self._close_bundle: CloseBundle | None = None
         self._lose_bundle: LoseBundle | None = None
@@ -127,9 +130,16 @@ class NamespaceService:
             self._bundles[namespace] = Bundles(policies.boundaries)
 
     def _on_bundle_lost(self, namespace: NamespaceName, bundle: str) -> None:
-        """Give up the topics of a bundle that another broker owns now."""
+        """Give up the topics of a bundle that another broker owns now.
+
+        While a bundle is being split two of them have a topic, and only one may be lost.
+        """
         assert self._lose_bundle is not None, "not started"
-        self._lose_bundle(namespace, in_bundle(bundle))
+        is_in_it = in_bundle(bundle)
+        kept = [in_bundle(each) for each in self._ownership.kept_bundles(namespace)]
+        self._lose_bundle(
+            namespace, lambda name: is_in_it(name) and not any(holds(name) for holds in kept)
+        )
 
     def set_addresses(self, addresses: LocalAddresses) -> None:
         """Set the addresses of the bound listeners, for lookups and ownership records."""
@@ -222,29 +232,26 @@ class NamespaceService:
         return await self._takes.get(key, partial(self._take_once, namespace, bundle))
 
     async def _take_once(self, namespace: NamespaceName, bundle: str) -> OwnerRecord:
-        was_owned = self._ownership.holds(namespace, bundle)
         owner = await self._ownership.acquire(namespace, bundle, self._addresses)
         self.check_session()
-        if not owner.is_disabled and not was_owned and self._ownership.holds(namespace, bundle):
-            await self._check_current(namespace, bundle)
-            self.check_session()
         return owner
 
-    async def _check_current(self, namespace: NamespaceName, bundle: str) -> None:
-        """Give a bundle back that was taken after its former owner had split it.
+    async def _is_current(self, namespace: NamespaceName, bundle: str) -> bool:
+        """Whether a bundle that was just taken is one of its namespace's, or is about to be.
 
         Who splits a bundle stores the new boundaries before its ownership ends. So what is stored
         after it was taken tells, even if the news of the split is still on its way.
         """
+        if (namespace, bundle) in self._parts:
+            return True
         path = paths.local_policies(namespace)
         await self._resources.local.sync(path)
         stored = await self._resources.local.get(path)
         boundaries = None if stored is None else LocalPolicies.from_bytes(stored.value).boundaries
-        if boundaries is None or bundle in Bundles(boundaries).names:
-            return
+        if boundaries is None:
+            return True
         self._bundles[namespace] = Bundles(boundaries)
-        await self._ownership.release(namespace, bundle)
-        raise ServiceNotReadyError(f"Namespace bundle {namespace}/{bundle} was split; try again")
+        return bundle in self._bundles[namespace].names
 
     def owns_bundle(self, namespace: NamespaceName, bundle: str) -> bool:
         """Whether this broker certainly owns the bundle now, and is not unloading it."""
@@ -270,6 +277,7 @@ class NamespaceService:
         if not self._ownership.owns(namespace, bundle):
             raise ServiceNotReadyError(f"{namespace}/{bundle} is not owned by this broker")
         parts = [each for each in wanted.names if each not in known.names]
+        self._parts.update({(namespace, part): None for part in parts})
         try:
             for part in parts:
                 await self._take_part(namespace, part)
@@ -278,6 +286,9 @@ class NamespaceService:
             for part in parts:
                 await self._ownership.release(namespace, part)
             raise
+        finally:
+            for part in parts:
+                self._parts.pop((namespace, part), None)
         self._bundles[namespace] = wanted
         try:
             await self._ownership.release(namespace, bundle, ownership_log.SPLIT)
@@ -454,11 +465,16 @@ class NamespaceService:
 
         Raises:
             SessionInDoubtError: The unload was not begun.
-            MetadataError: The topics are closed; the ownership record will be deleted later.
+            MetadataError: It was not begun either; or the topics are closed, and the ownership
+                record will be deleted later.
         """
         if (namespace, bundle) not in self._ownership.owned_bundles(namespace):
             return
         self._ownership.check_session()
+        if bundle not in (await self.bundles_of(namespace)).names:
+            # Perhaps a part whose split was stored without an answer: before another broker takes
+            # it, this one has to know that the whole is none any more.
+            await self._is_current(namespace, bundle)
         try:
             await self._ownership.disable(namespace, bundle)
         except MetadataError as error:  # lookups send clients here until the record is deleted

@@ -14,6 +14,7 @@ from pulsar_py.common.errors import (
     MetadataError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
+    ServiceNotReadyError,
     SessionInDoubtError,
 )
 from pulsar_py.common.names import NamespaceName
@@ -249,7 +250,21 @@ class Owner:
         self.store = Fickle(clock)
         self.session = self.store.session
         self.lost: list[str] = []
-        self.ownership = BundleOwnership(self.store, lambda _, bundle: self.lost.append(bundle))
+        self.is_current: bool | MetadataError = True  # what the namespace's bundles say
+        self.asked_count = 0
+        self.ownership = BundleOwnership(
+            self.store,
+            lambda _, bundle: self.lost.append(bundle),
+            is_current=self._is_current,
+        )
+
+    async def _is_current(self, namespace: NamespaceName, bundle: str) -> bool:
+        assert (namespace, bundle) == (NAMESPACE, BUNDLE)
+        assert not self.owns(), "it counts before that is known"
+        self.asked_count += 1
+        if isinstance(self.is_current, MetadataError):
+            raise self.is_current
+        return self.is_current
 
     def owns(self) -> bool:
         return self.ownership.owns(NAMESPACE, BUNDLE)
@@ -353,6 +368,43 @@ async def test_a_new_session_takes_back_what_is_free(owner: Owner) -> None:
     stored = await owner.stored()
     assert stored is not None
     assert stored.owner == owner.session.session_id
+
+
+async def test_what_was_split_while_the_session_was_away_is_lost(owner: Owner) -> None:
+    """Another broker owned it meanwhile, and gave the whole up after it took the parts."""
+    await owner.acquire()
+    await owner.session.end()
+    owner.is_current = False
+    await owner.session.begin_anew()
+    await settle()
+    assert owner.lost == [BUNDLE]
+    assert owner.ownership.owned_bundles() == []
+    assert await owner.stored() is None
+
+
+async def test_what_was_split_is_not_taken(owner: Owner) -> None:
+    owner.is_current = False
+    with pytest.raises(ServiceNotReadyError, match="was split"):
+        await owner.acquire()
+    assert owner.ownership.owned_bundles() == []
+    assert await owner.stored() is None
+    assert not owner.lost, "it had no topics"
+
+
+async def test_a_bundle_counts_once_it_is_known_to_be_one(owner: Owner) -> None:
+    owner.is_current = MetadataUnavailableError("not now")
+    with pytest.raises(MetadataUnavailableError):
+        await owner.acquire()
+    assert not owner.owns()
+    assert await owner.stored() is not None
+    owner.is_current = True
+    await owner.acquire()
+    assert owner.owns()
+    await owner.acquire()
+    await owner.session.get_in_doubt()
+    await owner.session.come_back()
+    await settle()
+    assert owner.asked_count == 2, "nobody else had it meanwhile"
 
 
 async def test_a_new_session_replaces_the_record_of_the_old_one(owner: Owner) -> None:

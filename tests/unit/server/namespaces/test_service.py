@@ -19,6 +19,7 @@ from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies, equal_boundaries
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.store import SessionEvent
+from pulsar_py.server.namespaces.bundles import topic_hash
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses, LookupType
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord
 from pulsar_py.testing.clock import VirtualClock
@@ -321,6 +322,36 @@ async def test_of_two_changes_of_the_bundles_one_fails_and_leaves_no_trace(rig: 
     with pytest.raises(ServiceNotReadyError, match="have changed"):
         await namespaces.split_bundle(NAMESPACE, bundle, [int(bundle[:10], 16) + 1])
     assert namespaces.owned_bundles() == [(NAMESPACE, bundle)]
+
+
+async def test_of_a_bundle_and_its_part_one_is_lost(rig: Rig) -> None:
+    """A split that got no answer leaves both; what is kept goes on serving its topics."""
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    await namespaces.lookup(name)
+    bundle = await namespaces.bundle_of(name)
+    lost: list[TopicName] = []
+    namespaces._lose_bundle = lambda _, is_lost: lost.extend([name] if is_lost(name) else [])
+    at = topic_hash(str(name))
+    part = f"0x{at:08x}_0x{at + 1:08x}"
+    namespaces._parts[NAMESPACE, part] = None
+    await namespaces._ownership.acquire(NAMESPACE, part, namespaces.addresses)
+    namespaces._ownership._lose((NAMESPACE, part))
+    assert not lost
+    namespaces._ownership._lose((NAMESPACE, bundle))
+    assert lost == [name]
+
+
+async def test_a_part_is_unloaded_once_it_is_known_that_its_whole_was_split(rig: Rig) -> None:
+    namespaces, name = rig.broker.namespaces, name_of("t")
+    await namespaces.lookup(name)
+    whole, known = await namespaces.bundle_of(name), namespaces._bundles[NAMESPACE]
+    lower, upper = (int(text, 16) for text in whole.split("_"))
+    parts = await namespaces.split_bundle(NAMESPACE, whole, [(lower + upper) // 2])
+    namespaces._bundles[NAMESPACE] = known  # the split got no answer, and no news came
+    await namespaces.unload_bundle(NAMESPACE, parts[0])
+    await namespaces.unload_bundle(NAMESPACE, parts[1])
+    assert not namespaces.is_owned(name)
+    assert await namespaces.bundle_of(name) in parts
 
 
 async def test_a_bundle_that_its_owner_has_split_is_not_taken_whole(rig: Rig) -> None:
