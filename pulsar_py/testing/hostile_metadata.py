@@ -300,15 +300,22 @@ class HostileClient(MetadataStore):
         if request.is_change and self._happens(self.service.settings.unknown_share):
             self._serve_without_answer(request)
             return
+        is_silent = request in self._waiting and self._happens(self.service.settings.silent_share)
+        if is_silent and self._happens(0.5):
+            return
+        settle = self._work_of(request, is_cut=is_cut)
+        if not is_silent:
+            self._answer(request, settle)
+
+    def _work_of(self, request: HostileRequest, *, is_cut: bool) -> Callable[[], None]:
+        """Do what is asked; returns what the answer does."""
         try:
             result = request.work()
         except MetadataError as failure:
-            error = failure
-            self._answer(request, lambda: self._settle(request, error=error))
-            return
+            return partial(self._settle, request, error=failure)
         if request.is_change and not is_cut:
             self._catch_up()  # a client's reads see its own changes
-        self._answer(request, lambda: self._settle(request, result=result))
+        return partial(self._settle, request, result=result)
 
     def _serve_without_answer(self, request: HostileRequest) -> None:
         self.service.unknown_count += 1

@@ -43,6 +43,8 @@ class HostileSettings:
     """Calls that are not sent at all."""
     unknown_share: float = 0.0
     """Changes that get no answer: a third each is made, not made, or made late."""
+    silent_share: float = 0.0
+    """Calls that only the time limit ends, although the connection is there; half are done."""
     late_seconds: tuple[float, float] = (0.1, 5.0)
     """Delay of changes that are made late, if their client does not `sync` before."""
     lost_watch_share: float = 0.0

@@ -148,6 +148,27 @@ def test_unknown_outcomes_are_made_or_not_or_made_late() -> None:
     run_virtual(run())
 
 
+def test_silent_calls_are_done_or_not_and_the_time_limit_ends_them() -> None:
+    async def run() -> None:
+        limits = MetadataLimits(
+            max_value_bytes=100, max_children_bytes=100, operation_timeout_seconds=5.0
+        )
+        world = World(HostileSettings(silent_share=1, limits=limits))
+        began = asyncio.get_running_loop().time()
+        calls = [world.one.put(f"/k{number}", b"") for number in range(20)]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(each, MetadataOutcomeUnknownError) for each in results)
+        assert asyncio.get_running_loop().time() - began == pytest.approx(5.0)
+        with pytest.raises(MetadataUnavailableError, match="no answer in time"):
+            await world.one.get("/k0")
+        session = await world.one.open_session()
+        assert session.is_good  # heartbeats are answered
+        world.service.calm()
+        assert 0 < len(await world.other.children("/")) < 20
+
+    run_virtual(run())
+
+
 def test_unavailable_changes_are_not_made() -> None:
     async def run() -> None:
         world = World(HostileSettings(unavailable_share=0.5))
