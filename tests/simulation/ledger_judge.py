@@ -47,6 +47,7 @@ ENDED = "the end of a closed ledger stays"
 BUSY = "a store that is busy for a moment ends no ledger"
 TRIMMED = "nothing unacknowledged is trimmed"
 DELETED = "a deletion that began ends, and nothing else deletes"
+TAIL = "the newest state of a cursor is found with one read, unless reads give less than asked"
 BACK = "a durable acknowledgement is found by whoever opens next"
 INVENTED = "nothing is acknowledged that nobody acknowledged"
 READ = "what is confirmed can be read, and is right"
@@ -61,7 +62,7 @@ TASKS = "no task dies or outlives its owner"
 PINS = "nothing stays lent"
 
 INVARIANTS = (
-    KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, BUSY, TRIMMED, DELETED, BACK, INVENTED, READ, REFERENCED,
+    KEPT, ONCE, ORDER, NAMED, LISTED, ENDED, BUSY, TRIMMED, DELETED, TAIL, BACK, INVENTED, READ, REFERENCED,
     COLLECTED, OVERTAKEN, FENCED, ENDS, CAUSE, WORKS, TASKS, PINS,
 )  # fmt: skip
 

@@ -19,6 +19,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.managed_ledger import opener as opener_module
+from pulsar_py.managed_ledger.cursors import state_reading as state_reading_module
 from pulsar_py.managed_ledger.cursors import store as cursor_store_module
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.managed_ledger.cursors.registry import CursorRegistry
@@ -34,6 +35,7 @@ from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.testing.hostile_ledger_client import HostileWriter
+from pulsar_py.testing.hostile_metadata import HostileClient
 
 Mutation = Callable[[], AbstractContextManager[None]]
 
@@ -322,6 +324,28 @@ def a_state_is_encoded_when_its_ledger_is_there() -> Iterator[None]:
 
 
 @contextmanager
+def a_cursors_tail_is_read_entry_by_entry() -> Iterator[None]:
+    """Each step back from the end of a cursor ledger is a read of its own."""
+    with ExitStack() as stack:
+        for name in ("_TAIL_ENTRIES", "_MAX_TAIL_ENTRIES"):
+            stack.enter_context(patch.object(state_reading_module, name, 1))
+        yield
+
+
+@contextmanager
+def metadata_is_waited_for_without_limit() -> Iterator[None]:
+    """No operation of the metadata store has a deadline, whoever waits for it."""
+    original = HostileClient._fail
+
+    def mutated(self: Any, request: Any, why: str) -> None:
+        if why != "no answer in time":
+            original(self, request, why)
+
+    with patch.object(HostileClient, "_fail", mutated):
+        yield
+
+
+@contextmanager
 def ledgers_deleted_before_the_list_is_written() -> Iterator[None]:
     original = LedgerTrimmer.trim
 
@@ -363,6 +387,8 @@ MUTATIONS: dict[str, Mutation] = {
         a_clean_open_writes_nothing,
         cursor_records_written_by_overtaken_owners,
         a_state_is_encoded_when_its_ledger_is_there,
+        a_cursors_tail_is_read_entry_by_entry,
+        metadata_is_waited_for_without_limit,
         ledgers_deleted_before_the_list_is_written,
         trimming_ignores_cursors,
     )
@@ -373,12 +399,12 @@ FOUND_BY: dict[str, int] = {
     "ids_counted_in_a_key": 0,
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
-    "collector_knows_no_cursor_ledgers": 0,
-    "a_busy_store_ends_the_ledger": 0,
+    "collector_knows_no_cursor_ledgers": 1,
+    "a_busy_store_ends_the_ledger": 2,
     "a_fence_is_another_owner": 9,
-    "a_fence_of_a_cursor_ledger_is_another_owner": 12,
+    "a_fence_of_a_cursor_ledger_is_another_owner": 10,
     "a_close_without_answer_counts_as_made": 2,
-    "silent_appends_are_waited_for": 24,
+    "silent_appends_are_waited_for": 10,
     "an_unknown_outcome_is_a_failure": 5,
     "another_owners_version_is_taken_over": 13,
     "readback_without_sync": 39,
@@ -388,8 +414,10 @@ FOUND_BY: dict[str, int] = {
     "a_late_deletion_takes_what_it_finds": 2,
     "marks_of_deletions_are_not_seen": 2,
     "a_clean_open_writes_nothing": 39,
-    "cursor_records_written_by_overtaken_owners": 15,
+    "cursor_records_written_by_overtaken_owners": 31,
     "a_state_is_encoded_when_its_ledger_is_there": 104,
+    "a_cursors_tail_is_read_entry_by_entry": 54,
+    "metadata_is_waited_for_without_limit": 18,
     "ledgers_deleted_before_the_list_is_written": 2,
     "trimming_ignores_cursors": 0,
 }

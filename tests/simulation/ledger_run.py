@@ -11,10 +11,20 @@ from unittest.mock import patch
 
 from pulsar_py.common.errors import StorageError, StoreBusyError
 from pulsar_py.ledgers import labels
-from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.ledgers.store import LedgerOptions, LedgerReader
+from pulsar_py.managed_ledger.cursors import state_reading, store
 from pulsar_py.managed_ledger.log.appender import Appender
 from pulsar_py.testing.network import run_simulated
-from tests.simulation.ledger_judge import BUSY, COLLECTED, DELETED, PINS, TASKS, WORKS, LedgerJudge
+from tests.simulation.ledger_judge import (
+    BUSY,
+    COLLECTED,
+    DELETED,
+    PINS,
+    TAIL,
+    TASKS,
+    WORKS,
+    LedgerJudge,
+)
 from tests.simulation.ledger_workload import FAILURES, LedgerWork
 from tests.simulation.ledger_world import (
     SESSION_SECONDS,
@@ -66,7 +76,7 @@ class _Run:
         self._world = world = World(self._seed)
         for ledger_id, custom_metadata in FOREIGN.items():
             world.ledgers.create(ledger_id, LedgerOptions(custom_metadata=custom_metadata))
-        with refusals_watched(world.judge):
+        with refusals_watched(world.judge), tails_watched(world.judge):
             await self._play()
         self._check()
 
@@ -214,6 +224,8 @@ class _Run:
 
 
 CURSORS_WRITTEN_AFTER_SECONDS = 1.0
+TAIL_ENTRIES = 16
+"""Entries of a cursor ledger that one read has to give."""
 
 
 @contextmanager
@@ -227,4 +239,35 @@ def refusals_watched(judge: LedgerJudge) -> Iterator[None]:
             judge.expect(BUSY, holds=appender._writer is not None, detail=repr(error))
 
     with patch.object(Appender, "_on_append_error", watched):
+        yield
+
+
+@contextmanager
+def tails_watched(judge: LedgerJudge) -> Iterator[None]:
+    """Count the reads by which the newest state of each opened cursor is looked for.
+
+    A read that gives less than it could have asked for costs two more: of the entry alone, and on.
+    """
+    read_state, read_tail = state_reading.last_whole_state, state_reading._read_tail
+    counts: dict[LedgerReader, list[int]] = {}  # of reads, and of those that gave less
+
+    async def watched_state(reader: LedgerReader, room_bytes: int) -> Any:
+        reads = counts[reader] = [0, 0]
+        found = await read_state(reader, room_bytes)
+        del counts[reader]
+        most = 1 + reader.last_add_confirmed // TAIL_ENTRIES + 2 * reads[1]
+        judge.expect(TAIL, holds=reads[0] <= most, detail=(reader.ledger_id, reads, most))
+        return found
+
+    async def watched_tail(reader: LedgerReader, entry_id: int, entries_count: int) -> Any:
+        reads = counts[reader]
+        reads[0] += 1
+        found = await read_tail(reader, entry_id, entries_count)
+        reads[1] += len(found) < min(entries_count, entry_id + 1)
+        return found
+
+    with (
+        patch.object(store, "last_whole_state", watched_state),
+        patch.object(state_reading, "_read_tail", watched_tail),
+    ):
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -36,6 +36,7 @@ from tests.simulation.ledger_judge import (
     ORDER,
     READ,
     WORKS,
+    Acks,
     CursorPromise,
     Incarnation,
     LedgerInvariantError,
@@ -90,6 +91,8 @@ class LedgerWork:
             self.collect: 1,
             self.wait: 5,
         }
+        if self._world.has_receipts:
+            self._steps[self.acknowledge_with_receipts] = 12
 
     async def run(self, steps_count: int) -> None:
         """So many steps."""
@@ -417,6 +420,27 @@ class LedgerWork:
                 (position, index) for index in range(BATCH) if mask is None or not mask >> index & 1
             }
             cursor.acknowledge([position], [None if mask is None else [mask]])
+
+    async def acknowledge_with_receipts(self, name: str) -> None:
+        """One group after the other, each with a receipt; often the owner dies right afterwards."""
+        for _ in range(self._chance.randint(2, 8)):
+            await self.append_and_wait(name)
+            if (found := await self._with_cursor(name)) is None:
+                return
+            ledger, cursor, promise = found
+            self._acknowledge(ledger, cursor, promise)
+            acks = acknowledged(cursor, set(self._there(ledger)))
+            cursor.when_durable(partial(self._on_durable, promise, acks))
+            await asyncio.sleep(self._chance.choice((0.0, 0.01, 0.1)))
+        if not self._process.is_dead and self._chance.random() < DEATHS_AFTER_A_FLUSH:
+            self._world.crash(self._process)
+
+    @staticmethod
+    def _on_durable(
+        promise: CursorPromise, acks: Acks, _numbers: Sequence[int], error: Exception | None
+    ) -> None:
+        if error is None and promise.is_sure and not promise.is_going:
+            promise.durable |= acks
 
     async def acknowledge_cumulatively(self, name: str) -> None:
         if (found := await self._with_cursor(name)) is None:

@@ -54,6 +54,10 @@ CONFIG = ManagedLedgerConfig(
     ledger_options=LedgerOptions(password=b"secret"),
     cluster=CLUSTER,
 )
+SILENT_SEEDS = 0.2
+"""The share of seeds in which the metadata service does not answer some calls at all."""
+RECEIPT_SEEDS = 0.2
+"""The share of seeds in which acknowledgements ask for receipts: cursors write what has changed."""
 COLLECTED_AFTER_SECONDS = 120.0  # while owners work: longer than any name takes to come
 
 
@@ -326,6 +330,8 @@ class World:
     def __init__(self, seed: int) -> None:
         self.chance = chance = random.Random(f"ledgers {seed}")
         settings = draw_metadata_settings(chance)
+        if random.Random(f"silent {seed}").random() < SILENT_SEEDS:
+            settings = replace(settings, silent_share=0.01)
         self.metadata = HostileMetadata(chance, VirtualClock(), settings)
         self.ledgers = Ledgers(chance, draw_ledger_faults(chance), limits=STORE_LIMITS)
         self.judge = LedgerJudge(self.metadata.service, self.ledgers)
@@ -339,6 +345,12 @@ class World:
             max_unacked_ranges_to_persist_in_metadata=chance.choice((0, 2, 1000)),
             retention_size_bytes=chance.choice((0, 0, 400)),
         )
+        # Drawn apart: seeds without it stay what they were.
+        self.has_receipts = random.Random(f"receipts {seed}").random() < RECEIPT_SEEDS
+        if self.has_receipts:
+            self.config = structs.replace(
+                self.config, cursor_max_entries_per_ledger=40, max_ranges_in_cursor_entry=1
+            )
 
     def start(self, name: str) -> Process:
         process = Process(self, name)
