@@ -15,16 +15,22 @@ from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
     MetadataError,
     MetadataNotFoundError,
+    ServiceMetadataError,
     StorageError,
 )
+from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.appender import Appender
+from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.cache import MetadataCache
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
+from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MUST_NOT_EXIST, NotificationType
+from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.dispatch import dispatcher
 from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord, _Owned
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.topics.persistent import PersistentTopic
@@ -284,6 +290,70 @@ def what_follows_a_refused_append_is_stored() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def copies_are_decoration() -> Iterator[None]:
+    """The settings of ensemble and quorums have no effect on new ledgers."""
+
+    def labelled(self: Any, own: Any) -> LedgerOptions:
+        options = self.ledger_options
+        labels = {**options.custom_metadata, **own}
+        return LedgerOptions(password=options.password, custom_metadata=labels)
+
+    with _replaced(ManagedLedgerConfig, _labelled=labelled):
+        yield
+
+
+@contextmanager
+def a_store_that_can_not_be_read_now_is_left_alone() -> Iterator[None]:
+    """A failed read is rare, and whatever it failed for, the next one is 15 seconds later."""
+    with patch.object(dispatcher, "UNAVAILABLE_BACKOFF_MILLIS", 15_000):
+        yield
+
+
+# --- other brokers, other clusters ---------------------------------------------------------------
+
+
+@contextmanager
+def splits_elsewhere_are_not_seen() -> Iterator[None]:
+    """Who cuts bundles is this broker alone: what it read once stays."""
+
+    async def is_current(self: Any, namespace: Any, bundle: str) -> bool:
+        return True
+
+    with _replaced(
+        NamespaceService,
+        _on_bundles_changed=lambda self, namespace, policies: None,
+        _is_current=is_current,
+    ):
+        yield
+
+
+@contextmanager
+def both_roles_are_one_store() -> Iterator[None]:
+    """What clusters share is kept with what is this cluster's."""
+    original = Resources.__init__
+
+    def init(self: Any, local: Any, configuration: Any) -> None:
+        original(self, local, local)
+
+    with _replaced(Resources, __init__=init):
+        yield
+
+
+@contextmanager
+def brokers_share_a_health_record() -> Iterator[None]:
+    """There is one broker, and one record of its health."""
+
+    async def check_health(self: Any) -> None:
+        value = str(self.clock.wall_time_millis()).encode()
+        await self.metadata.put(paths.HEALTH, value)
+        if await self.metadata.get(paths.HEALTH) is None:
+            raise ServiceMetadataError("the metadata store lost a key")
+
+    with _replaced(BrokerService, check_health=check_health):
+        yield
+
+
 # --- watches ------------------------------------------------------------------------------------
 
 
@@ -362,6 +432,11 @@ MUTATIONS: dict[str, Mutation] = {
         a_fence_is_another_owner,
         ids_are_leased_in_blocks,
         what_follows_a_refused_append_is_stored,
+        copies_are_decoration,
+        a_store_that_can_not_be_read_now_is_left_alone,
+        splits_elsewhere_are_not_seen,
+        both_roles_are_one_store,
+        brokers_share_a_health_record,
         a_cache_takes_no_news_for_none,
         topic_lists_take_no_news_for_none,
         what_can_not_be_listed_now_is_never_listed,

@@ -26,18 +26,24 @@ SAME = "both brokers read the same"
 KEPT = "what a cursor kept is acknowledged for whoever owns the topic next"
 ARRIVES = "who consumes all the time gets what was confirmed"
 LEFT = "what was not acknowledged comes"
+SOON = "what can't be read for a moment is read soon afterwards"
 SERVES = "each broker serves each topic in the end"
 ONE_OWNER = "a bundle has one owner"
+OWN_RECORD = "nobody deletes another owner's record"
 RIGHTLY = "who gives a topic up has lost it"
 LEARNT = "each broker learns what others changed"
 SURE = "nothing succeeds while the session is in doubt"
 LEDGERS = "ids of ledgers grow within a topic, and the stores found nothing broken"
+OPTIONS = "ledgers are made with the copies and the password that are set"
+HEALTH = "each broker has a health record of its own"
+ROLES = "what clusters share is in the configuration store, and nothing else is"
 ENDED = "nothing outlives brokers and clients"
 MINIMA = "enough happened"
 
 INVARIANTS = (
-    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, ARRIVES, LEFT, SERVES),
-    *(ONE_OWNER, RIGHTLY, LEARNT, SURE, LEDGERS, ENDED, MINIMA),
+    *(THERE, ONCE, ORDER, GROWS, OWN_PLACE, INTACT, SAME, KEPT, ARRIVES, LEFT, SOON, SERVES),
+    *(ONE_OWNER, OWN_RECORD, RIGHTLY, LEARNT, SURE, LEDGERS, OPTIONS, HEALTH, ROLES),
+    *(ENDED, MINIMA),
 )
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from pulsar_py.client.client import Client
 from pulsar_py.client.shared.enums import ConsumerType, InitialPosition
 from pulsar_py.common.errors import MetadataExistsError, ProducerQueueFullError, PulsarError
@@ -32,13 +34,15 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     ledger_path,
 )
 from pulsar_py.metadata.documents import NamespacePolicies
-from pulsar_py.metadata.paths import POLICIES
+from pulsar_py.metadata.paths import CLUSTERS, POLICIES, broker_health
 from pulsar_py.metadata.store import MUST_NOT_EXIST
+from pulsar_py.server.namespaces.bundles import bundle_range, topic_hash
 from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.simulation import brokers_model as model
 from tests.simulation.brokers_model import Group, Model, Place, Sender
 from tests.simulation.brokers_world import (
     LATENCY_SECONDS,
+    LEDGER_OPTIONS,
     NAMES,
     NAMESPACE,
     SESSION_SECONDS,
@@ -56,12 +60,19 @@ TOPICS = [f"persistent://public/default/t{number}" for number in range(3)]
 SENDERS = {"p0": TOPICS[0], "p1": TOPICS[1], "p2": TOPICS[2], "p3": TOPICS[0]}
 GROUPS = ((TOPICS[0], ConsumerType.Shared, 2), (TOPICS[1], ConsumerType.Failover, 2))
 
+SHARED = (CLUSTERS, POLICIES)
+"""Above what clusters share."""
+
 STORM_SECONDS = 30.0
 PATIENCE_SECONDS = 90.0
 """By when a storm has had enough of everything."""
 HEAL_SECONDS = 60.0
 """By when everything works again in fair weather."""
 QUIET_SECONDS = 3.0
+OUTAGE_SECONDS = 1.0
+"""For so long no ledger can be read when a reader begins."""
+SOON_SECONDS = 8.0
+"""By when it has everything: in fair weather that takes 1 to 2 seconds and the outage."""
 MINIMA = {"virtual seconds": 30, "moves": 3, "expired": 1, "unknown": 1, "confirmed": 500}
 EACH_SENDER_A_SECOND = 5.5
 
@@ -104,7 +115,7 @@ class Run:
                 with (
                     self.world.answers_watched(self._on_success),
                     cursors_watched(self.model.on_kept),
-                    Owners(self.world).watched(self._on_given_up),
+                    Owners(self.world).watched(self._on_given_up, self._on_record_deleted),
                 ):
                     await self._or_failed(self._play())
             await asyncio.sleep(1)
@@ -229,6 +240,13 @@ class Run:
         except AssertionError as failure:
             self._fail(failure)
 
+    def _on_record_deleted(self, bundle: str, owner: str, by: str) -> None:
+        try:
+            detail = (bundle, owner, "by", by, self.now())
+            self.model.require(model.OWN_RECORD, holds=owner == by, detail=detail)
+        except AssertionError as failure:
+            self._fail(failure)
+
     # Weather
 
     async def _weather(self) -> None:
@@ -245,6 +263,12 @@ class Run:
         ):
             plan += [
                 (chance.uniform(2, STORM_SECONDS - 4), act) for _ in range(chance.randint(*counts))
+            ]
+        if self.world.is_splitting:
+            splits = self.world.chance("places of splits")
+            plan += [
+                (splits.uniform(2, STORM_SECONDS - 4), lambda _: self._split(splits))
+                for _ in range(splits.randint(2, 4))
             ]
         plan.sort(key=lambda each: each[0])
         for at, act in plan:
@@ -286,6 +310,29 @@ class Run:
             self._spawn(self._unload(node, bundle, takes=takes), f"unload {bundle}")
             if chance.random() < 0.25:  # stands still in the middle of it
                 asyncio.get_running_loop().call_later(chance.uniform(0, 0.4), self._sleep, node, 9)
+
+    def _split(self, chance: random.Random) -> None:
+        """Cut a bundle in two, where its topics part if they do."""
+        node = chance.choice(self.world.nodes)
+        service = node.broker.service.namespaces
+        owned = [bundle for namespace, bundle in service.owned_bundles() if namespace == NAMESPACE]
+        if not owned:
+            return
+        bundle = chance.choice(owned)
+        lower, upper = bundle_range(bundle)
+        hashes = sorted(each for each in map(topic_hash, TOPICS) if lower < each < upper)
+        place = chance.choice(hashes or [(lower + upper) // 2])
+        self._spawn(self._split_at(node, bundle, place), f"split {bundle}")
+
+    async def _split_at(self, node: Node, bundle: str, place: int) -> None:
+        self._note("split", node.name, bundle, place)
+        try:
+            await node.broker.service.namespaces.split_bundle(NAMESPACE, bundle, [place])
+        except (PulsarError, ValueError) as error:  # it may have been split, or lost
+            self._note("not split", node.name, bundle, repr(error))
+            self.met["splits failed"] += 1
+        else:
+            self.met["splits"] += 1
 
     def _other(self, node: Node) -> Node:
         return self.world.nodes[self.world.nodes[0] is node]
@@ -338,7 +385,12 @@ class Run:
     def _expire(self, chance: random.Random) -> None:
         node = chance.choice(self.world.nodes)
         self._note("expire", node.name)
-        node.metadata.expire()
+        if self.world.is_cutting_unloads:
+            for _, bundle in node.broker.service.namespaces.owned_bundles():
+                self._spawn(self._unload(node, bundle, takes=False), f"unload {bundle}")
+            asyncio.get_running_loop().call_later(0.01, node.metadata.expire)
+        else:
+            node.metadata.expire()
         self._spawn(self._visit(self._other(node), chance.random()), f"visit {node.name}'s topics")
         self._spawn(self._insist(node), f"change subscriptions at {node.name}")
 
@@ -387,7 +439,7 @@ class Run:
         node = chance.choice(self.world.nodes)
         self._note("cut", node.name)
         self.met["cuts"] += 1
-        node.metadata.cut(chance.uniform(0.1, SESSION_SECONDS))
+        node.cut(chance.uniform(0.1, SESSION_SECONDS))
 
     def _change_policies(self, chance: random.Random) -> None:
         """Through either broker, whose news the other one may miss."""
@@ -423,7 +475,7 @@ class Run:
         deaf = chance.choice(self.world.nodes)
         self._note("miss", deaf.name)
         self.met["news missed"] += 1
-        deaf.metadata.miss(chance.uniform(1, 3), chance.uniform(0.02, 0.5))
+        deaf.miss(chance.uniform(1, 3), chance.uniform(0.02, 0.5))
         self._change_policies(chance)
         self._add_topic(chance)
 
@@ -569,6 +621,8 @@ class Run:
             self._check_ledgers(topic)
         for node in self.world.nodes:
             await self._check_news(node)
+            await self._check_health(node)
+        self._check_roles()
 
     async def _settle_on(self, node: Node) -> None:
         """Let this broker own everything."""
@@ -598,6 +652,8 @@ class Run:
         assert place is not None
         await producer.close()
         read: list[tuple[Place, bytes]] = []
+        begun = self.now()
+        self.world.refuse_ledgers(OUTAGE_SECONDS)
         reader = await self._opened(
             f"reader of {topic}", lambda: client.create_reader(topic, MessageId.earliest)
         )
@@ -605,6 +661,9 @@ class Run:
             while not read or read[-1][0] < place:
                 message = await reader.read_next()
                 read.append((_place(message.message_id()), message.data()))
+        seconds = self.now() - begun
+        detail = (node.name, topic, seconds)
+        self.model.require(model.SOON, holds=seconds < SOON_SECONDS, detail=detail)
         self.model.held[model.SERVES] += 1
         return read
 
@@ -632,8 +691,9 @@ class Run:
     def _stored_limit(self) -> int:
         """What the store has: changes without an answer may come later than those after them."""
         path = f"{POLICIES}/{NAMESPACE}"
-        stored = self.world.metadata.service._tree.get(path)
-        assert stored is not None, path
+        stored = self.world.configuration.service._tree.get(path)
+        self.model.require(model.ROLES, holds=stored is not None, detail=path)
+        assert stored is not None
         return NamespacePolicies.from_bytes(stored.value).max_producers_per_topic or 0
 
     async def _check_policies_learnt(self) -> None:
@@ -664,6 +724,28 @@ class Run:
         detail = (node.name, limits, "not", self._stored_limit)
         self.model.require(model.LEARNT, holds=is_learnt, detail=detail)
 
+    async def _check_health(self, node: Node) -> None:
+        """Each broker's check leaves a record of its own."""
+        now = self.world.clock.wall_time_millis()
+        await node.broker.service.check_health()
+        stored = self.world.metadata.service._tree.get(broker_health(f"{node.name}:6650"))
+        holds = stored is not None and int(stored.value) >= now
+        self.model.require(model.HEALTH, holds=holds, detail=(node.name, stored))
+
+    def _check_roles(self) -> None:
+        """What clusters share is in the configuration store, and nothing else is."""
+        if self.world.configuration is self.world.metadata:
+            return
+        local, shared = (
+            each.service._tree for each in (self.world.metadata, self.world.configuration)
+        )
+        misplaced = [each for each in SHARED if local.children(each)]
+        self.model.require(model.ROLES, holds=not misplaced, detail=("local", misplaced))
+        missing = [each for each in SHARED if not shared.children(each)]
+        self.model.require(model.ROLES, holds=not missing, detail=("not shared", missing))
+        others = set(shared.children("/")) - {"admin"}
+        self.model.require(model.ROLES, holds=not others, detail=("shared", others))
+
     def _check_ledgers(self, topic: str) -> None:
         path = ledger_path(TopicName.parse(topic).managed_ledger_name)
         stored = self.world.metadata.service._tree.get(path)
@@ -671,6 +753,11 @@ class Run:
         ids = [each.ledger_id for each in decode_ledger_list(stored.value).ledgers]
         self.model.require(model.LEDGERS, holds=ids == sorted(set(ids)), detail=(topic, ids))
         self.met["ledgers"] += len(ids)
+        for ledger_id in ids:
+            options = self.world.ledgers.ledgers[ledger_id].options
+            as_set = replace(options, custom_metadata={})
+            detail = (topic, ledger_id, as_set)
+            self.model.require(model.OPTIONS, holds=as_set == LEDGER_OPTIONS, detail=detail)
 
 
 def _place(message_id: Any) -> Place:

@@ -13,7 +13,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -22,7 +22,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.position_ranges import PositionRange
 from pulsar_py.ledgers.ids import LedgerIds
-from pulsar_py.ledgers.store import LedgerStore, StoreLimits
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore, StoreLimits
 from pulsar_py.managed_ledger.cursors.state import CursorChanges, CursorState
 from pulsar_py.managed_ledger.log.ledger_state import State
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
@@ -33,6 +33,7 @@ from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection import handle_consume
 from pulsar_py.server.connection.server_cnx import ServerCnx
+from pulsar_py.server.namespaces.bundles import in_bundle
 from pulsar_py.standalone import Broker
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.hostile_ledger_client import HostileLedgerStore
@@ -80,9 +81,17 @@ STORM = replace(
     lost_watch_share=0.05,
     partial_delete_share=0.2,
 )
+LEDGER_OPTIONS = LedgerOptions(
+    ensemble_size=3, write_quorum_size=3, ack_quorum_size=2, password=b"secret"
+)
 LIMITS = StoreLimits(
     max_entry_bytes=8 * 1024 * 1024, max_pinned_bytes=64 * 1024 * 1024, answer_timeout_seconds=4.0
 )
+
+
+FEATURE_SHARE = 0.25
+"""The seeds with each of: bundles that are split, unloads in which the session ends, a configuration
+store of its own, many lost answers."""
 
 
 class Node:
@@ -106,15 +115,26 @@ class Node:
             chance=world.chance(f"broker {name}"),
             metadata_store_factory=self._open_metadata,
             ledger_store_factory=self,
+            ledger_options=LEDGER_OPTIONS,
             is_of_cluster=is_of_cluster,
         )
         self.metadata: HostileClient
+        self.configuration: HostileClient  # the same, unless it has a service of its own
         self.ledgers: HostileLedgerStore
         self._world = world
 
     async def _open_metadata(self, clock: Clock) -> MetadataStores:
-        self.metadata = self._world.metadata.connect(self.name, clock)
-        return MetadataStores(local=self.metadata, configuration=self.metadata)
+        world = self._world
+        self.metadata = self.configuration = world.metadata.connect(self.name, clock)
+        if world.configuration is not world.metadata:
+            self.configuration = world.configuration.connect(self.name, clock)
+        return MetadataStores(local=self.metadata, configuration=self.configuration)
+
+    @property
+    def clients(self) -> tuple[HostileClient, ...]:
+        """Its clients of the metadata."""
+        is_one = self.configuration is self.metadata
+        return (self.metadata,) if is_one else (self.metadata, self.configuration)
 
     async def prepare(self) -> None:
         """There is no disk."""
@@ -138,7 +158,8 @@ class Node:
 
     def pause(self, *, stalls: bool) -> None:
         """Stand still, as far as the stores see, and with `stalls` as the clients do."""
-        self.metadata.freeze()
+        for client in self.clients:
+            client.freeze()
         self.ledgers.freeze()
         if stalls:
             _network().stall(self.name)
@@ -146,8 +167,19 @@ class Node:
     def wake(self) -> None:
         """Go on, with everything that came meanwhile."""
         _network().unstall(self.name)
-        self.metadata.thaw()
+        for client in self.clients:
+            client.thaw()
         self.ledgers.thaw()
+
+    def cut(self, seconds: float) -> None:
+        """Have no connection to the metadata for so long."""
+        for client in self.clients:
+            client.cut(seconds)
+
+    def miss(self, seconds: float, busy_seconds: float) -> None:
+        """Miss changes of the metadata, as `HostileClient.miss` does."""
+        for client in self.clients:
+            client.miss(seconds, busy_seconds)
 
 
 def _network() -> Any:
@@ -167,7 +199,16 @@ class World:
         parents = draw.random() < 0.5
         self._calm = replace(CALM, are_parents_keys=parents)
         self._storm = replace(STORM, are_parents_keys=parents)
+        if self.is_one_of("answers lost"):
+            self._storm = replace(self._storm, unknown_share=0.15)
+        self.is_splitting = self.is_one_of("splits")
+        self.is_cutting_unloads = self.is_one_of("unloads cut short")
         self.metadata = HostileMetadata(self.chance("metadata"), self.clock, self._calm)
+        self.configuration = self.metadata
+        if self.is_one_of("configuration"):
+            self.configuration = HostileMetadata(
+                self.chance("configuration"), self.clock, self._calm
+            )
         self.ledgers = HostileLedgers(
             self.chance("ledgers"), LedgerFaults(delay_seconds=0.01), limits=LIMITS
         )
@@ -183,6 +224,10 @@ class World:
         """A generator for one part: what others draw doesn't change it."""
         return random.Random(f"{self._seed} {name}")
 
+    def is_one_of(self, feature: str) -> bool:
+        """Whether this seed has something that only some have, so that others stay as they are."""
+        return self.chance(feature).random() < FEATURE_SHARE
+
     def client(self, name: str, *hosts: str) -> Client:
         """A client that begins at these brokers."""
         url = "pulsar://" + ",".join(f"{host}:6650" for host in hosts)
@@ -196,19 +241,34 @@ class World:
 
     def storm(self) -> None:
         """Let everything go wrong now and then."""
-        self.metadata.service.settings = self._storm
+        self._set_weather(self._storm)
         self.ledgers.faults = LedgerFaults.storm()
 
     def lose_answers(self) -> None:
         """Let half of all changes of the metadata have no answer, until the next `storm`."""
-        self.metadata.service.settings = replace(self._storm, unknown_share=0.5)
+        self._set_weather(replace(self._storm, unknown_share=0.5))
+
+    def _set_weather(self, settings: HostileSettings) -> None:
+        for each in (self.metadata, self.configuration):
+            each.service.settings = settings
 
     def calm(self) -> None:
         """No faults any more; everybody is awake."""
         for node in self.nodes:
             node.wake()
-        self.metadata.calm()
+        for each in (self.metadata, self.configuration):
+            each.calm()
         self.ledgers.faults = LedgerFaults(delay_seconds=0.01, lag_share=0.3, short_read_share=0.3)
+
+    def refuse_ledgers(self, seconds: float) -> None:
+        """Let the ledger service be unavailable for so long, to all but appends."""
+        before = self.ledgers.faults
+        self.ledgers.faults = replace(before, unavailable_share=1.0)
+
+        def end() -> None:
+            self.ledgers.faults = before
+
+        asyncio.get_running_loop().call_later(seconds, end)
 
     def owners(self, bundle: str) -> list[Node]:
         """Who says that a bundle is its own."""
@@ -270,62 +330,94 @@ def cursors_watched(on_kept: Callable[[Place, Sequence[PositionRange]], None]) -
 
 
 class Owners:
-    """Who the records said owned each bundle, one after the other, whatever brokers believe."""
+    """Whom the records said to own each topic, at each moment, whatever brokers believe."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._history: dict[str, list[str | None]] = {}  # by path: URLs, None for nobody
-        self._begun: dict[tuple[int, str], int] = {}  # loads: how long the history was
-        self._opened: dict[Any, tuple[Node, int]] = {}  # ... of managed ledgers: whose, the same
+        self._owners: dict[str, str] = {}  # by bundle: URLs
+        # Loads and open managed ledgers: whose, of which topic, and whether it was ever another's.
+        self._loads: dict[tuple[int, str], _Held] = {}
+        self._opened: dict[Any, _Held] = {}
 
-    def _path(self, node: Node, name: str) -> str:
-        topic = TopicName.from_managed_ledger_name(name)
-        bundles = node.broker.service.namespaces._bundles[NAMESPACE]
-        return paths.bundle_owner(NAMESPACE, bundles.bundle_of(str(topic)))
+    def _on_owner_changed(self, change: Any) -> tuple[str, str | None]:
+        """Note it; returns the bundle, and who owned it before."""
+        bundle = change.path.rpartition("/")[2]
+        owner = self._owners.pop(bundle, None)
+        if change.versioned and change.versioned.value:
+            self._owners[bundle] = json.loads(change.versioned.value)["nativeUrl"]
+        for held in (*self._loads.values(), *self._opened.values()):
+            held.is_lost |= self._is_of_another(held)
+        return bundle, owner
 
-    def _is_lost(self, ledger: Any) -> bool:
-        """Whether its bundle was anybody else's, or nobody's, since it was opened."""
-        node, begun = self._opened[ledger]
-        since = self._history.get(self._path(node, ledger.name), [])[max(begun - 1, 0) :]
-        return any(each != node.url for each in since)
+    def _is_of_another(self, held: _Held) -> bool:
+        """Whether not all bundles with its topic are its broker's, or there is none."""
+        topic = TopicName.from_managed_ledger_name(held.name)
+        urls = {url for bundle, url in self._owners.items() if in_bundle(bundle)(topic)}
+        return urls != {held.node.url}
 
     @contextmanager
-    def watched(self, on_given_up: Callable[[str, bool, Exception], None]) -> Iterator[None]:
-        """Tell of each managed ledger that is given up, and whether it was lost."""
+    def watched(
+        self,
+        on_given_up: Callable[[str, bool, Exception], None],
+        on_record_deleted: Callable[[str, str, str], None],
+    ) -> Iterator[None]:
+        """Tell of each managed ledger that is given up, and whether it was lost.
+
+        And of each owner's record that a broker deletes: the bundle, its owner, and who does it.
+        """
         service = self._world.metadata.service
         nodes = {id(node.broker.service.managed_ledgers): node for node in self._world.nodes}
         commit, load = service._commit, ManagedLedgerOpener._load
         made, fence = ManagedLedger.__init__, ManagedLedger.fence
+        serve, make = HostileClient._serve, HostileClient._make
+        acting: list[Node] = []  # whose request is being handled
+        of_client = {id(client): node for node in self._world.nodes for client in node.clients}
+
+        def watched_request(handle: Any, client: HostileClient, request: Any) -> None:
+            acting.append(of_client[id(client)])
+            handle(client, request)
+            acting.pop()
 
         def watched_commit(changes: Any) -> None:
             for change in changes:
                 if change.path.startswith(paths.bundle_owners(NAMESPACE)):
-                    value = change.versioned and change.versioned.value
-                    url = json.loads(value)["nativeUrl"] if value else None
-                    self._history.setdefault(change.path, []).append(url)
+                    bundle, owner = self._on_owner_changed(change)
+                    if owner and acting and change.versioned is None:
+                        on_record_deleted(bundle, owner, acting[-1].url)
             commit(changes)
 
         async def watched_load(opener: Any, name: str, *how: Any, **more: Any) -> Any:
-            history = self._history.get(self._path(nodes[id(opener)], name), ())
-            self._begun[id(opener), name] = len(history)
+            held = self._loads[id(opener), name] = _Held(nodes[id(opener)], name)
+            held.is_lost = self._is_of_another(held)
             return await load(opener, name, *how, **more)
 
         def watched_made(ledger: Any, name: str, config: Any, opener: Any, *how: Any, **more: Any):
             made(ledger, name, config, opener, *how, **more)
-            self._opened[ledger] = (nodes[id(opener)], self._begun[id(opener), name])
+            self._opened[ledger] = self._loads[id(opener), name]
 
         def watched_fence(ledger: Any, error: Exception) -> None:
             if ledger.ledgers.state not in (State.FENCED, State.CLOSED):
-                on_given_up(ledger.name, self._is_lost(ledger), error)
+                on_given_up(ledger.name, self._opened[ledger].is_lost, error)
             fence(ledger, error)
 
         with (
+            patch.object(HostileClient, "_serve", lambda *of: watched_request(serve, *of)),
+            patch.object(HostileClient, "_make", lambda *of: watched_request(make, *of)),
             patch.object(service, "_commit", watched_commit),
             patch.object(ManagedLedgerOpener, "_load", watched_load),
             patch.object(ManagedLedger, "__init__", watched_made),
             patch.object(ManagedLedger, "fence", watched_fence),
         ):
             yield
+
+
+@dataclass(eq=False)
+class _Held:
+    """What a broker opens, or has open."""
+
+    node: Node
+    name: str
+    is_lost: bool = False
 
 
 _COMMAND_AT = 8  # behind both sizes

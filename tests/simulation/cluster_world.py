@@ -40,6 +40,7 @@ class ClusterWorld:
         self._seed = seed
         self.clock = VirtualClock()
         self.metadata = HostileMetadata(self.chance("metadata"), self.clock, CALM)
+        self.configuration = self.metadata
         self.ledgers = HostileLedgers(
             self.chance("ledgers"), LedgerFaults(delay_seconds=0.01), limits=LIMITS
         )
