@@ -53,6 +53,8 @@ class AckGroup:
     are clear (0: all of them)."""
     individual: dict[EntryKey, int] = field(default_factory=dict)
     """Entries, with the bits of their messages that are not acknowledged (0: none)."""
+    generation: int = 0
+    """How often the subscription had been moved when it was taken."""
 
 
 class AcknowledgmentsTracker(Protocol):
@@ -93,6 +95,9 @@ class AcknowledgmentsTracker(Protocol):
     def take(self) -> AckGroup:
         """Everything to send; it is not pending any more."""
 
+    def restore(self, group: AckGroup) -> bool:
+        """Take back what was taken and may not have arrived; False if it no longer counts."""
+
     def forget_sent(self) -> None:
         """Forget what was sent: the subscription may have been moved back since."""
 
@@ -108,6 +113,7 @@ class AcknowledgmentsGroupingTracker:
         "_cumulative",
         "_cumulative_due",
         "_foreign",
+        "_generation",
         "_individual",
         "_is_batch_index_enabled",
         "_max_size",
@@ -126,6 +132,7 @@ class AcknowledgmentsGroupingTracker:
         self._foreign: OrderedDict[EntryKey, int] = OrderedDict()
         # Chunked messages that were handed out, by their last entry.
         self._chunks: OrderedDict[EntryKey, Sequence[EntryKey]] = OrderedDict()
+        self._generation = 0
 
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """Acknowledge a message; returns whether its whole entry is acknowledged."""
@@ -249,10 +256,20 @@ class AcknowledgmentsGroupingTracker:
             {key: bits for key, bits in self._individual.items() if key >= self._cumulative[0]}
             if self._cumulative_due
             else self._individual,
+            self._generation,
         )
         self._individual = {}
         self._cumulative_due = False
         return pending
+
+    def restore(self, group: AckGroup) -> bool:
+        """Take back what was taken and may not have arrived; False if it no longer counts."""
+        if group.generation != self._generation:
+            return False
+        for key, bits in group.individual.items():
+            self._individual[key] = bits & self._individual.get(key, bits)
+        self._cumulative_due |= group.cumulative is not None
+        return True
 
     def forget_sent(self) -> None:
         """Forget what was sent: the subscription may have been moved back since."""
@@ -261,6 +278,7 @@ class AcknowledgmentsGroupingTracker:
 
     def clear(self) -> None:
         """Forget everything: the subscription was moved."""
+        self._generation += 1
         self._individual = {}
         self._foreign.clear()
         self._chunks.clear()
@@ -307,6 +325,11 @@ class NoAcknowledgmentsTracker:
     def take(self) -> AckGroup:
         """An empty group."""
         return AckGroup()
+
+    def restore(self, group: AckGroup) -> bool:
+        """There is nothing to take back."""
+        del group
+        return True
 
     def forget_sent(self) -> None:
         """Nothing to forget."""

@@ -4,8 +4,13 @@ The tracker (`ack_grouping`) knows what to send; `Acknowledger` decides when, an
 connection. Without a connection everything stays with the tracker until there is one. With receipts
 all callers that wait for the same flush share one future, which ends with the broker's answer.
 
+Nobody who waits for a receipt waits out the group time: what is awaited goes out at the end of the
+loop's step, or, while another flush is under way, as soon as that one is answered, together with
+all that came meanwhile. What was under way when the connection was lost goes back to the tracker
+and is sent on the next connection, and whoever waits goes on waiting.
+
 What always holds: there is at most one timer; a receipt ends by the answer, the request's time-out,
-the end of the connection, or `close`.
+or `close`.
 
 Source: PersistentAcknowledgmentsGroupingTracker in Pulsar's Java client.
 """
@@ -19,7 +24,7 @@ from typing import TYPE_CHECKING
 from pulsar_py.client.acknowledging import ack_commands
 from pulsar_py.client.acknowledging.ack_grouping import AckGroup, AcknowledgmentsTracker
 from pulsar_py.client.shared.retries import within
-from pulsar_py.common.errors import AlreadyClosedError
+from pulsar_py.common.errors import AlreadyClosedError, ConnectionClosedError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 
@@ -75,6 +80,10 @@ class Acknowledger:
         self._last_sent: asyncio.Future[None] | None = None
         # Receipts of flushes that were sent.
         self._unconfirmed: dict[asyncio.Future[None], None] = {}
+        # Those of flushes that were lost with their connection: the next flush confirms them.
+        self._carried: list[asyncio.Future[None]] = []
+        self._is_flush_near = False  # at the end of this step
+        self._is_closing = False
 
     def connected(self, cnx: ClientCnx) -> None:
         """The broker has registered the consumer on `cnx`: send what waited."""
@@ -106,17 +115,18 @@ class Acknowledger:
             return
         pending = self._tracker.take()
         if self._is_receipt_wanted:
-            receipt, self._receipt = self._receipt or _new_receipt(), None
-            self._last_sent = receipt
-            self._unconfirmed[receipt] = None
-            self._tasks.spawn(self._confirm(self._cnx, pending, receipt), "ack receipt")
+            receipts = [self._receipt or _new_receipt(), *self._carried]
+            self._receipt, self._carried = None, []
+            self._last_sent = receipts[0]
+            self._unconfirmed.update(dict.fromkeys(receipts))
+            self._tasks.spawn(self._confirm(self._cnx, pending, receipts), "ack receipt")
         else:
             self._cnx.write(ack_commands.acks(self._consumer_id, pending, None))
 
     async def _confirm(
-        self, cnx: ClientCnx, pending: AckGroup, receipt: asyncio.Future[None]
+        self, cnx: ClientCnx, pending: AckGroup, receipts: list[asyncio.Future[None]]
     ) -> None:
-        """Send with request ids; the answers end the receipt."""
+        """Send with request ids; the answers end the receipts."""
         # One for each ACK that a flush may have: a cumulative and an individual one.
         ids = [self._new_request_id(), self._new_request_id()]
         frames = ack_commands.acks(self._consumer_id, pending, iter(ids))
@@ -128,13 +138,26 @@ class Acknowledger:
         ]
         results = await asyncio.gather(*requests, return_exceptions=True)
         errors = [each for each in results if isinstance(each, BaseException)]
-        self._unconfirmed.pop(receipt, None)
-        if receipt.done():
+        for receipt in receipts:
+            self._unconfirmed.pop(receipt, None)
+        left = [receipt for receipt in receipts if not receipt.done()]
+        if errors and left and self._is_lost(errors) and self._tracker.restore(pending):
+            self._carried += left
+            self.flush()
             return
-        if errors:
-            receipt.set_exception(errors[0])
-        else:
-            receipt.set_result(None)
+        for receipt in left:
+            if errors:
+                receipt.set_exception(errors[0])
+            else:
+                receipt.set_result(None)
+        if self._receipt is not None:  # somebody has waited for this one to be answered
+            self.flush()
+
+    def _is_lost(self, errors: list[BaseException]) -> bool:
+        """Whether nothing but the loss of the connection kept a flush from being confirmed."""
+        return not self._is_closing and all(
+            isinstance(error, ConnectionClosedError) for error in errors
+        )
 
     async def receipt(self) -> None:
         """Return when the flush that takes what is pending now, or has just taken it, is confirmed.
@@ -149,14 +172,22 @@ class Acknowledger:
             receipt = self._receipt = self._receipt or _new_receipt()
         if receipt is None or receipt.done():
             return
+        if receipt is self._receipt and not self._unconfirmed and not self._is_flush_near:
+            self._is_flush_near = True
+            asyncio.get_running_loop().call_soon(self._flush_awaited)
         await within(
             asyncio.shield(receipt),  # cancelling one caller must not end it for the others
             self._timeout_seconds,
             f"{self._subject}: acknowledging",
         )
 
+    def _flush_awaited(self) -> None:
+        self._is_flush_near = False
+        self.flush()
+
     async def close(self) -> None:
         """Send what is left, and wait for its receipt, within the usual time limit."""
+        self._is_closing = True
         receipt = self._receipt
         self.flush()
         waited = [each for each in (receipt, *self._unconfirmed) if each is not None]
@@ -170,11 +201,13 @@ class Acknowledger:
             self._timer.cancel()
             self._timer = None
         self._cnx = None
-        for each in (self._receipt, *self._unconfirmed):
+        self._is_closing = True
+        for each in (self._receipt, *self._unconfirmed, *self._carried):
             if each is not None and not each.done():
                 each.set_exception(AlreadyClosedError(f"{self._subject}: closed"))
         self._receipt = None
         self._unconfirmed.clear()
+        self._carried.clear()
 
 
 def _new_receipt() -> asyncio.Future[None]:

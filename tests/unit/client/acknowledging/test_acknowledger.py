@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -80,10 +81,56 @@ async def test_a_receipt_is_waited_for(broker: ScriptedBroker) -> None:
         consumer = await open_consumer(client, ack_receipt_enabled=True)
         first = spawn(consumer.acknowledge(MessageId(1, 0)))
         second = spawn(consumer.acknowledge(MessageId(1, 1)))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
         assert not first.done()
         await asyncio.gather(first, second)
         assert acked_entries(broker) == [[0, 1]]
+
+
+@simulated
+async def test_whoever_waits_for_a_receipt_does_not_wait_for_others(broker: ScriptedBroker) -> None:
+    confirm_acks(broker)
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, ack_receipt_enabled=True)
+        began = asyncio.get_running_loop().time()
+        for entry_id in range(20):
+            await consumer.acknowledge(MessageId(1, entry_id))
+        assert asyncio.get_running_loop().time() - began < 0.1, "the group time of one"
+        assert acked_entries(broker) == [[entry_id] for entry_id in range(20)]
+
+
+@simulated
+async def test_what_comes_while_a_receipt_is_awaited_goes_out_together(
+    broker: ScriptedBroker,
+) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, ack_receipt_enabled=True)
+        waiting = [spawn(consumer.acknowledge(MessageId(1, 0)))]
+        await asyncio.sleep(0.01)
+        for entry_id in range(1, 5):
+            waiting.append(spawn(consumer.acknowledge(MessageId(1, entry_id))))
+            await asyncio.sleep(0.01)
+        assert acked_entries(broker) == [[0]]
+        (first,) = acks(broker)
+        confirm_acks(broker)
+        broker.end.push(commands.ack_response(first.consumer_id, first.request_id))
+        await asyncio.gather(*waiting)
+        assert acked_entries(broker) == [[0], [1, 2, 3, 4]]
+
+
+@simulated
+async def test_a_silent_broker_holds_nothing_back_for_longer_than_the_group_time(
+    broker: ScriptedBroker,
+) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, ack_receipt_enabled=True)
+        waiting = [spawn(consumer.acknowledge(MessageId(1, 0)))]
+        await asyncio.sleep(0.01)
+        waiting.append(spawn(consumer.acknowledge(MessageId(1, 1))))
+        await asyncio.sleep(0.15)
+        assert acked_entries(broker) == [[0], [1]]
+        for each in waiting:
+            each.cancel()
 
 
 @simulated
@@ -108,10 +155,51 @@ async def test_a_receipt_that_does_not_come(broker: ScriptedBroker) -> None:
         consumer = await open_consumer(client, ack_receipt_enabled=True)
         with pytest.raises(ClientTimeoutError, match="persistent://public/default/t"):
             await consumer.acknowledge(MessageId(1, 0))
-        waiting = spawn(consumer.acknowledge(MessageId(1, 1)))
-        await asyncio.sleep(0.2)
+
+
+@simulated
+async def test_a_receipt_outlives_its_connection(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(
+            client, ack_receipt_enabled=True, consumer_type=ConsumerType.Exclusive
+        )
+        waiting = [spawn(consumer.acknowledge(MessageId(1, entry_id))) for entry_id in range(2)]
+        waiting.append(spawn(consumer.acknowledge_cumulative(MessageId(1, 0))))
+        await asyncio.sleep(0.05)
+        assert acked_entries(broker) == [[0], [0, 1]]
+        confirm_acks(broker)
+        broker.end.cut()
+        await asyncio.sleep(0.01)
+        waiting.append(spawn(consumer.acknowledge(MessageId(1, 2))))
+        await asyncio.gather(*waiting)
+        assert acked_entries(broker)[2:] == [[0], [0, 1, 2]]
+        assert consumer.statistics().ack_failures == 0
+
+
+@simulated
+async def test_what_was_lost_does_not_count_after_a_seek(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.SEEK] = lambda _, command: commands.success(command.seek.request_id)
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, ack_receipt_enabled=True)
+        waiting = spawn(consumer.acknowledge(MessageId(1, 5)))
+        await asyncio.sleep(0.01)
+        await consumer.seek(MessageId(1, 0))
         broker.end.cut()
         with pytest.raises(ConnectionClosedError):
+            await waiting
+        await asyncio.sleep(1)
+        assert acked_entries(broker) == [[5]]
+
+
+@simulated
+async def test_a_receipt_that_no_connection_brings_ends_in_time(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, ack_receipt_enabled=True)
+        waiting = spawn(consumer.acknowledge(MessageId(1, 0)))
+        await asyncio.sleep(0.01)
+        broker.close()
+        broker.end.cut()
+        with pytest.raises(ClientTimeoutError, match="acknowledging"):
             await waiting
 
 
