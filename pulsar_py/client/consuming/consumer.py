@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
@@ -31,6 +31,7 @@ from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistic
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.consumer_interceptor import ConsumerInterceptors
 from pulsar_py.client.consuming.consumer_session import ConsumerSession
+from pulsar_py.client.consuming.message_loops import MessageLoops
 from pulsar_py.client.consuming.settlement import Settlement
 from pulsar_py.client.consuming.statistics_source import ConsumerStatisticsSource
 from pulsar_py.client.messages.message import EntryKey, Message
@@ -125,6 +126,7 @@ class Consumer(Generic[T_co]):
         self._is_abandoned = False
         # Whether `acknowledge` only has to tell the tracker: open, no receipts, no interceptors.
         self._is_acknowledging_plainly = not (config.ack_receipt_enabled or interceptors)
+        self._loops = MessageLoops(self)
         # Bound methods, which saves hot paths a look-up for each message, or each entry.
         self._take = self._receiver.take
         self._entry_done = self._settlement.entry_done
@@ -324,9 +326,9 @@ class Consumer(Generic[T_co]):
         self._context.check_loop(self._subject)
         return await self._receiver.batch_receive(self._config.batch_receive_policy)
 
-    def __aiter__(self) -> Self:
-        """Messages until the consumer is closed."""
-        return self
+    def __aiter__(self) -> AsyncIterator[Message[T_co]]:
+        """Messages until the consumer is closed, or drained: see `drain`."""
+        return self._loops.begin()
 
     async def __anext__(self) -> Message[T_co]:
         """The next message."""
@@ -567,10 +569,12 @@ class Consumer(Generic[T_co]):
     async def drain(self) -> None:
         """End without losing what is under way, then close; for the end of a service.
 
-        No more messages are asked for, calls of a `message_listener` that run come to their end,
-        however long they take, and acknowledgements that wait are sent. What was received and not
-        handed out, or not acknowledged, goes to other consumers or comes again: tasks that
-        `receive` should be done before. Cancelled, it closes nothing.
+        No more messages are handed out. Calls of a `message_listener` that run come to their end,
+        and so does what `async for` loops of other tasks do with the message at hand, however long
+        that takes: such a loop ends when it asks for the next message, and until then it can
+        acknowledge. Then acknowledgements that wait are sent. What was received and not handed out,
+        or not acknowledged, goes to other consumers or comes again: tasks that `receive` should be
+        done before. Cancelled, it leaves a consumer that receives nothing more; `close` it.
 
         Raises:
             AlreadyClosedError: The consumer is closed.
@@ -579,6 +583,8 @@ class Consumer(Generic[T_co]):
         self._receiver.pause()
         if self._listener is not None:
             await self._listener.drain()
+        self._receiver.close(self._closed_error())
+        await self._loops.end()
         await self.close()
 
     async def _close(self, *, is_registered: bool) -> None:

@@ -15,7 +15,7 @@ Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from types import TracebackType
@@ -27,6 +27,7 @@ from pulsar_py.client.consuming.consumer_config import ConsumerConfig
 from pulsar_py.client.consuming.consumer_interceptor import tell_partitions_change
 from pulsar_py.client.consuming.dead_letter import ConsumerDeadLetterPolicy
 from pulsar_py.client.consuming.message_listener import ListenerRunner, listener_concurrency
+from pulsar_py.client.consuming.message_loops import MessageLoops
 from pulsar_py.client.many_topics.combined_statistics import combine
 from pulsar_py.client.many_topics.merged_receiver import MergedReceiver
 from pulsar_py.client.many_topics.part_opener import PartOpener
@@ -131,13 +132,15 @@ class MultiTopicsConsumer(Generic[T_co]):
         # The same object throughout, so hot paths look it up once.
         self._parts_by_topic = self._parts.by_topic
         self._receiver: MergedReceiver[Receiver] = MergedReceiver(
-            self._check_open, self._on_part_failed
+            self._check_receiving, self._on_part_failed
         )
         # The receiver queue size that parts were last set to; 0 before the first part was opened.
         self._share = 0
         self._interceptors = config.interceptors
         self._listener = self._make_listener()
         self._is_closed = False
+        self._is_draining = False  # nothing is handed out any more
+        self._loops = MessageLoops(self)
 
     # --- opening and closing -------------------------------------------------------------------
 
@@ -225,6 +228,9 @@ class MultiTopicsConsumer(Generic[T_co]):
         self.pause()
         if self._listener is not None:
             await self._listener.drain()
+        self._is_draining = True
+        self._receiver.close()
+        await self._loops.end()
         await self.close()
 
     async def close(self) -> None:
@@ -275,6 +281,11 @@ class MultiTopicsConsumer(Generic[T_co]):
     def _check_open(self) -> None:
         self._context.check_usable(self._subject())
         if self._is_closed:
+            raise AlreadyClosedError(f"{self._subject()} is closed")
+
+    def _check_receiving(self) -> None:
+        self._check_open()
+        if self._is_draining:
             raise AlreadyClosedError(f"{self._subject()} is closed")
 
     def _subject(self) -> str:
@@ -351,6 +362,8 @@ class MultiTopicsConsumer(Generic[T_co]):
         """The next message if there is one here, else None. Raises as `receive`."""
         if self._listener is not None:
             raise self._listened_error()
+        if self._is_draining:
+            self._check_receiving()
         return self._receiver.receive_nowait()
 
     def _listened_error(self) -> OperationNotSupportedError:
@@ -377,10 +390,10 @@ class MultiTopicsConsumer(Generic[T_co]):
 
     async def _receive(self, timeout_millis: int | None) -> Message[T_co]:
         # Hot path: consume of a partitioned topic in `make bench-client`.
-        message = self._receiver.receive_nowait()
+        message = None if self._is_draining else self._receiver.receive_nowait()
         if message is not None:
             return message
-        self._check_open()
+        self._check_receiving()
         try:
             return await self._receiver.receive(
                 None if timeout_millis is None else timeout_millis / 1000
@@ -398,14 +411,14 @@ class MultiTopicsConsumer(Generic[T_co]):
             AlreadyClosedError: The consumer is closed.
             OperationNotSupportedError: It has a `message_listener`.
         """
-        self._check_open()
+        self._check_receiving()
         if self._listener is not None:
             raise self._listened_error()
         return await self._receiver.batch_receive(self._config.batch_receive_policy)
 
-    def __aiter__(self) -> Self:
-        """Messages until the consumer is closed."""
-        return self
+    def __aiter__(self) -> AsyncIterator[Message[T_co]]:
+        """Messages until the consumer is closed, or drained: see `Consumer.drain`."""
+        return self._loops.begin()
 
     async def __anext__(self) -> Message[T_co]:
         """The next message."""

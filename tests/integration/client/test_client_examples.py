@@ -23,6 +23,7 @@ SAYS = {
     "encryption": "the treasure is under the tree",
     "errors": r"ConsumerBusyError: True\nMessageTooBigError: True\n.*did you mean",
     "figures": r"ProducerStatistics\(.*total_messages_sent=10,.*\nConsumerStatistics\(",
+    "graceful_worker": "(?s)done: 0.*done: 2\nthe others go to another worker",
     "hello": r"hello \{\}\ngoodbye \{'from': 'me'\}",
     "keys": "one home each: True",
     "large_messages": "black square has 12582912 bytes",
