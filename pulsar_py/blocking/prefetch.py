@@ -290,7 +290,7 @@ class Prefetch(Generic[T_co]):
         if not dropped:
             return
         receiver, run = self._consumer.receiver, self._run
-        if receiver.last is run[-1]:  # not after a seek
+        if receiver.last is run[-1]:  # a seek has moved it otherwise
             taken = run[: len(run) - len(dropped)]
             receiver.last = taken[-1] if taken else self._last
         self._run = []
@@ -304,7 +304,7 @@ class Prefetch(Generic[T_co]):
     @asynccontextmanager
     async def dropping(self) -> AsyncIterator[None]:
         """Within it nothing is fetched; what was fetched before and not taken is dropped."""
-        if not isinstance(self._consumer, Consumer):  # that one recalls
+        if not isinstance(self._consumer, Consumer):  # a `Consumer` takes back instead
             self._drop()
             self._run = []
         self._may_fetch.clear()

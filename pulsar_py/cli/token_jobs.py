@@ -135,7 +135,7 @@ def write_secret(path: Path, data: bytes) -> None:
     try:
         if not path.exists() or path.is_file():  # not a terminal or a pipe
             path.touch(mode=0o600)
-            path.chmod(0o600)  # before there is a secret in one that was there
+            path.chmod(0o600)  # first: a file that was there may be open to others
         path.write_bytes(data)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from None

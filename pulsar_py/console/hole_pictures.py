@@ -78,7 +78,7 @@ def _acknowledged_between(state: CursorState, first: Position, last: Position) -
         state.mark_delete_position,
     )
     total = 0
-    if mark_delete >= first:  # those up to it stand in no bitmap
+    if mark_delete >= first:  # entries up to it are in no bitmap
         through = min(mark_delete, last)
         total += state.ledgers.index_through(through) - state.ledgers.index_through(
             Position(first.ledger_id, first.entry_id - 1)

@@ -49,7 +49,7 @@ class AbsentServices:
     """Answers for what is not there."""
 
     def __init__(self, broker: BrokerService) -> None:
-        del broker  # as the other resources
+        del broker  # it is passed to each resource
 
     def routes(self) -> Iterable[Route]:
         """The routes of this resource: each method of each path below the prefixes."""

@@ -27,8 +27,10 @@ class Fresh(Generic[T]):
         """Nothing has been asked for yet."""
         self._lock = asyncio.Lock()  # held by the run
         self._asked_count = 0
-        self._served_count = 0  # of those, the ones that the last run that ended is new enough for
-        self._outcome: tuple[T, None] | tuple[None, Exception] | None = None  # of that run
+        self._served_count = 0  # requests that came before the last finished run began
+        self._outcome: tuple[T, None] | tuple[None, Exception] | None = (
+            None  # of the last finished run
+        )
         self.runs_count = 0
         """Runs so far."""
 
