@@ -44,6 +44,11 @@ def test_every_invariant_holds_for_thousands_of_seeds(piece: int) -> None:
     held_in(range(first, first + 1_000))
 
 
+def test_a_cursor_is_made_at_the_third_attempt_after_two_without_an_answer() -> None:
+    """The first had made the record; it was taken for another owner's."""
+    run_ledger_seed(4155)
+
+
 def test_a_seed_replays_exactly() -> None:
     for seed in range(4):
         assert run_ledger_seed(seed).digest == run_ledger_seed(seed).digest

@@ -137,7 +137,7 @@ class CursorRegistry:
                 self._owner.fence(error)
                 raise
             except MetadataError:
-                if store.is_in_doubt:
+                if store.may_be_stored:
                     self._in_doubt[name] = store
                 raise
             self._owner.raise_if_unusable()

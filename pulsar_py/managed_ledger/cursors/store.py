@@ -62,7 +62,7 @@ from pulsar_py.managed_ledger.cursors.state_reading import (
 from pulsar_py.managed_ledger.log.appender import create_ledger
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 logger = logging.getLogger(__name__)
 
@@ -121,9 +121,12 @@ class CursorStore:
         return -1 if self._writer is None else self._writer.last_add_pushed
 
     @property
-    def is_in_doubt(self) -> bool:
-        """Whether the outcome of the last write of the record is unknown."""
-        return self._record.is_in_doubt
+    def may_be_stored(self) -> bool:
+        """Whether there is a record of this store's, as far as is known.
+
+        That of an earlier attempt to create it counts: only this store knows whose it is.
+        """
+        return self._record.is_in_doubt or self._record.version != MUST_NOT_EXIST
 
     # The record
 

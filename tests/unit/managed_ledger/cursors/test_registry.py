@@ -168,6 +168,38 @@ async def test_a_cursor_whose_making_got_no_answer_is_found_to_be_ours(monkeypat
     await cursor.flush()
 
 
+async def test_a_record_that_an_earlier_attempt_made_is_ours_after_another_failure(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    put = world.metadata.put
+
+    async def no_answer(path):
+        raise MetadataUnavailableError(path)
+
+    async def lost_answer(*arguments, **options):
+        await put(*arguments, **options)
+        patched.setattr(world.metadata, "get", no_answer)
+        raise MetadataOutcomeUnknownError("no answer")
+
+    async def lost_request(*arguments, **options):
+        raise MetadataOutcomeUnknownError("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lost_answer)
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await ledger.open_cursor("sub")
+    await append_all(ledger, 2)
+    with monkeypatch.context() as patched:
+        patched.setattr(world.metadata, "put", lost_request)
+        with pytest.raises(MetadataOutcomeUnknownError):
+            await ledger.open_cursor("sub")
+
+    cursor = await ledger.open_cursor("sub")
+
+    assert not ledger.is_fenced
+    assert cursor.backlog_count() == 0
+
+
 async def test_nothing_is_written_of_a_cursor_that_was_deleted_meanwhile():
     world = World()
     ledger = await world.open()
