@@ -200,6 +200,9 @@ class Web:
         original = headers.get(PRINCIPAL_HEADER)
         caller = Caller(proved.role, original)
         if not service.authorization.is_valid(caller, may_name_itself=True):
+            service.audit.authorization_refused(
+                caller, address=peer.remote_address, action="connect", resource=UPGRADES
+            )
             raise AuthorizationError("Invalid roles.")
         return proved, caller if original != proved.role else Caller(proved.role)
 

@@ -68,6 +68,11 @@ async def test_a_caller_has_the_rights_of_his_role() -> None:
     async with served(**GUARDED) as broker:
         admin = {"Authorization": f"Bearer {token('admin')}"}
         friend = {"Authorization": f"Bearer {token('friend')}"}
+        audit = broker.broker.service.audit
+
+        def refusals_count() -> int:
+            return audit.statistics().authorization_refusals_count
+
         for headers, path, status in (
             (None, PRODUCER, 401),
             ({"Authorization": "Bearer nonsense"}, PRODUCER, 401),
@@ -81,7 +86,9 @@ async def test_a_caller_has_the_rights_of_his_role() -> None:
             (None, f"{PRODUCER}?token={token('admin')}", 101),
             (admin | {"X-Original-Principal": "admin"}, PRODUCER, 101),
         ):
+            before = refusals_count()
             assert (await broker.open(path, headers=headers)).status == status, (path, headers)
+            assert (refusals_count() > before) == (status == 403), "the audit log has a line"
 
 
 async def test_users_and_passwords_open_a_websocket(tmp_path: Path) -> None:
