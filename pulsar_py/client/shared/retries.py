@@ -37,6 +37,7 @@ from pulsar_py.common.errors import (
     PulsarError,
     SchemaSerializationError,
     ServiceError,
+    ServiceMetadataError,
     SubscriptionNotFoundError,
     TopicNotFoundError,
     TopicTerminatedError,
@@ -82,8 +83,14 @@ FATAL_ONCE_OPEN: Final[tuple[type[Exception], ...]] = (
 """Errors that end a producer or consumer that was open before."""
 
 
+_NEEDS_ENCRYPTION: Final = "Encryption is required in "
+"""In a broker's MetadataError: the producer does not encrypt, and will not by waiting."""
+
+
 def is_retriable(error: BaseException) -> bool:
     """Whether the same may succeed a little later."""
+    if isinstance(error, ServiceMetadataError) and _NEEDS_ENCRYPTION in str(error):
+        return False
     return isinstance(error, PulsarError) and not isinstance(error, _NOT_RETRIABLE)
 
 

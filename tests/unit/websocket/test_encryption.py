@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pulsar_py.client.security.crypto_keys import CryptoKeyReader
 from pulsar_py.client.security.key_wrapping import unwrap_key, wrap_key
 from pulsar_py.client.shared.enums import CompressionType, InitialPosition
-from pulsar_py.common.errors import CryptoError, InvalidConfigurationError
+from pulsar_py.common.errors import CryptoError, InvalidConfigurationError, ServiceMetadataError
 from pulsar_py.websocket.encryption import encrypted_payload, wrapped_keys
 from pulsar_py.websocket.frames import BAD_PAYLOAD, FrameError, outgoing_frame
 from tests.unit.websocket.dialogs import Served, said, served
@@ -176,3 +177,14 @@ async def test_it_may_publish_where_encryption_is_required() -> None:
         assert (await said(producer))["result"] == "ok"
         producer.send(json.dumps({"payload": "YQ==", "encryptionParam": "*"}))
         assert (await said(producer))["result"] == f"send-error:{BAD_PAYLOAD}"
+
+
+async def test_who_does_not_encrypt_is_refused_at_once_where_it_is_required() -> None:
+    async with served(encryptionRequireOnProducer=True) as broker:
+        # Clients go on trying for the time of an operation, 30 s, what may succeed by waiting.
+        async with asyncio.timeout(20):
+            client = await broker.open("/v2/producer/persistent/public/default/t")
+            assert client.status == 500
+            assert b"Encryption is required in persistent://public/default/t" in client.body
+            with pytest.raises(ServiceMetadataError, match="Encryption is required in"):
+                await broker.client.create_producer("persistent://public/default/t")

@@ -50,6 +50,10 @@ def test_what_stays_is_not(kind: type[Exception]) -> None:
     assert not is_retriable(kind("x"))
 
 
+def test_a_producer_that_has_to_encrypt_will_not_by_waiting() -> None:
+    assert not is_retriable(errors.ServiceMetadataError("t: Encryption is required in t"))
+
+
 def test_work_in_time_gives_its_result() -> None:
     async def work() -> None:
         assert await within(asyncio.sleep(1, "done"), 2, "thing") == "done"
