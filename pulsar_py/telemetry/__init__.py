@@ -48,7 +48,8 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             return getattr(import_module(f"{__name__}.{module}"), name)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
-                f"{__name__}.{name} needs {error.name}: pip install 'pulsar_py[{extra}]'",
+                f"{__name__}.{name} needs {error.name}: pip install 'pulsar_py[{extra}]', in a"
+                f" checkout pip install '.[{extra}]'",
                 name=error.name,
             ) from error
 
