@@ -267,7 +267,8 @@ class Broker:
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
         """Take all ports, write down what a new cluster holds, and only then let anybody in."""
         config = self._config
-        web = Web(service, clock, self._page_rules)
+        in_virtual_time = not self._is_loop_watched
+        web = Web(service, clock, self._page_rules, imports_at_once=in_virtual_time)
         ports = Ports(
             Listener(service.connections, proxy_rules(config).binary),
             web.server,
@@ -303,6 +304,7 @@ class Broker:
         web.set_addresses(addresses)
         await service.join_cluster()
         await ports.serve(clock)
+        web.prepare()
 
     def _advertised_host(self) -> str:
         if self._config.advertisedAddress:

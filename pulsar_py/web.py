@@ -1,8 +1,10 @@
 """`Web`: one broker's HTTP applications: the REST API, the console, and WebSocket.
 
-It is built before the ports are bound, and learns the broker's addresses when they are. WebSocket
-is imported by its first handshake, and has the rights of whoever sends it: credentials are those of
-HTTP, or the parameter `token`.
+It is built before the ports are bound, and learns the broker's addresses when they are. The REST
+API is imported by a thread once they answer, or by the first request: it is a tenth of what a start
+imports, and a client of the binary protocol does not need it. WebSocket is imported by its first
+handshake, and has the rights of whoever sends it: credentials are those of HTTP, or the parameter
+`token`.
 
 Source: WebService, WebSocketService of Pulsar's broker.
 
@@ -15,12 +17,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from pulsar_py.admin.api.all_routes import all_routes
-from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
 from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
@@ -29,6 +30,7 @@ from pulsar_py.admin.resources.access import Access
 from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
@@ -43,6 +45,7 @@ from pulsar_py.server.security.peer import UNKNOWN_ADDRESS, Peer
 from pulsar_py.server.security_parts import proxy_rules
 
 if TYPE_CHECKING:
+    from pulsar_py.admin.app import AdminApp
     from pulsar_py.client.client import Client
     from pulsar_py.console.service import Console
     from pulsar_py.websocket.broker_client import OwnBroker
@@ -54,11 +57,25 @@ _CONSOLE: Final = ("/console", "/admin/console")
 """Paths that the console serves, with all below them."""
 
 
+_REST_MODULES: Final = ("pulsar_py.admin.app", "pulsar_py.admin.api.all_routes")
+"""What the REST API needs, with all that these import."""
+
+
 class Web:
     """The HTTP side of one broker, whose composition root owns it."""
 
-    def __init__(self, service: BrokerService, clock: Clock, page_rules: PageRules) -> None:
-        """`page_rules` say which pages of a browser may send requests and handshakes."""
+    def __init__(
+        self,
+        service: BrokerService,
+        clock: Clock,
+        page_rules: PageRules,
+        *,
+        imports_at_once: bool = False,
+    ) -> None:
+        """`page_rules` say which pages of a browser may send requests and handshakes.
+
+        With `imports_at_once` no thread is used, which has no place in virtual time.
+        """
         config = service.config
         proxies = proxy_rules(config)
         self._service = service
@@ -68,14 +85,11 @@ class Web:
         self._websockets: WebSocketService | None = None  # None before the first handshake
         self._console: Console | None = None  # None before the first request for it
         self._access = access_of(service)
-        self._admin = AdminApp(
-            all_routes(service),
-            self._access,
-            service.hooks.interceptors,
-            page_rules=page_rules,
-            audit=service.audit,
-        )
-        handle: Application = self._handle if config.consoleEnabled else self._admin.handle
+        self._tasks = TaskOwner("web")
+        self._admin: AdminApp | None = self._new_admin() if imports_at_once else None
+        # Makes it, for the first request and all that come meanwhile.
+        self._making: asyncio.Task[None] | None = None
+        handle: Application = self._handle if config.consoleEnabled else self._rest
         if config.webServiceRequestLogEnabled:
             handle = logged(handle, clock)
         self.server = HttpServer(
@@ -91,8 +105,14 @@ class Web:
         """Say how clients find the broker; before anybody is let in."""
         self._addresses = addresses
 
+    def prepare(self) -> None:
+        """Import the REST API behind the back of the loop, before somebody asks for it."""
+        if self._admin is None and self._making is None:
+            self._making = self._tasks.spawn(self._import_and_make(), "import of the REST API")
+
     async def close(self) -> None:
         """End WebSocket connections; the server itself is closed with its ports."""
+        await self._tasks.close()
         if self._websockets is not None:
             await self._websockets.close()
 
@@ -107,7 +127,39 @@ class Web:
             return await self._console.handle(method, target, headers, body, peer)
         if path == "/" and headers.get("sec-fetch-mode") == "navigate":
             return Response(HTTPStatus.FOUND, headers=(("Location", f"{_CONSOLE[0]}/"),))
+        return await self._rest(method, target, headers, body, peer)
+
+    async def _rest(
+        self, method: str, target: str, headers: Mapping[str, str], body: bytes, peer: Peer
+    ) -> Response:
+        """Answer a request to the REST API, the first ones once it is imported."""
+        if self._admin is None:
+            self.prepare()
+            assert self._making is not None, "it was started"
+            # A caller that goes away ends its own wait only.
+            await asyncio.shield(self._making)
+            assert self._admin is not None, "it was made"
         return await self._admin.handle(method, target, headers, body, peer)
+
+    async def _import_and_make(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in _REST_MODULES:
+            # The loop gets the interpreter back between two of a thread's short turns.
+            await loop.run_in_executor(None, import_module, name)
+        self._admin = self._new_admin()
+
+    def _new_admin(self) -> AdminApp:
+        from pulsar_py.admin.api.all_routes import all_routes  # noqa: PLC0415 - at first use
+        from pulsar_py.admin.app import AdminApp  # noqa: PLC0415 - at first use
+
+        service = self._service
+        return AdminApp(
+            all_routes(service),
+            self._access,
+            service.hooks.interceptors,
+            page_rules=self._page_rules,
+            audit=service.audit,
+        )
 
     async def _new_console(self) -> Console:
         from pulsar_py.console.service import Console  # noqa: PLC0415 - at first use

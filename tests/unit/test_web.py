@@ -18,6 +18,12 @@ import bcrypt
 import jwt
 import pytest
 
+from pulsar_py.admin.foreign_pages import PageRules
+from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.server.security.peer import Peer
+from pulsar_py.standalone import Broker
+from pulsar_py.web import Web
 from tests.certificates import Authority
 from tests.unit.websocket.dialogs import closed, said, served
 from tests.websocket_client import PING, WebSocketClient, frame_bytes
@@ -62,6 +68,66 @@ asyncio.run(serve())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "101", "True"]
+
+
+def test_nothing_of_the_rest_api_is_imported_before_the_ports_answer() -> None:
+    code = """
+import asyncio, sys
+from pulsar_py.standalone import Broker
+from tests.websocket_client import WebSocketClient
+
+def loaded():
+    return "pulsar_py.admin.api.all_routes" in sys.modules
+
+async def serve():
+    broker = Broker()
+    print(loaded())
+    async with broker:
+        port = int(broker.web_service_url.rpartition(":")[2])
+        clients = [WebSocketClient.open(port, "/admin/v2/clusters") for _ in range(3)]
+        print(*[client.status for client in await asyncio.gather(*clients)], loaded())
+
+asyncio.run(serve())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "200", "200", "200", "True"]
+
+
+async def test_the_rest_api_is_made_once_however_many_ask_for_it() -> None:
+    async with Broker() as broker:
+        web = Web(broker.service, SystemClock(), PageRules())
+        tasks = TaskOwner("test")
+        first = tasks.spawn(web._rest("GET", "/admin/v2/clusters", {}, b"", Peer()), "first")
+        await asyncio.sleep(0)
+        first.cancel()
+        made = web._making
+        answers = await asyncio.gather(
+            *(web._rest("GET", "/admin/v2/clusters", {}, b"", Peer()) for _ in range(3))
+        )
+        assert [answer.status for answer in answers] == [200] * 3
+        assert web._making is made
+        assert first.cancelled()
+        await web.close()
+
+
+async def test_a_web_that_is_closed_while_the_rest_api_is_imported_ends_that() -> None:
+    async with Broker() as broker:
+        web = Web(broker.service, SystemClock(), PageRules())
+        web.prepare()
+        made = web._making
+        assert made is not None
+        await web.close()
+        assert made.done()
+
+
+async def test_in_virtual_time_the_rest_api_is_there_at_once() -> None:
+    async with Broker() as broker:
+        web = Web(broker.service, SystemClock(), PageRules(), imports_at_once=True)
+        web.prepare()
+        assert web._making is None
+        answer = await web._rest("GET", "/admin/v2/clusters", {}, b"", Peer())
+        assert answer.status == 200
+        await web.close()
 
 
 async def test_a_caller_has_the_rights_of_his_role() -> None:
