@@ -14,7 +14,7 @@ from pathlib import Path
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
 from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
-from pulsar_py.cli.cluster_security import bookie_tls, zookeeper_client
+from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
     load_settings,
     port_of,

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
-from pulsar_py.cli.cluster_security import zookeeper_client
 from pulsar_py.cli.places import show
+from pulsar_py.cli.security.cluster_security import zookeeper_client
 from pulsar_py.cluster_stores import ClusterAddresses, ClusterStores, ClusterStoreSettings
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import SystemClock

@@ -19,10 +19,10 @@ from pulsar_py.cli.client.command import client
 from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata, migrate
 from pulsar_py.cli.context import context
 from pulsar_py.cli.perf.command import perf
-from pulsar_py.cli.pipeline import pipeline
-from pulsar_py.cli.secure import secure
-from pulsar_py.cli.storage import storage
-from pulsar_py.cli.tokens import tokens
+from pulsar_py.cli.pipeline.command import pipeline
+from pulsar_py.cli.security.secure import secure
+from pulsar_py.cli.security.tokens import tokens
+from pulsar_py.cli.storage.command import storage
 from pulsar_py.cli.watching.doctor import doctor, subscription
 from pulsar_py.cli.watching.drain import drain
 from pulsar_py.cli.watching.support_bundle import support_bundle

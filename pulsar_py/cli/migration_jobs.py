@@ -17,7 +17,7 @@ from typing import Any
 from pulsar_py.cli.backups.progress import progress
 from pulsar_py.cli.places import ClusterClients, connected
 from pulsar_py.cli.standalone import load_settings
-from pulsar_py.cli.storage_jobs import Inspection, inspect, opened
+from pulsar_py.cli.storage.jobs import Inspection, inspect, opened
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import ConfigurationError, MigrationError
 from pulsar_py.common.failures import OnFailureAwait

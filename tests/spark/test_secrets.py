@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pulsar_py.client import Client
 from pulsar_py.testing.broker_thread import BrokerThread
-from tests.unit.cli.pipeline_parts import NEEDED
+from tests.unit.cli.pipeline.parts import NEEDED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MARKER = "MARKERabc123"
 PROGRAM = """
 import json, sys
-from pulsar_py.cli.pipeline import pipeline
+from pulsar_py.cli.pipeline.command import pipeline
 for arguments in json.loads(sys.argv[1]):
     try:
         pipeline(arguments)

@@ -9,7 +9,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from pulsar_py.cli.token_jobs import (
+from pulsar_py.cli.security.token_jobs import (
     TokenRequest,
     new_key_pair,
     new_secret_key,

@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from pulsar_py.cli.token_jobs import (
+from pulsar_py.cli.security.token_jobs import (
     TokenRequest,
     new_key_pair,
     signed,

@@ -10,7 +10,7 @@ import jwt
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from pulsar_py.cli.secure_jobs import CERTIFICATE_DAYS, SecureRequest, initialize
+from pulsar_py.cli.security.secure_jobs import CERTIFICATE_DAYS, SecureRequest, initialize
 
 NOW = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.storage_jobs import (
+from pulsar_py.cli.storage.jobs import (
     DAMAGED,
     USAGE,
     check_instance,

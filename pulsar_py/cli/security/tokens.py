@@ -74,7 +74,7 @@ def create_secret_key(algorithm: str, output: Path | None, *, is_base64: bool) -
     The file can be read by you alone. With --base64 the text is the value of a setting or option;
     as a file's contents, it would be a key itself.
     """
-    from pulsar_py.cli import token_jobs
+    from pulsar_py.cli.security import token_jobs
 
     key = token_jobs.new_secret_key(algorithm, is_base64=is_base64)
     if output is None:
@@ -99,7 +99,7 @@ def create_key_pair(algorithm: str, output_private_key: Path, output_public_key:
 
     Both are in DER. The private key's file can be read by you alone.
     """
-    from pulsar_py.cli import token_jobs
+    from pulsar_py.cli.security import token_jobs
 
     private, public = token_jobs.new_key_pair(algorithm)
     token_jobs.write_secret(output_private_key, private)
@@ -130,7 +130,7 @@ def create(
     headers: tuple[str, ...],
 ) -> None:
     """A new token, on standard output."""
-    from pulsar_py.cli import token_jobs
+    from pulsar_py.cli.security import token_jobs
     from pulsar_py.common.loops.clock import SystemClock
 
     key = token_jobs.signing_key(secret_key, private_key, algorithm)
@@ -152,7 +152,7 @@ def show(token: str | None, token_file: Path | None, *, is_stdin: bool) -> None:
 
     The token may also be in the environment variable TOKEN.
     """
-    from pulsar_py.cli import token_jobs
+    from pulsar_py.cli.security import token_jobs
 
     click.echo(token_jobs.shown(token_jobs.read_token(token, token_file, is_stdin=is_stdin)))
 
@@ -175,7 +175,7 @@ def validate(
 
     The token may also be in the environment variable TOKEN.
     """
-    from pulsar_py.cli import token_jobs
+    from pulsar_py.cli.security import token_jobs
 
     key = token_jobs.verification_key(secret_key, public_key, algorithm)
     found = token_jobs.read_token(token, token_file, is_stdin=is_stdin)

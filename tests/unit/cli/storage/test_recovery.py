@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.storage_jobs import Inspection
-from pulsar_py.cli.storage_recovery import LOST_MARKER, filler, nameless_ledgers, new_side_folder
+from pulsar_py.cli.storage.jobs import Inspection
+from pulsar_py.cli.storage.recovery import LOST_MARKER, filler, nameless_ledgers, new_side_folder
 from pulsar_py.common.errors import ConfigurationError, CorruptDataError
 from pulsar_py.managed_ledger.cursors.format import decode_position_info
 from pulsar_py.managed_ledger.inspection import Topics

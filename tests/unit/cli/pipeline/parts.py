@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pulsar_py.cli import pipeline as commands
+from pulsar_py.cli.pipeline import command as commands
 
 NEEDED = {
     "export": ["--topic", "t", "--to", "parquet:/a"],

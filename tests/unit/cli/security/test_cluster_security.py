@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.cluster_security import bookie_tls, zookeeper_client
+from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.zookeeper.client_config import ZooKeeperClientConfig

@@ -43,7 +43,7 @@ def test_help_loads_nothing_of_the_storage() -> None:
         "import sys; from pulsar_py.cli.main import main\n"
         "try: main(['storage', 'verify', '--help'])\n"
         "except SystemExit: pass\n"
-        "late = ('rich', 'asyncio', 'pulsar_py.storage', 'pulsar_py.cli.storage_jobs')\n"
+        "late = ('rich', 'asyncio', 'pulsar_py.storage', 'pulsar_py.cli.storage.jobs')\n"
         "print([m for m in sys.modules if m in late])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,6 +1,6 @@
 """The commands of `pulsar-py pipeline`, which move data between topics and tables with Spark.
 
-Here are the commands and their options; `pipeline_jobs` does the work, and is imported when a
+Here are the commands and their options; `jobs` does the work, and is imported when a
 command runs, so that `--help` loads neither Spark nor Arrow. For spark-submit this module is the
 main file.
 
@@ -220,7 +220,7 @@ def _run(name: str, options: Mapping[str, Any]) -> None:  # Any: click's values
             f"{name} needs {' and '.join(missing)}, not installed here: "
             f"pip install 'pulsar_py[{extras}]', in a checkout pip install '.[{extras}]'"
         )
-    from pulsar_py.cli.pipeline_jobs import run
+    from pulsar_py.cli.pipeline.jobs import run
 
     arguments = click.get_current_context().meta[ARGUMENTS]
     raise SystemExit(run(name, options, arguments))

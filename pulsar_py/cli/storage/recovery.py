@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
-from pulsar_py.cli.storage_jobs import (
+from pulsar_py.cli.storage.jobs import (
     DAMAGED,
     LEDGERS,
     SOUND,

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 import pytest
 
-from pulsar_py.cli import pipeline as commands
-from pulsar_py.cli.pipeline_jobs import JOBS, run
+from pulsar_py.cli.pipeline import command as commands
+from pulsar_py.cli.pipeline.jobs import JOBS, run
 from pulsar_py.common.errors import ConfigurationError
-from tests.unit.cli.pipeline_parts import NEEDED, options
+from tests.unit.cli.pipeline.parts import NEEDED, options
 
 
 def test_each_command_has_its_job() -> None:

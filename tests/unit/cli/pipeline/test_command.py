@@ -68,7 +68,7 @@ def test_the_line_for_spark_submit() -> None:
     assert code == 0
     line = output.strip().splitlines()[-1]
     assert line.startswith("spark-submit --master spark://h:7077 --conf x=y /")
-    assert line.endswith("cli/pipeline.py export --topic t --to parquet:/a")
+    assert line.endswith("cli/pipeline/command.py export --topic t --to parquet:/a")
 
 
 def words_of(output: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.cli.pipeline_options import (
+from pulsar_py.cli.pipeline.options import (
     admin_of,
     cluster_of,
     lake_of,
@@ -20,7 +20,7 @@ from pulsar_py.cli.pipeline_options import (
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.pipeline.settings import Guarantee
 from pulsar_py.pipeline.tables import Target
-from tests.unit.cli.pipeline_parts import options
+from tests.unit.cli.pipeline.parts import options
 
 
 def test_clusters() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.admin_client import AdminSettings
-from pulsar_py.cli import pipeline as commands
+from pulsar_py.cli.pipeline import command as commands
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.settings import (

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_py.cli import pipeline as commands
-from pulsar_py.cli.pipeline_options import (
+from pulsar_py.cli.pipeline import command as commands
+from pulsar_py.cli.pipeline.options import (
     Options,
     admin_of,
     cluster_of,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from pulsar_py.cli.tokens import TokensGroup
+from pulsar_py.cli.security.tokens import TokensGroup
 
 DIRECTORY = click.option(
     "-d",
@@ -53,7 +53,7 @@ def init(
     import datetime as dt
     import socket
 
-    from pulsar_py.cli import secure_jobs, token_jobs
+    from pulsar_py.cli.security import secure_jobs, token_jobs
     from pulsar_py.common.loops.clock import SystemClock
 
     own = ("localhost", "127.0.0.1", "::1", socket.gethostname())
@@ -91,7 +91,7 @@ def allow(
     """Allow ROLE to produce and consume in NAMESPACE, as the operator."""
     import asyncio
 
-    from pulsar_py.cli import secure_jobs
+    from pulsar_py.cli.security import secure_jobs
 
     request = secure_jobs.GrantRequest(
         directory=directory,

@@ -1,6 +1,6 @@
 """The commands of `pulsar-py storage`: they inspect, repair, back up and restore a broker's data.
 
-Here are the commands and their options; `storage_jobs`, `storage_recovery` and `backup_jobs` do the
+Here are the commands and their options; `jobs`, `recovery` and `backup_jobs` do the
 work, and are imported when a command runs. Exit codes: 0 if the data is sound, 1 if it is damaged
 or can't be had, 2 for wrong usage, which includes a directory that a broker uses.
 """
@@ -41,7 +41,7 @@ def verify(data_dir: Path, output: str) -> None:
 
     DIR is not changed.
     """
-    from pulsar_py.cli.storage_jobs import run, verify_directory
+    from pulsar_py.cli.storage.jobs import run, verify_directory
 
     raise SystemExit(run(verify_directory(data_dir, output)))
 
@@ -66,7 +66,7 @@ def verify(data_dir: Path, output: str) -> None:
 )
 def dump(data_dir: Path, output: str, kinds: tuple[str, ...], shown_bytes: int) -> None:
     """Print the records of the files in DIR, one a line."""
-    from pulsar_py.cli.storage_jobs import dump_directory, run
+    from pulsar_py.cli.storage.jobs import dump_directory, run
 
     raise SystemExit(run(dump_directory(data_dir, output, kinds or KINDS, shown_bytes)))
 
@@ -84,8 +84,8 @@ def recover(data_dir: Path, side: Path | None) -> None:
     Entries that no consumer gets take the place of lost messages, so that positions and
     acknowledgements keep their meaning. The losses are printed, and written to the side folder.
     """
-    from pulsar_py.cli.storage_jobs import run
-    from pulsar_py.cli.storage_recovery import recover_directory
+    from pulsar_py.cli.storage.jobs import run
+    from pulsar_py.cli.storage.recovery import recover_directory
 
     raise SystemExit(run(recover_directory(data_dir, side)))
 
@@ -95,7 +95,7 @@ def recover(data_dir: Path, side: Path | None) -> None:
 @FORMAT
 def stats(data_dir: Path, output: str) -> None:
     """Show the ledgers, the topics and the share of garbage in DIR."""
-    from pulsar_py.cli.storage_jobs import run, stats_of_directory
+    from pulsar_py.cli.storage.jobs import run, stats_of_directory
 
     raise SystemExit(run(stats_of_directory(data_dir, output)))
 
@@ -113,7 +113,7 @@ def backup(destination: Path, **options: Any) -> None:  # Any: click's values
     from dataclasses import replace
 
     from pulsar_py.cli.backups.backup_jobs import TIMEOUT_SECONDS, back_up
-    from pulsar_py.cli.storage_jobs import answered
+    from pulsar_py.cli.storage.jobs import answered
 
     def work() -> None:
         admin = admin_settings_of(connection_of(options))
@@ -133,7 +133,7 @@ def restore(source: Path, data_dir: Path) -> None:
     Each file is compared with its checksum. Start a broker with `--data-dir DIR` afterwards.
     """
     from pulsar_py.cli.backups import backup_jobs
-    from pulsar_py.cli.storage_jobs import answered
+    from pulsar_py.cli.storage.jobs import answered
 
     def work() -> None:
         listed = backup_jobs.restore(source, data_dir)
