@@ -14,7 +14,7 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.delayed.bucket_names import stored_buckets
 from pulsar_py.server.delayed.bucket_tracker import BucketDelayedDeliveryTracker
 from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
-from pulsar_py.server.settings_topics import DelayedTrackerKind
+from pulsar_py.server.settings.topics import DelayedTrackerKind
 from pulsar_py.server.subscriptions.consumer import Consumer
 from tests.dispatch_parts import TimedConnection, Topic, ack, message
 from tests.managed_ledger_parts import settle

@@ -19,7 +19,7 @@ from _pytest.runner import runtestprotocol
 
 from pulsar_py.server import config
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings import Value
+from pulsar_py.server.settings.declaring import Value
 
 
 def settings_of(item: pytest.Item) -> list[str]:

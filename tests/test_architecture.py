@@ -163,7 +163,8 @@ SERVER_APART = {
 SERVER_ASIDE = {
     "hooks": {"dispatch", "policies", "subscriptions", "publishing", "topics", "connection"},
     "schema_registry": {"policies", "topics", "change_events", "namespaces", "connection"},
-    "security": {"connection"},  # and `admin`, which is above all of `server`
+    "security": {"connection", "settings"},  # and `admin`, which is above all of `server`
+    "settings": set(),
     "delayed": {"subscriptions", "topics"},
     "compaction": {
         "subscriptions",
@@ -231,18 +232,18 @@ SETTINGS_READERS = {
 """Who knows the class BrokerConfig; everybody else is handed plain values."""
 SETTINGS_MODULES = {
     "pulsar_py.server.config",
-    "pulsar_py.server.settings",
-    "pulsar_py.server.settings_cluster",
-    "pulsar_py.server.settings_security",
-    "pulsar_py.server.settings_cluster_security",
-    "pulsar_py.server.settings_server",
-    "pulsar_py.server.settings_storage",
-    "pulsar_py.server.settings_hooks",
-    "pulsar_py.server.settings_load",
-    "pulsar_py.server.settings_openid",
-    "pulsar_py.server.settings_proxies",
-    "pulsar_py.server.settings_rates",
-    "pulsar_py.server.settings_topics",
+    "pulsar_py.server.settings.declaring",
+    "pulsar_py.server.settings.cluster",
+    "pulsar_py.server.settings.security",
+    "pulsar_py.server.settings.cluster_security",
+    "pulsar_py.server.settings.server",
+    "pulsar_py.server.settings.storage",
+    "pulsar_py.server.settings.hooks",
+    "pulsar_py.server.settings.load",
+    "pulsar_py.server.settings.openid",
+    "pulsar_py.server.settings.proxies",
+    "pulsar_py.server.settings.rates",
+    "pulsar_py.server.settings.topics",
     "pulsar_py.server.ignored_settings",
     "pulsar_py.server.config_reference",
 }

@@ -37,7 +37,7 @@ from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.metadata.store import MetadataStore, SessionEvent
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings_cluster import SessionExpiredPolicy
+from pulsar_py.server.settings.cluster import SessionExpiredPolicy
 from pulsar_py.standalone import Broker
 from pulsar_py.zookeeper.client import ZooKeeperSettings
 from pulsar_py.zookeeper.client_config import ZooKeeperClientConfig

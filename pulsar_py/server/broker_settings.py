@@ -37,7 +37,7 @@ from pulsar_py.server.policies.effective_settings import (
 )
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
-from pulsar_py.server.settings_topics import CompactionOrder, DelayedTrackerKind
+from pulsar_py.server.settings.topics import CompactionOrder, DelayedTrackerKind
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
 
 

@@ -4,7 +4,7 @@ Values come from the defaults here, a properties text, environment variables in 
 Pulsar's Docker image, and overrides `NAME=VALUE`; each source overrides those before it. Names are
 Pulsar's:
 
-- one that has an effect here is a typed field of `BrokerConfig`, declared in a `settings_*` module;
+- one that has an effect here is a typed field of `BrokerConfig`, declared in the room `settings`;
 - one that Pulsar or its bookie knows and this broker does not need is accepted, with a line in the
   log (`ignored_settings`); a broker of a cluster refuses those of Pulsar's clients of ZooKeeper and
   BookKeeper;
@@ -26,17 +26,17 @@ from typing import Any, Final, Self
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
 from pulsar_py.server.properties_text import commented_names, parse_properties, property_lines
-from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, ClusterSettings
-from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
-from pulsar_py.server.settings_hooks import HookSettings
-from pulsar_py.server.settings_load import LOAD, LoadSettings
-from pulsar_py.server.settings_openid import OpenIdConnectSettings
-from pulsar_py.server.settings_proxies import ProxySettings
-from pulsar_py.server.settings_rates import RateSettings
-from pulsar_py.server.settings_security import SecuritySettings
-from pulsar_py.server.settings_server import MetricsSettings, ServerSettings
-from pulsar_py.server.settings_storage import BOOKIE, StorageSettings
-from pulsar_py.server.settings_topics import BrokerTopicSettings
+from pulsar_py.server.settings.cluster import CLUSTER_CATEGORIES, ClusterSettings
+from pulsar_py.server.settings.cluster_security import ClusterSecuritySettings
+from pulsar_py.server.settings.hooks import HookSettings
+from pulsar_py.server.settings.load import LOAD, LoadSettings
+from pulsar_py.server.settings.openid import OpenIdConnectSettings
+from pulsar_py.server.settings.proxies import ProxySettings
+from pulsar_py.server.settings.rates import RateSettings
+from pulsar_py.server.settings.security import SecuritySettings
+from pulsar_py.server.settings.server import MetricsSettings, ServerSettings
+from pulsar_py.server.settings.storage import BOOKIE, StorageSettings
+from pulsar_py.server.settings.topics import BrokerTopicSettings
 
 logger = logging.getLogger(__name__)
 

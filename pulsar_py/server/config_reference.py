@@ -17,9 +17,9 @@ from typing import Final
 
 from pulsar_py.server.config import RENAMED, BrokerConfig
 from pulsar_py.server.ignored_settings import IgnoredSetting, ignored_settings
-from pulsar_py.server.settings import Setting
-from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES
-from pulsar_py.server.settings_storage import BOOKIE
+from pulsar_py.server.settings.cluster import CLUSTER_CATEGORIES
+from pulsar_py.server.settings.declaring import Setting
+from pulsar_py.server.settings.storage import BOOKIE
 
 CONF_PATH: Final = Path("conf/standalone.conf")
 CLUSTER_CONF_PATH: Final = Path("conf/broker.conf")
@@ -51,7 +51,7 @@ def _render_conf(of_what: str, *, left_out: frozenset[str], given: Mapping[str, 
     lines = [
         *_comment(
             f"Settings of {of_what} at their defaults, named as in Apache Pulsar's broker.conf. "
-            "Made from the declarations in pulsar_py/server/settings_*.py by `make docs`."
+            "Made from the declarations in pulsar_py/server/settings/*.py by `make docs`."
         ),
         *_comment(
             "Each can also be set by an environment variable PULSAR_PREFIX_<name>, or by --set "
@@ -89,7 +89,7 @@ def render_reference() -> str:
     lines = [
         "# Settings",
         "",
-        "Made from the declarations in `pulsar_py/server/settings_*.py` by `make docs`.",
+        "Made from the declarations in `pulsar_py/server/settings/*.py` by `make docs`.",
         "",
         "Names are those of Apache Pulsar's `broker.conf`. Values come, each later one over the",
         "earlier, from the defaults, the file given with `--config` (Java's properties format),",

@@ -17,8 +17,8 @@ from pulsar_py.server.config_reference import (
     render_reference,
 )
 from pulsar_py.server.properties_text import parse_properties
-from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES
-from pulsar_py.server.settings_storage import BOOKIE
+from pulsar_py.server.settings.cluster import CLUSTER_CATEGORIES
+from pulsar_py.server.settings.storage import BOOKIE
 
 ROOT = Path(__file__).parents[3]
 

@@ -21,7 +21,7 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.ledgers.store import DigestType
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings_cluster import LedgerDigest, SessionExpiredPolicy
+from pulsar_py.server.settings.cluster import LedgerDigest, SessionExpiredPolicy
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from pulsar_py.testing.hostile_metadata import HostileMetadata
 from pulsar_py.zookeeper.messages import CREATOR_ALL_ACL

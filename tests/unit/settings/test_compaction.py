@@ -10,7 +10,7 @@ import pytest
 
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.server.compaction.compaction_status import CompactionState, CompactionStats
-from pulsar_py.server.settings_topics import CompactionOrder
+from pulsar_py.server.settings.topics import CompactionOrder
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import Rig, entry, send

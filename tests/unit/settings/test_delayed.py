@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.server.dispatch.delayed import DelayedDeliveryTracker
-from pulsar_py.server.settings_topics import DelayedTrackerKind
+from pulsar_py.server.settings.topics import DelayedTrackerKind
 from pulsar_py.testing.clock import VirtualClock
 from tests.delayed_parts import (
     bucket_ledgers,

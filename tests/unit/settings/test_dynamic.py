@@ -15,8 +15,8 @@ from pulsar_py.admin.app import AdminApp
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.documents import DynamicConfiguration
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings import Setting, Value
-from pulsar_py.server.settings_load import LoadSettings
+from pulsar_py.server.settings.declaring import Setting, Value
+from pulsar_py.server.settings.load import LoadSettings
 from pulsar_py.server.topics.topic_loads import TopicLoads
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore

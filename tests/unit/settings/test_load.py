@@ -13,8 +13,8 @@ from pulsar_py.server.cluster_load import (
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.load.large_bundles import SplitRules
 from pulsar_py.server.load.shedding import UsageWeights
-from pulsar_py.server.settings_load import SheddingStrategy
-from pulsar_py.server.settings_topics import SplitAlgorithm
+from pulsar_py.server.settings.load import SheddingStrategy
+from pulsar_py.server.settings.topics import SplitAlgorithm
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE
 from tests.unit.settings.parts import broker

@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.common.policies import DispatchRate, PublishRate, SubscribeRate
 from pulsar_py.server.broker_settings import topic_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings_rates import RATES, RateSettings
+from pulsar_py.server.settings.rates import RATES, RateSettings
 
 
 def test_without_settings_there_is_no_limit() -> None:

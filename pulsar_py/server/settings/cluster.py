@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from pulsar_py.ledgers.store import DigestType
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 ZOOKEEPER: Final = "ZooKeeper"
 BOOKKEEPER: Final = "BookKeeper"

@@ -6,8 +6,8 @@ They have their effect with `pulsar-py broker`. A standalone broker has both wit
 # ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
 
-from pulsar_py.server.settings import Settings, setting
-from pulsar_py.server.settings_cluster import BOOKKEEPER, ZOOKEEPER
+from pulsar_py.server.settings.cluster import BOOKKEEPER, ZOOKEEPER
+from pulsar_py.server.settings.declaring import Settings, setting
 
 
 class ClusterSecuritySettings(Settings):

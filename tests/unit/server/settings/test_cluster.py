@@ -1,4 +1,4 @@
-"""settings_cluster, and what a broker of a cluster refuses of Pulsar's other settings."""
+"""settings.cluster, and what a broker of a cluster refuses of Pulsar's other settings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.ledgers.store import DigestType
 from pulsar_py.server.config import RENAMED, BrokerConfig
 from pulsar_py.server.ignored_settings import ignored_settings
-from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES, LedgerDigest
-from pulsar_py.server.settings_storage import BOOKIE
+from pulsar_py.server.settings.cluster import CLUSTER_CATEGORIES, LedgerDigest
+from pulsar_py.server.settings.storage import BOOKIE
 
 WORDS = ("bookkeeper", "zookeeper", "metadatastore", "metadatasync", "configurationstore")
 OTHERS = {

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_py.managed_ledger.log.record_values import RecordCodec
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 LEDGERS: Final = "Managed ledger"
 CURSORS: Final = "Cursors"

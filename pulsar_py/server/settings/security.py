@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from pulsar_py.server.security.role_logging import RoleLogging
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 TLS: Final = "TLS"
 AUTHENTICATION: Final = "Authentication"

@@ -12,7 +12,7 @@ from pulsar_py.common.policies import (
     SchemaCompatibilityStrategy,
     TopicType,
 )
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 CREATION: Final = "Topic creation"
 INACTIVITY: Final = "Inactive topics and subscriptions"

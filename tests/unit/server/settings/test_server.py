@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.server.settings_server import ServerSettings
+from pulsar_py.server.settings.server import ServerSettings
 
 
 def test_ports_may_be_free_ones_or_none() -> None:

@@ -1,4 +1,4 @@
-"""settings_proxies: which lists count for which settings."""
+"""settings.proxies: which lists count for which settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security_parts import proxy_rules
-from pulsar_py.server.settings_proxies import ProxySettings
+from pulsar_py.server.settings.proxies import ProxySettings
 
 
 def test_each_setting_has_the_list_for_itself() -> None:

@@ -8,7 +8,7 @@ from enum import Enum
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.server.settings import Settings, Value, setting
+from pulsar_py.server.settings.declaring import Settings, Value, setting
 
 
 class Colour(Enum):
@@ -95,7 +95,7 @@ def test_a_wrong_text_is_refused_with_name_value_and_bound(
 
 @pytest.mark.parametrize("declaration", Example.declared().values(), ids=lambda each: each.name)
 def test_a_rendered_default_is_parsed_back(declaration: object) -> None:
-    from pulsar_py.server.settings import Setting  # noqa: PLC0415
+    from pulsar_py.server.settings.declaring import Setting  # noqa: PLC0415
 
     assert isinstance(declaration, Setting)
     assert declaration.parse(declaration.render(declaration.default)) == declaration.default

@@ -6,7 +6,7 @@ import pytest
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.policies import InactiveTopicDeleteMode
-from pulsar_py.server.settings_topics import BrokerTopicSettings
+from pulsar_py.server.settings.topics import BrokerTopicSettings
 
 
 def test_defaults_are_pulsars() -> None:

@@ -1,4 +1,4 @@
-"""settings_security: what is off unless it is asked for, and how texts of files are read."""
+"""settings.security: what is off unless it is asked for, and how texts of files are read."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 PROXIES: Final = "Proxies"
 

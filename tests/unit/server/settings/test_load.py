@@ -10,7 +10,7 @@ from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.load.balancer import BalancingSettings
 from pulsar_py.server.load.placement import PlacementRules
 from pulsar_py.server.load_reporter import ReportingSettings
-from pulsar_py.server.settings_load import LOAD, LoadSettings, SheddingStrategy
+from pulsar_py.server.settings.load import LOAD, LoadSettings, SheddingStrategy
 
 
 def test_defaults_are_apaches_and_those_of_the_parts() -> None:

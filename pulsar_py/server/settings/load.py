@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from pulsar_py.server.settings import Settings, setting
+from pulsar_py.server.settings.declaring import Settings, setting
 
 LOAD: Final = "Load balancing"
 MAX_PERCENT: Final = 100

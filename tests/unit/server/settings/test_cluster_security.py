@@ -4,8 +4,8 @@ import pytest
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings_cluster import CLUSTER_CATEGORIES
-from pulsar_py.server.settings_cluster_security import ClusterSecuritySettings
+from pulsar_py.server.settings.cluster import CLUSTER_CATEGORIES
+from pulsar_py.server.settings.cluster_security import ClusterSecuritySettings
 
 
 def test_all_are_off_unless_they_are_set() -> None:

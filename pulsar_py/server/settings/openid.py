@@ -6,8 +6,8 @@ Source: AuthenticationProviderOpenID in Pulsar's pulsar-broker-auth-oidc.
 # ruff: noqa: N815 - settings keep the names of broker.conf
 from __future__ import annotations
 
-from pulsar_py.server.settings import Settings, setting
-from pulsar_py.server.settings_security import AUTHENTICATION
+from pulsar_py.server.settings.declaring import Settings, setting
+from pulsar_py.server.settings.security import AUTHENTICATION
 
 
 class OpenIdConnectSettings(Settings):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pulsar_py.server.broker_settings import dispatch_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.settings_hooks import HOOKS, HookSettings
+from pulsar_py.server.settings.hooks import HOOKS, HookSettings
 
 
 def test_filters_are_a_list_of_names() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.server.settings_storage import StorageSettings
+from pulsar_py.server.settings.storage import StorageSettings
 
 
 def test_defaults_are_those_of_a_standalone() -> None:

@@ -1,4 +1,4 @@
-"""settings_openid: names, defaults and bounds."""
+"""settings.openid: names, defaults and bounds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security_parts import openid_settings
-from pulsar_py.server.settings_openid import OpenIdConnectSettings
+from pulsar_py.server.settings.openid import OpenIdConnectSettings
 
 
 @pytest.mark.setting(
