@@ -160,6 +160,23 @@ def test_settings_that_are_given_values_exist(name: str) -> None:
     assert {setting for setting in given if setting != "NAME"} <= known
 
 
+def unknown_settings(text: str) -> list[str]:
+    """Settings that lines `name=value` of code blocks set and that no broker has."""
+    known = BrokerConfig.declared().keys() | BrokerConfig.settings_without_effect().keys()
+    lines = [re.match(r"([a-z]+[A-Z]\w*)=", line) for line in block_lines(text)]
+    return [match[1] for match in lines if match and match[1] not in known]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_settings_in_code_blocks_exist(name: str) -> None:
+    assert not unknown_settings(text_of(name))
+
+
+def test_the_page_of_commands_has_every_command() -> None:
+    named = set(re.findall(r"`pulsar-py ([a-z-]+)", text_of("docs/COMMANDS.md")))
+    assert not set(main.list_commands(click.Context(main))) - named
+
+
 @cache
 def words_of_the_code() -> frozenset[str]:
     """Words within literals of the package, and of the messages' sources."""
@@ -192,6 +209,7 @@ def test_what_is_not_there_is_not_understood() -> None:
     assert not understood(".venv/bin/python -m benchmarks --no-such-flag")
     assert not understood("python examples/no_such_program.py")
     assert not understood("make no-such-target")
+    assert unknown_settings("    noSuchSetting=true") == ["noSuchSetting"]
     assert understood("pulsar-py storage verify DIR")
 
 

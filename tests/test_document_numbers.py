@@ -50,8 +50,35 @@ CLAIMS = (
     ("docs/FORMATS.md", "pages of up to # bytes", "PAGE_BYTES", 1),
     ("docs/FORMATS.md", "With more than # ranges and batches together", "ManagedLedgerConfig.max_ranges_in_cursor_entry", 1),
     ("docs/FORMATS.md", "and the lowest # ranges or so", "MARKER_RANGES", 1),
+    ("docs/SECURITY.md", "an unfinished one is ended after # s", "HANDSHAKE_SECONDS", 1),
+    ("docs/SECURITY.md", "before CONNECTED frames have at most # KiB", "MAX_STRANGER_FRAME_BYTES", KIB),
+    ("docs/SECURITY.md", "all bodies of HTTP together at most # MiB", "HttpLimits.all_bodies_bytes", MIB),
+    ("docs/SECURITY.md", "beyond which only those up to # KiB are taken", "_SMALL_BODY_BYTES", KIB),
+    ("docs/SECURITY.md", "At most # lines a second of changes", "LINES_A_SECOND", 1),
+    ("docs/SECURITY.md", "the broker's for # days", "CERTIFICATE_DAYS", 1),
+    ("docs/CLUSTER.md", "as their clients ask for them, # at a time", "LOADS_AT_ONCE", 1),
+    ("docs/CLUSTER.md", "in the last minute, beyond # topics", "QUICK_TOPICS", 1),
+    ("docs/client/GUIDE.md", "its address is tried at least every # s", "OUTAGE_BACKOFF_SECONDS", 1),
+    ("docs/client/GUIDE.md", "With `retry_enable` and no policy the limit is #", "DEFAULT_MAX_RECONSUME_TIMES", 1),
+    ("docs/client/GUIDE.md", "stands still in such a call for # s", "LIMIT_SECONDS", 1),
+    ("docs/client/SERVICE.md", "`ClientTimeoutError` | after # s | `send_timeout_millis`", "ProducerConfig.send_timeout_millis", 1000),
+    ("docs/client/SERVICE.md", "calls that open or ask fail | after # s", "ClientConfig.operation_timeout_seconds", 1),
 )  # fmt: skip
 """Numbers of the prose; those that stand right behind a name in backticks are found without."""
+
+DEFAULT_CLAIMS = (
+    # The same for defaults of settings: document, words, setting, unit.
+    ("docs/CLUSTER.md", "how long a dead broker's topics wait for the next broker; # s", "metadataStoreSessionTimeoutMillis", 1000),
+    ("docs/CLUSTER.md", "whose usage is # % above the mean of all", "loadBalancerBrokerThresholdShedderPercentage", 1),
+    ("docs/CLUSTER.md", "with a resource above # %", "loadBalancerBrokerOverloadedThresholdPercentage", 1),
+    ("docs/CLUSTER.md", "% or # topics gets nothing", "loadBalancerBrokerMaxTopics", 1),
+    ("docs/CLUSTER.md", "above # topics, 1,000 producers", "loadBalancerNamespaceBundleMaxTopics", 1),
+    ("docs/CLUSTER.md", "topics, # producers and consumers", "loadBalancerNamespaceBundleMaxSessions", 1),
+    ("docs/CLUSTER.md", "consumers, # messages or", "loadBalancerNamespaceBundleMaxMsgRate", 1),
+    ("docs/CLUSTER.md", "messages or # MiB a second", "loadBalancerNamespaceBundleMaxBandwidthMbytes", 1),
+    ("docs/CLUSTER.md", "up to # bundles a namespace", "loadBalancerNamespaceMaximumBundles", 1),
+    ("docs/CLUSTER.md", "moves nothing below # MiB a second", "loadBalancerBundleUnloadMinThroughputThreshold", 1),
+)  # fmt: skip
 
 WORDS = {"one": 1, "four": 4, "eight": 8, "thousand": 1000}
 NUMBER = rf"(\d[\d,]*(?:\.\d+)?|{'|'.join(WORDS)})"
@@ -76,6 +103,17 @@ def test_numbers_of_the_prose_are_those_of_the_code(
     found = re.findall(pattern, one_line(text_of(document)))
     assert found, f"{document} has no longer: {words}"
     assert {number(one) * unit for one in found} == {value_of(name)}
+
+
+@pytest.mark.parametrize(("document", "words", "setting", "unit"), DEFAULT_CLAIMS)
+def test_defaults_of_the_prose_are_those_of_the_settings(
+    document: str, words: str, setting: str, unit: int
+) -> None:
+    pattern = re.escape(words).replace(r"\#", NUMBER)
+    found = re.findall(pattern, one_line(text_of(document)))
+    assert found, f"{document} has no longer: {words}"
+    default = BrokerConfig.declared()[setting].default
+    assert {number(one) * unit for one in found} == {default}
 
 
 def test_a_command_takes_as_many_properties_and_hash_ranges_as_is_said() -> None:
