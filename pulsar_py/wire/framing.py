@@ -35,7 +35,10 @@ SIZES_SIZE: Final = 8
 
 _TLS_RECORD_TYPES: Final = range(20, 24)
 _TLS_MAJOR_VERSION: Final = 3
-_HTTP_STARTS: Final = frozenset({b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI"})
+_HTTP_STARTS: Final = frozenset(
+    (b"HTTP", b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"<!DO", b"<htm", b"<HTM")
+)
+"""The first bytes of requests and answers; of the latter some servers leave the status line out."""
 
 _SMALL_PIECE = 4096  # shorter pieces are gathered in a bytearray; longer ones stay as they came
 _GATHER_LIMIT = 64 * 1024  # ... of at most this many bytes
@@ -233,7 +236,8 @@ FOREIGN: Final = ": the peer seems to speak"
 def _guess(total_size: int) -> str:
     """A guess at the protocol of a peer whose first bytes gave that size; empty without one.
 
-    TLS records begin with their type (20 to 23) and version 3.x, HTTP with a method or "HTTP".
+    TLS records begin with their type (20 to 23) and version 3.x; HTTP with a method, its name
+    or a page.
     """
     start = SIZE.pack(total_size)
     if start[0] in _TLS_RECORD_TYPES and start[1] == _TLS_MAJOR_VERSION:

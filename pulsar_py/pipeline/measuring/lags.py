@@ -32,17 +32,22 @@ class Lag:
     """-1 if unknown."""
     age_seconds: int | None
     """Of the oldest message that is not acknowledged; None if it is unknown."""
-    rate_in: float
-    """Entries a second."""
-    rate_out: float
-    """Entries a second that are sent for the first time."""
+    rate_in: float | None
+    """Entries a second; None if it is unknown."""
+    rate_out: float | None
+    """Entries a second that are sent for the first time; None if it is unknown."""
     consumers: int
 
     @property
     def seconds_to_drain(self) -> float | None:
-        """The time until the backlog is empty at these rates; None if it does not shrink."""
+        """The time until the backlog is empty at these rates.
+
+        None if it does not shrink, or a rate is unknown.
+        """
         if not self.backlog_entries:
             return 0.0
+        if self.rate_in is None or self.rate_out is None:
+            return None
         rate = self.rate_out - self.rate_in
         return self.backlog_entries / rate if rate > NEGLIGIBLE_RATE else None
 
@@ -95,8 +100,8 @@ def checkpoint_lag(topic: str, name: str, position: Position, stats: InternalSta
         backlog_entries=left.entries_count,
         backlog_bytes=left.size_bytes,
         age_seconds=None,
-        rate_in=0.0,
-        rate_out=0.0,
+        rate_in=None,
+        rate_out=None,
         consumers=0,
     )
 
@@ -132,6 +137,13 @@ HEADERS = (
 )
 
 
+def _drained_in(lag: Lag) -> str:
+    seconds = lag.seconds_to_drain
+    if seconds is not None:
+        return duration_text(seconds)
+    return UNKNOWN if lag.rate_out is None else "never"
+
+
 def lag_cells(lag: Lag) -> Sequence[str]:
     """The cells of a lag's row in a table, in the order of `HEADERS`."""
     return (
@@ -141,9 +153,9 @@ def lag_cells(lag: Lag) -> Sequence[str]:
         f"{lag.backlog_entries:,}",
         UNKNOWN if lag.backlog_bytes < 0 else f"{lag.backlog_bytes:,}",
         duration_text(lag.age_seconds) or UNKNOWN,
-        f"{lag.rate_in:,.1f}",
-        f"{lag.rate_out:,.1f}",
-        "never" if lag.seconds_to_drain is None else duration_text(lag.seconds_to_drain),
+        UNKNOWN if lag.rate_in is None else f"{lag.rate_in:,.1f}",
+        UNKNOWN if lag.rate_out is None else f"{lag.rate_out:,.1f}",
+        _drained_in(lag),
     )
 
 

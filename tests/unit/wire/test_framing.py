@@ -167,6 +167,7 @@ def test_a_frame_the_peer_would_refuse_is_not_sent() -> None:
         (b"\x15\x03\x03\x00", "TLS"),
         (b"GET ", "HTTP"),  # 1195725856
         (b"HTTP", "HTTP"),  # 1213486160
+        (b"<!DO", "HTTP"),  # a page without a status line
     ],
 )
 def test_the_start_of_another_protocol_is_named(start: bytes, protocol: str) -> None:

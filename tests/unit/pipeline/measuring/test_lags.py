@@ -74,6 +74,8 @@ def test_a_checkpoint() -> None:
     stats = InternalStats.of({"ledgers": [{"ledgerId": 7, "entries": 10, "size": 1000}]})
     lag = checkpoint_lag("t", "query", Position(7, 4), stats)
     assert (lag.kind, lag.backlog_entries, lag.backlog_bytes) == ("checkpoint", 6, 600)
+    assert lag_cells(lag)[5:] == ("-", "-", "-", "-"), "nobody tells its age and its rates"
+    assert json.loads(lag_line(lag))["rate_in"] is None
 
 
 def test_how_it_is_shown() -> None:
