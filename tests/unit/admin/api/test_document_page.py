@@ -11,11 +11,14 @@ from tests.unit.admin.resources.conftest import Admin
 
 _START = """
 import asyncio, sys
+from urllib.request import urlopen
 from pulsar_py.standalone import Broker
 
 async def main():
-    async with Broker():
-        pass
+    async with Broker() as broker:
+        url = f"{broker.web_service_url}/admin/v2/clusters"
+        with await asyncio.to_thread(urlopen, url) as answer:
+            assert answer.status == 200
 
 asyncio.run(main())
 assert "pulsar_py.admin.api.all_routes" in sys.modules
@@ -31,7 +34,7 @@ async def test_the_document_names_all_routes_and_itself(admin: Admin) -> None:
     assert "/admin/openapi.json" in shown["paths"]
 
 
-def test_a_start_of_a_broker_imports_none_of_it() -> None:
+def test_a_start_of_a_broker_and_a_request_import_none_of_it() -> None:
     started = subprocess.run(
         [sys.executable, "-c", _START], capture_output=True, text=True, check=True, timeout=60
     )
