@@ -276,8 +276,15 @@ class BundleOwnership:
             ServiceNotReadyError: It is not: it was given up.
             MetadataError: That can't be read now, or the record is not deleted yet.
         """
-        if not await self._settles_current(key):
-            await self._delete(key)
+        try:
+            is_current = await self._settles_current(key)
+            if not is_current:
+                await self._delete(key)
+        except (MetadataError, asyncio.CancelledError):
+            # The record sends clients here until that is known, and perhaps nobody asks again.
+            self._suspect(key)
+            raise
+        if not is_current:
             self._forget(key)
             self._note_loss(key, ownership_log.SPLIT)
             raise ServiceNotReadyError(f"Namespace bundle {key[0]}/{key[1]} was split; try again")
@@ -478,26 +485,23 @@ class BundleOwnership:
             MetadataError: There may still be one.
         """
         path = paths.bundle_owner(*key)
-        # The sync settles our unanswered changes. Made later, such a change could hit the next
-        # owner's record, whose versions start at 0 again.
-        await self._metadata.sync(path)
         for _ in range(ATTEMPTS_COUNT):
             owned = self._owned.get(key)
-            if owned is not None and owned.session_id != self._owner.session_id:
-                owned = await self._refreshed(path, owned)
             if owned is None:
                 return
+            # It syncs, which settles our unanswered changes, and tells whether one of them was the
+            # deletion: the next owner's record may be there, whose versions start at 0 again.
+            owned = await self._refreshed(path, owned)
+            if owned is None:
+                return
+            self._owned[key] = owned
             try:
                 await self._metadata.delete(path, expected_version=owned.version)
-            except MetadataNotFoundError:
-                return
             except (MetadataBadVersionError, MetadataOutcomeUnknownError):
-                owned = await self._refreshed(path, owned)
-                if owned is None:
-                    return
-                self._owned[key] = owned
-            else:
-                return
+                continue
+            except MetadataNotFoundError:
+                pass
+            return
         raise MetadataUnavailableError(f"{path}: the record can't be deleted")
 
     async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:

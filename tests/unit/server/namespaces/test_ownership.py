@@ -398,13 +398,30 @@ async def test_a_bundle_counts_once_it_is_known_to_be_one(owner: Owner) -> None:
     assert not owner.owns()
     assert await owner.stored() is not None
     owner.is_current = True
-    await owner.acquire()
-    assert owner.owns()
+    await asyncio.sleep(1)
+    assert owner.owns(), "its record sends clients here, although nobody asked for it again"
+    asked_count = owner.asked_count
     await owner.acquire()
     await owner.session.get_in_doubt()
     await owner.session.come_back()
     await settle()
-    assert owner.asked_count == 2, "nobody else had it meanwhile"
+    assert owner.asked_count == asked_count, "nobody else had it meanwhile"
+
+
+async def test_what_was_split_goes_also_where_it_can_not_be_deleted_at_once(owner: Owner) -> None:
+    owner.is_current = False
+
+    async def fail_to_delete(change: str) -> None:
+        if change == "delete":
+            owner.store.before_change = None
+            raise MetadataUnavailableError("not now")
+
+    owner.store.before_change = fail_to_delete
+    with pytest.raises(MetadataUnavailableError):
+        await owner.acquire()
+    await asyncio.sleep(1)
+    assert owner.ownership.owned_bundles() == []
+    assert await owner.stored() is None
 
 
 async def test_a_new_session_replaces_the_record_of_the_old_one(owner: Owner) -> None:
@@ -442,6 +459,32 @@ async def test_unloading_never_touches_somebody_elses_record(owner: Owner, work:
     stored = await owner.stored()
     assert stored is not None
     assert stored.value == value
+
+
+async def test_a_deletion_that_was_made_without_an_answer_is_not_repeated_on_the_next_owners(
+    owner: Owner,
+) -> None:
+    await owner.acquire()
+    assert owner.ownership._stop_watching is not None
+    owner.ownership._stop_watching()  # the news of it is lost, too
+    owner.store.outcomes = ["made"]
+    delete = owner.store.delete
+
+    async def delete_and_go(path: str, *, expected_version: int | None = None) -> None:
+        try:
+            await delete(path, expected_version=expected_version)
+        finally:
+            owner.store.is_reachable = False  # what became of it can't be read
+
+    with patch.object(owner.store, "delete", delete_and_go), pytest.raises(MetadataError):
+        await owner.ownership.release(NAMESPACE, BUNDLE)
+    value = await owner.somebody_else_takes_it()
+    owner.store.is_reachable = True
+    await asyncio.sleep(1)
+    stored = await owner.stored()
+    assert stored is not None
+    assert (stored.value, stored.version) == (value, 0)
+    assert owner.ownership.owned_bundles() == []
 
 
 @pytest.mark.parametrize("outcome", ["made", "lost"])
