@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from typing import Final
 
 from pulsar_py.bookkeeper.bookies.connection import BookieConnection, ConnectionLimits
 from pulsar_py.bookkeeper.bookies.opening import open_connection
 from pulsar_py.bookkeeper.bookies.registry import BookieRegistry
-from pulsar_py.bookkeeper.bookies.requests import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest, OneAnswer
 from pulsar_py.bookkeeper.metadata.ledger_paths import MAX_LEDGER_ID
 from pulsar_py.bookkeeper.protocol import frames
-from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieOperation
+from pulsar_py.bookkeeper.protocol.frames import BookieOperation
 from pulsar_py.common.errors import MetadataError, StorageError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -28,17 +27,6 @@ logger = logging.getLogger(__name__)
 
 ASKED_BYTES: Final = 1024
 """The size of the answer that a bookie is asked for."""
-
-
-class _Asked:
-    """Waits for the one answer."""
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[BookieAnswer] = asyncio.get_running_loop().create_future()
-
-    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-        if not self.answer.done():
-            self.answer.set_result(answers[0][1])
 
 
 class BatchReads:
@@ -82,7 +70,7 @@ class BatchReads:
                     port,
                     limits.tls,
                 )
-            asked = _Asked()
+            asked = OneAnswer()
             frame = frames.batch_read_request(MAX_LEDGER_ID, 0, max_count=1, max_bytes=ASKED_BYTES)
             connection.send(
                 BookieRequest(BookieOperation.BATCH_READ, MAX_LEDGER_ID, 0, (frame,), asked)

@@ -7,6 +7,7 @@ are answered, and an error once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -26,6 +27,19 @@ class AddSink(AnswerSink, Protocol):
 
     def on_stored(self, entry_ids: Sequence[int]) -> None:
         """Take the ids of the entries that the bookie has stored, those of one read together."""
+
+
+class OneAnswer:
+    """Waits for the answer to one request."""
+
+    def __init__(self) -> None:
+        self.answer: asyncio.Future[BookieAnswer] = asyncio.get_running_loop().create_future()
+        """Done with the bookie's answer, or one that stands for none."""
+
+    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
+        """Take it."""
+        if not self.answer.done():
+            self.answer.set_result(answers[0][1])
 
 
 class BookieRequest:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from pulsar_py.bookkeeper.bookies.bookie_statistics import NO_FAILURES
 from pulsar_py.bookkeeper.bookies.bookies import BookieLink
-from pulsar_py.bookkeeper.bookies.requests import BookieRequest
+from pulsar_py.bookkeeper.bookies.requests import BookieRequest, OneAnswer
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.metadata.ledger_paths import MAX_LEDGER_ID
 from pulsar_py.bookkeeper.protocol import frames
@@ -37,29 +37,18 @@ def read_entry_request(
     return BookieOperation.READ, ledger.ledger_id, entry_id, (frame,)
 
 
-class _One:
-    """Waits for one answer."""
-
-    def __init__(self) -> None:
-        self.answer: asyncio.Future[BookieAnswer] = asyncio.get_running_loop().create_future()
-
-    def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-        if not self.answer.done():
-            self.answer.set_result(answers[0][1])
-
-
 async def ask(
     link: BookieLink, ledger: LedgerInUse, entry_id: int, flags: RequestFlags
 ) -> BookieAnswer:
     """Read one entry from one bookie; returns its answer, or one that stands for no answer."""
-    one = _One()
+    one = OneAnswer()
     link.send(BookieRequest(*read_entry_request(ledger, entry_id, flags), one))
     return await one.answer
 
 
 async def is_answering(link: BookieLink) -> bool:
     """Whether a bookie answers: it is asked for an entry of a ledger that does not exist."""
-    one = _One()
+    one = OneAnswer()
     frame = frames.read_request(MAX_LEDGER_ID, 0)
     link.send(BookieRequest(BookieOperation.READ, MAX_LEDGER_ID, 0, (frame,), one))
     return (await one.answer).code in NO_FAILURES

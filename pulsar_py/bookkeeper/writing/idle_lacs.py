@@ -10,12 +10,12 @@ Source: ExplicitLacUpdateFlow in Apache BookKeeper.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection
 from typing import Final
 
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster
 from pulsar_py.bookkeeper.writing.writer import BookKeeperWriter
+from pulsar_py.common.loops.concurrently import each_result
 
 LEDGERS_AT_ONCE: Final = 64
 """The ledgers that are told at a time, so that thousands do not burst out together."""
@@ -26,6 +26,4 @@ async def tell_idle_ends(cluster: LedgerCluster, writers: Collection[BookKeeperW
     while True:
         await cluster.clock.sleep(cluster.settings.explicit_lac_interval_seconds)
         due = [writer for writer in writers if writer.has_untold_end()]
-        for start in range(0, len(due), LEDGERS_AT_ONCE):
-            some = due[start : start + LEDGERS_AT_ONCE]
-            await asyncio.gather(*(writer.tell_end() for writer in some))
+        await each_result(BookKeeperWriter.tell_end, due, at_once=LEDGERS_AT_ONCE)
