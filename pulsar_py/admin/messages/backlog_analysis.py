@@ -1,7 +1,10 @@
 """REST resource that counts a subscription's backlog by looking at each entry of it.
 
-The cursor's own numbers count entries; this one counts messages and markers, too. The scan reads
-beside the subscription, in turns, and ends at a number of entries or at a time (`aborted`).
+The cursor's own numbers count entries; this one counts messages and markers, too. Of a batch, only
+messages that are not acknowledged count; Apache Pulsar counts all of it. Users' entry filters are
+asked about each entry but markers, and counted apart from the subscription's own statistics. The
+scan reads beside the subscription, in turns, and ends at a number of entries or at a time
+(`aborted`).
 
 Source: PersistentTopicsBase.internalAnalyzeSubscriptionBacklogAsync and
 AnalyzeSubscriptionBacklogResult in Pulsar.
@@ -26,14 +29,17 @@ from pulsar_py.admin.resources.subscriptions import (
 )
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.router import Route, post
+from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.dispatch.filtering import summary_of
+from pulsar_py.server.hooks.entry_filter import FilterResult
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
+from pulsar_py.wire.entry_summary import EntrySummary
 
 BATCH_ENTRIES: Final = 100
 BATCH_BYTES: Final = 1024 * 1024
@@ -42,42 +48,70 @@ BATCH_BYTES: Final = 1024 * 1024
 _HINT: Final = ", please try do it on specific topic partition"
 
 
-class _Found(Struct):
-    """What a scan has counted so far."""
+class _Judged(Struct):
+    """Entries and messages for which the users' filters had one result."""
 
     entries: int = 0
     messages: int = 0
-    markers: int = 0
-    first: Position | None = None
-    last: Position | None = None
-    is_aborted: bool = False
+
+
+class _Found:
+    """What a scan has counted so far."""
+
+    def __init__(self, subscription: PersistentSubscription) -> None:
+        self.entries = 0
+        self.is_aborted = False
+        self._cursor = subscription.cursor
+        self._filters = subscription.filters_beside_dispatch()
+        self._messages = 0
+        self._markers = 0
+        self._first: Position | None = None
+        self._last: Position | None = None
+        self._judged = {result: _Judged() for result in FilterResult}
 
     def add(self, entry: Entry) -> None:
         summary = summary_of(entry)
         self.entries += 1
-        self.first = self.first or entry.position
-        self.last = entry.position
+        self._first = self._first or entry.position
+        self._last = entry.position
         if summary.is_marker:
-            self.markers += 1
-        else:
-            self.messages += summary.messages_count
+            self._markers += 1
+            return
+        count = self._unacknowledged_of(entry, summary)
+        self._messages += count
+        result = FilterResult.ACCEPT
+        if self._filters is not None:
+            result = self._filters.result_of(entry, summary)
+        judged = self._judged[result]
+        judged.entries += 1
+        judged.messages += count
+
+    def _unacknowledged_of(self, entry: Entry, summary: EntrySummary) -> int:
+        """Messages of an entry that wait for an acknowledgement."""
+        words = self._cursor.batch_ack_set(entry.position) if summary.is_batch else None
+        if words is None:
+            return summary.messages_count
+        # A client may leave bits behind the last message set.
+        return (to_bits(words) & ((1 << summary.messages_count) - 1)).bit_count()
 
     def json(self) -> dict[str, object]:
-        """The answer; no entry is rejected or delayed by a filter, as there are none."""
-        accepted = self.entries - self.markers
+        """The answer."""
+        accepted = self._judged[FilterResult.ACCEPT]
+        rejected = self._judged[FilterResult.REJECT]
+        rescheduled = self._judged[FilterResult.RESCHEDULE]
         return {
             "entries": self.entries,
-            "messages": self.messages,
-            "markerMessages": self.markers,
-            "filterRejectedEntries": 0,
-            "filterAcceptedEntries": accepted,
-            "filterRescheduledEntries": 0,
-            "filterRejectedMessages": 0,
-            "filterAcceptedMessages": self.messages,
-            "filterRescheduledMessages": 0,
+            "messages": self._messages,
+            "markerMessages": self._markers,
+            "filterRejectedEntries": rejected.entries,
+            "filterAcceptedEntries": accepted.entries,
+            "filterRescheduledEntries": rescheduled.entries,
+            "filterRejectedMessages": rejected.messages,
+            "filterAcceptedMessages": accepted.messages,
+            "filterRescheduledMessages": rescheduled.messages,
             "aborted": self.is_aborted,
-            "firstMessageId": _text(self.first),
-            "lastMessageId": _text(self.last),
+            "firstMessageId": _text(self._first),
+            "lastMessageId": _text(self._last),
         }
 
 
@@ -127,7 +161,7 @@ class BacklogAnalysis:
         max_entries = self._broker.config.subscriptionBacklogScanMaxEntries
         max_seconds = self._broker.config.subscriptionBacklogScanMaxTimeMs / 1000
         deadline = clock.monotonic_seconds() + max_seconds
-        found, turns = _Found(), Turns()
+        found, turns = _Found(subscription), Turns()
         async with aclosing(backlog_entries(topic, subscription, start)) as entries:
             async for entry in entries:
                 if found.entries >= max_entries or clock.monotonic_seconds() >= deadline:

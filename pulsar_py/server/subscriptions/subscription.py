@@ -173,6 +173,16 @@ class Subscription(ABC):
             return None
         return UserFilters(installed, self._filter_context, self.filter_counts, reschedule)
 
+    def filters_beside_dispatch(self) -> UserFilters | None:
+        """The users' filters for somebody who looks at entries without sending them; None without.
+
+        They count apart from the subscription, and put nothing off.
+        """
+        installed = self.owner.user_filters()
+        if not installed:
+            return None
+        return UserFilters(installed, self._filter_context, FilterCounts(), lambda _: None)
+
     def _filter_context(self) -> FilterContext:
         return FilterContext(
             topic=self.topic_name,
