@@ -19,34 +19,35 @@ from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.wire.payload import parse_broker_entry_metadata, parse_fields
 
 
-def looks_at_messages(settings: TopicSettings) -> bool:
+def looks_at_messages(settings: TopicSettings, *, has_delays: bool = True) -> bool:
     """Whether `check_message` could refuse anything."""
     return (
         settings.is_encryption_required
         or settings.max_message_bytes > 0
-        or settings.max_delay_millis > 0
+        or (has_delays and settings.max_delay_millis > 0)
     )
 
 
-def check_message(data: bytes, settings: TopicSettings) -> None:
+def check_message(data: bytes, settings: TopicSettings, *, has_delays: bool = True) -> None:
     """Refuse a published message that the topic's settings forbid.
 
-    Its size counts everything after the command: checksum, metadata and payload.
+    Its size counts everything after the command: checksum, metadata and payload. Topics without
+    `has_delays`, which non-persistent ones are, ignore a message's delay.
 
     Raises:
         ServiceMetadataError: It is not encrypted, and the topic requires that.
         NotAllowedError: It is too large, or its delay is longer than allowed.
     """
-    if not looks_at_messages(settings):
+    if not looks_at_messages(settings, has_delays=has_delays):
         return
+    longest = settings.max_delay_millis if has_delays else 0
     metadata = None
-    if settings.is_encryption_required or settings.max_delay_millis > 0:
+    if settings.is_encryption_required or longest > 0:
         metadata = _metadata_or_none(data)
     if settings.is_encryption_required and (metadata is None or not metadata.encryption_keys):
         raise ServiceMetadataError("Messages must be encrypted")
     if 0 < settings.max_message_bytes < len(data):
         raise NotAllowedError("Exceed maximum message size")
-    longest = settings.max_delay_millis
     if longest <= 0 or metadata is None or not metadata.HasField("deliver_at_time"):
         return
     # As in Pulsar, the delay counts from the message's own publish time, not from the clock.

@@ -2,6 +2,8 @@
 
 It checks SENDs as far as that depends on the producer alone, and passes each entry to the topic's
 `append`, which reports outcomes for many entries at a time. Receipts have the order of the SENDs.
+So has the refusal of a message: clients look at the oldest message that has no answer. Until the
+receipts before it are sent, later SENDs are held, as many as those that wait for a rate.
 
     WAITING ──ready──> READY ──leave──> CLOSED        the client closed it
        │                 ├───────────> DISCONNECTED   the broker said CLOSE_PRODUCER: SENDs dropped
@@ -16,11 +18,12 @@ Source: Producer in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pulsar_py.common.errors import (
     ChecksumError,
@@ -49,6 +52,12 @@ MARKER: Final = 2
 CHUNK_PART: Final = 3  # a chunk that is not its message's last one
 
 _SEND_ERRORS = (ChecksumError, NotAllowedError, ServiceMetadataError, TopicTerminatedError)
+
+_FINAL_ERRORS = (NotAllowedError, ServiceMetadataError)
+"""Errors of a message that the topic would refuse each time."""
+
+CPP_CLIENT: Final = "Pulsar-CPP-v"
+"""How `client_version` begins for clients on the C++ library."""
 
 _WRONG = ChecksumStatus.WRONG
 
@@ -106,12 +115,20 @@ class ProducerState(Enum):
     FENCED = auto()
 
 
+class _Behind(Struct):
+    """A refusal that waits for the receipts before it, and the SENDs that came after it."""
+
+    refusal: tuple[int, int | None, PulsarError]
+    sends: deque[Send] = field(default_factory=deque)
+
+
 class Producer:
     """Serves the SENDs of one producer id; made by `Topic.add_producer`, owned by its topic."""
 
     __slots__ = (
         "_append",
         "_append_run",
+        "_behind",
         "_closed",
         "_rates",
         "_refuses",
@@ -157,6 +174,7 @@ class Producer:
         self._append = append
         self._append_run: AppendRun | None = None  # None: entries go one by one
         self._refuses = True  # whether `publish` takes the slow way out
+        self._behind: _Behind | None = None  # set while a refusal waits for receipts
         self._closed: asyncio.Future[None] | None = None  # set when `close` has no more to wait for
         # The last rates, and the counts they started from.
         self._rates = (0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0)
@@ -186,7 +204,16 @@ class Producer:
         """
         # Hot path: publish-1k
         if self._refuses:
-            self._refuse(sequence_id, highest_sequence_id)
+            self._refuse(
+                (
+                    sequence_id,
+                    highest_sequence_id,
+                    messages_count,
+                    is_chunk,
+                    is_marker,
+                    headers_and_payload,
+                )
+            )
             return
         size = len(headers_and_payload)
         if highest_sequence_id is not None and sequence_id > highest_sequence_id:
@@ -219,7 +246,11 @@ class Producer:
             )
         except PulsarError as error:
             self.count_out(1, size)
-            self.send_publish_error(sequence_id, highest_sequence_id, error)
+            if self.pending_count and isinstance(error, _FINAL_ERRORS):
+                self._behind = _Behind((sequence_id, highest_sequence_id, error))
+                self._refuses = True
+            else:
+                self.send_publish_error(sequence_id, highest_sequence_id, error)
 
     def publish_run(self, sends: Sequence[Send]) -> None:
         """Serve SENDs that came one behind the other, as `publish` does each of them."""
@@ -278,8 +309,11 @@ class Producer:
         self.pending_count -= entries_count
         assert self.pending_count >= 0, self.name
         self.in_flight.finished(entries_count, size_bytes)
-        if self.pending_count == 0 and self._closed is not None and not self._closed.done():
-            self._closed.set_result(None)
+        if self.pending_count == 0:
+            if self._behind is not None:
+                asyncio.get_running_loop().call_soon(self._go_on)
+            if self._closed is not None and not self._closed.done():
+                self._closed.set_result(None)
 
     def send_receipt(
         self, sequence_id: int, highest_sequence_id: int | None, ledger_id: int, entry_id: int
@@ -297,7 +331,21 @@ class Producer:
         # No answer is needed: once it has reconnected, the client resends all unanswered messages.
         if self.state is ProducerState.DISCONNECTED or isinstance(error, ManagedLedgerClosedError):
             return
-        self.send_error(sequence_id, highest_sequence_id, _as_send_error(error))
+        answer = _as_send_error(error)
+        if isinstance(answer, _FINAL_ERRORS) and self._takes_refusals_as_outages:
+            answer = ChecksumError(str(answer))
+        self.send_error(sequence_id, highest_sequence_id, answer)
+
+    @property
+    def _takes_refusals_as_outages(self) -> bool:
+        """Whether the client sends a refused message again for ever, whatever the error says.
+
+        The C++ library, and with it the official Python and Node.js clients, closes its connection
+        at a SEND_ERROR and sends the message again on the next one, where its timeout starts anew:
+        the message never ends, and none after it is sent. Only at ChecksumError it gives the
+        message up, and goes on with the next.
+        """
+        return self.connection.client_version.startswith(CPP_CLIENT)
 
     def send_error(
         self, sequence_id: int, highest_sequence_id: int | None, error: ServiceError
@@ -308,13 +356,43 @@ class Producer:
             commands.send_error(self.producer_id, max(sequence_id, highest), error.code, str(error))
         )
 
-    def _refuse(self, sequence_id: int, highest_sequence_id: int | None) -> None:
-        if self.state in (ProducerState.FENCED, ProducerState.WAITING):
+    def _refuse(self, send: Send) -> None:
+        if self._behind is not None:
+            size = len(send[5])
+            self._behind.sends.append(send)
+            self.in_flight.started(size)
+            self.in_flight.hold(size)
+        elif self.state in (ProducerState.FENCED, ProducerState.WAITING):
             # Closing makes the client send PRODUCER again, whose answer says that it is fenced.
             self.connection.close()
         elif self.state is ProducerState.CLOSED:
-            error = PersistenceError("Producer is closed")
-            self.send_error(sequence_id, highest_sequence_id, error)
+            self.send_error(send[0], send[1], PersistenceError("Producer is closed"))
+
+    def _go_on(self) -> None:
+        """Refuse the message that waited for receipts, and publish what came behind it."""
+        behind = self._behind
+        if behind is None:
+            return
+        self._behind = None
+        self._refuses = False
+        self.send_publish_error(*behind.refusal)
+        sizes: list[int] = []
+        while behind.sends and not self._refuses:
+            send = behind.sends.popleft()
+            sizes.append(len(send[5]))
+            self.publish(*send)
+        rest = behind.sends
+        if self._behind is not None:  # one more was refused, and the rest waits for it
+            self._behind.sends = rest
+        elif rest:
+            sizes.extend(len(send[5]) for send in rest)
+        self._release(sizes)
+
+    def _release(self, sizes: Iterable[int]) -> None:
+        """Count SENDs no longer as held; those that were published count anew."""
+        for size in sizes:
+            self.in_flight.release(size)
+            self.in_flight.finished(1, size)
 
     def become_ready(self) -> None:
         """Accept SENDs from now on."""
@@ -362,6 +440,9 @@ class Producer:
         if not self.is_closed:
             self.state = state
             self._refuses = True
+            behind, self._behind = self._behind, None
+            if behind is not None:
+                self._release(len(send[5]) for send in behind.sends)
 
     def roll_rates(self, seconds: float) -> None:
         """Start a new window of rates; the last one was this long."""

@@ -48,7 +48,7 @@ class NonPersistentTopic(Topic):
 
     def append_function(self) -> Append:
         """The function that adds a message to this turn's group."""
-        return self._throttled(self._append)
+        return self._guarded(self._append)
 
     def _append(self, data: bytes, context: PublishContext) -> None:
         """Queue one message for the end of this turn, or drop it."""

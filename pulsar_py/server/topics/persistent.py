@@ -50,9 +50,7 @@ from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest
 from pulsar_py.server.limits.backlog import measure_backlog, oldest_publish_times
 from pulsar_py.server.limits.backlog_quota import Backlog, exceeded_quotas, refusal
 from pulsar_py.server.limits.message_checks import (
-    check_message,
     is_chunk_part,
-    looks_at_messages,
     published_millis,
 )
 from pulsar_py.server.policies.topic_settings import TopicSettings
@@ -157,14 +155,9 @@ class PersistentTopic(Topic):
     # --- publishing --------------------------------------------------------------------------
 
     def append_function(self) -> Append:
-        """The ledger's own `append`, unless messages have to be checked first."""
-        looks = self.deduplication is not None or self._looks_at_each
-        return self._throttled(self._append_checked if looks else self.ledger.append)
-
-    @property
-    def _looks_at_each(self) -> bool:
-        """Whether something other than deduplication looks at each message."""
-        return looks_at_messages(self._settings) or self._stamper.is_needed
+        """The ledger's own `append`, unless something else has to be done with messages."""
+        looks = self.deduplication is not None or self._stamper.is_needed
+        return self._guarded(self._append_looking if looks else self.ledger.append)
 
     def append_run_function(self, append: Append) -> AppendRun | None:
         """The ledger's own `append_run`, where `append` is the ledger's own, too.
@@ -174,18 +167,16 @@ class PersistentTopic(Topic):
         if append is self.ledger.append:
             return self.ledger.append_run
         if (
-            append == self._append_checked
+            append == self._append_looking
             and self.deduplication is not None
-            and not self._looks_at_each
+            and not self._stamper.is_needed
         ):
             return partial(self.deduplication.append_run, self.ledger.append_run)
         return None
 
-    def _append_checked(self, data: bytes, context: PublishContext) -> None:
-        """Refuse a message that the settings forbid; else deduplicate, stamp and append it."""
+    def _append_looking(self, data: bytes, context: PublishContext) -> None:
+        """Deduplicate a message, stamp it and append it."""
         producer, sequence_id, highest, size, messages_count, kind = context
-        if kind != MARKER and not self.is_system:
-            check_message(data, self._settings)
         if self.deduplication is not None and kind != MARKER:
             if kind == CHUNK and is_chunk_part(data):
                 context = (producer, sequence_id, highest, size, messages_count, CHUNK_PART)

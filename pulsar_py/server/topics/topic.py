@@ -41,9 +41,17 @@ from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.hooks.broker_hooks import BrokerHooks
 from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.limits.broker_limits import BrokerLimits
+from pulsar_py.server.limits.message_checks import check_message, looks_at_messages
 from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME as DEDUPLICATION_CURSOR
-from pulsar_py.server.publishing.producer import Append, AppendRun, Producer, ProducerContext
+from pulsar_py.server.publishing.producer import (
+    MARKER,
+    Append,
+    AppendRun,
+    Producer,
+    ProducerContext,
+    PublishContext,
+)
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.publishing.producers import NO_SEQUENCE_ID, TopicProducers, host_of
 from pulsar_py.server.publishing.publish_throttle import PublishThrottle
@@ -340,10 +348,26 @@ class Topic(ABC):
         del append
         return None
 
-    def _throttled(self, append: Append) -> Append:
-        """`append` behind interceptors and the limits on publishing, if there are any."""
+    def _guarded(self, append: Append) -> Append:
+        """`append` behind interceptors, checks of messages and the limits, as far as there are any.
+
+        What a check refuses waits for no limit, so that its producer is told in order.
+        """
+        append = self._throttled(append)
+        has_delays = self.name.is_persistent
+        if not self.is_system and looks_at_messages(self._settings, has_delays=has_delays):
+            append = partial(self._append_checked, append)
         if self._interceptors is not None and self._interceptors.hears("on_message_publish"):
             append = watched_append(append, self._interceptors)
+        return append
+
+    def _append_checked(self, append: Append, data: bytes, context: PublishContext) -> None:
+        """Refuse a message that the settings forbid."""
+        if context[5] != MARKER:
+            check_message(data, self._settings, has_delays=self.name.is_persistent)
+        append(data, context)
+
+    def _throttled(self, append: Append) -> Append:
         limiters = [] if self.is_system else self._limits.publish_limiters(self._settings)
         if self._throttle is None:
             if not limiters:

@@ -47,6 +47,8 @@ def test_a_delay_is_counted_from_the_publish_time() -> None:
     check_message(UNREADABLE, settings)
     with pytest.raises(NotAllowedError):
         check_message(entry(publish_time=1000, deliver_at_time=6001), settings)
+    check_message(entry(publish_time=1000, deliver_at_time=6001), settings, has_delays=False)
+    assert not looks_at_messages(settings, has_delays=False)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,10 @@ from pulsar_py.common.errors import (
     PulsarError,
     ServiceMetadataError,
 )
+from pulsar_py.proto.PulsarApi_pb2 import ServerError
+from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.publishing.producer import CHUNK, MARKER, MESSAGE, ProducerState, Send
+from pulsar_py.server.topics.persistent import PersistentTopic
 from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, send
 
 
@@ -209,3 +212,95 @@ async def test_rates_are_those_of_the_last_window(rig: Rig) -> None:
     assert stats.metadata == {"a": "b"}
     topic.roll_rates(2.0)
     assert producer.stats().message_in_rate == 0.0
+
+
+TOO_LARGE = entry(payload=b"x" * 1000)
+
+
+async def small_topic(rig: Rig) -> PersistentTopic:
+    """A topic that takes no message of 500 bytes."""
+    topic = await rig.persistent()
+    await topic.apply_settings(TopicSettings(max_message_bytes=500))
+    return topic
+
+
+async def test_a_refusal_comes_behind_the_receipts_before_it(rig: Rig) -> None:
+    topic, cnx = await small_topic(rig), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    send(producer, 0)
+    send(producer, 1)
+    for number in (2, 3, 6):
+        send(producer, number, TOO_LARGE)
+        send(producer, number + 2)  # waits, as the refusal does
+    assert cnx.take() == []
+    assert (producer.pending_count, cnx.in_flight.entries_count) == (2, 7)
+    await rig.clock.sleep(0.1)
+    assert cnx.take() == [
+        "receipt 0 at 0",
+        "receipt 1 at 1",
+        "error 2 NotAllowedError",
+        "receipt 4 at 2",
+        "error 3 NotAllowedError",
+        "receipt 5 at 3",
+        "error 6 NotAllowedError",
+        "receipt 8 at 4",
+    ]
+    assert cnx.in_flight.entries_count == cnx.in_flight.buffer.bytes_count == 0
+    assert cnx.in_flight.held_bytes == 0
+    send(producer, 9, TOO_LARGE)  # with nothing before it, at once
+    assert cnx.take() == ["error 9 NotAllowedError"]
+
+
+async def test_what_waits_behind_a_refusal_pauses_reading(rig: Rig) -> None:
+    topic, cnx = await small_topic(rig), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    cnx.in_flight.max_entries, cnx.in_flight.resume_entries = 3, 1
+    send(producer, 0)
+    send(producer, 1, TOO_LARGE)
+    send(producer, 2)
+    assert cnx.pauses == []
+    send(producer, 3)
+    assert cnx.pauses == ["pause"]
+    await rig.clock.sleep(0.1)
+    assert cnx.pauses == ["pause", "resume"]
+    assert len(cnx.take()) == 4
+
+
+@pytest.mark.parametrize("way", ["close", "lost", "disconnect"])
+async def test_what_waits_behind_a_refusal_goes_with_its_producer(rig: Rig, way: str) -> None:
+    topic, cnx = await small_topic(rig), rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    send(producer, 0)
+    send(producer, 1, TOO_LARGE)
+    send(producer, 2)
+    if way == "close":
+        await producer.close()
+    elif way == "lost":
+        producer.on_connection_lost()
+    else:
+        producer.disconnect()
+    await rig.clock.sleep(0.1)
+    assert cnx.take() == ["receipt 0 at 0"]
+    assert cnx.in_flight.entries_count == cnx.in_flight.held_bytes == 0
+    assert cnx.in_flight.buffer.bytes_count == 0
+    assert topic.last_message_position().entry_id == 0
+
+
+@pytest.mark.parametrize("error", [NotAllowedError("n"), ServiceMetadataError("m")])
+async def test_clients_on_the_cpp_library_are_told_what_ends_a_message(
+    rig: Rig, error: PulsarError
+) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    cnx.client_version = "Pulsar-CPP-v4.2.0"
+    producer = await rig.producer(topic, cnx)
+
+    def refuse(data: bytes, context: Any) -> None:
+        raise error
+
+    producer.set_append(refuse)
+    send(producer, 2)
+    refusal = cnx.received[-1].send_error
+    assert (refusal.error, refusal.message) == (ServerError.ChecksumError, str(error))
+    error = ManagedLedgerFencedError("f")  # one that goes away keeps its code
+    send(producer, 3)
+    assert cnx.take() == ["error 2 ChecksumError", "error 3 PersistenceError"]

@@ -6,8 +6,9 @@ import pytest
 
 from pulsar_py.common.errors import NotAllowedError, UnknownServiceError
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
+from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.topics.non_persistent import NonPersistentTopic
-from tests.unit.server.topics.rig import Rig, name_of, send, subscribe_request
+from tests.unit.server.topics.rig import Rig, entry, name_of, send, subscribe_request
 
 
 async def topic_of(rig: Rig) -> NonPersistentTopic:
@@ -79,3 +80,17 @@ async def test_a_subscription_can_be_deleted(rig: Rig) -> None:
     await topic.create_subscription("sub", starts_at_earliest=False)
     await topic.delete_subscription("sub")
     assert list(topic.subscriptions) == []
+
+
+async def test_messages_are_checked_but_for_delays(rig: Rig) -> None:
+    topic, cnx, consumer_cnx = await topic_of(rig), rig.cnx(), rig.cnx()
+    consumer = await topic.subscribe(subscribe_request(consumer_cnx))
+    consumer.flow(10)
+    await topic.apply_settings(TopicSettings(max_message_bytes=500, max_delay_millis=1))
+    producer = await rig.producer(topic, cnx)
+    send(producer, 0)
+    send(producer, 1, entry(1, b"x" * 500))
+    send(producer, 2, entry(2, deliver_at_time=1_800_000_000_000))
+    await rig.clock.sleep(0.01)
+    assert cnx.take() == ["receipt 0 at 0", "error 1 NotAllowedError", "receipt 2 at 0"]
+    assert consumer_cnx.take() == ["message 0", "message 0"]
