@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from pulsar_py.common.disks.disk import AppendFile, Disk
 from pulsar_py.common.errors import StorageError
 from pulsar_py.storage.journal.file_header import FileHeader
-from pulsar_py.storage.shared.settings import BookieSettings
+from pulsar_py.storage.shared.settings import SECTOR_BYTES, BookieSettings
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class JournalFiles:
         header = FileHeader(
             file_id,
             generation=self._disk.random_number(),
-            block_bytes=self._settings.journal_block_bytes,
+            block_bytes=SECTOR_BYTES,
             largest_block_bytes=largest_block_bytes,
             is_begun=False,
         )
@@ -149,7 +149,9 @@ class JournalFiles:
         """A spare under its new name; None if there is none that works."""
         while self._spares:
             spare = self._spares.popleft()
-            header = replace(header, is_used_again=True)
+            header = replace(
+                header, is_used_again=True, block_bytes=self._settings.journal_block_bytes
+            )
             try:
                 file = await self._disk.open_again(spare)
                 try:

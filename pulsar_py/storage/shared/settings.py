@@ -64,8 +64,9 @@ class BookieSettings(Struct, frozen=True):
     """Space reserved for a journal file; when it is used up the next file begins."""
 
     journal_block_bytes: int = 4096
-    """Blocks of the journal begin at multiples of this, a power of two from 512 to 64 KiB: the
-    device's block, so that a write never touches what was confirmed before."""
+    """Blocks of a journal file that is used again begin at multiples of this, a power of two from
+    512 to 64 KiB: the device's block, so that a write never touches what was confirmed before. In
+    the first life of a file they begin at multiples of a sector."""
 
     is_journal_direct: bool = True
     """Write journal files that are used again past the system's cache of files, where it can be

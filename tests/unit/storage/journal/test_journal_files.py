@@ -16,7 +16,9 @@ from pulsar_py.storage.journal.journal_files import JournalFiles, journal_path, 
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import SMALL
 
-SETTINGS = replace(SMALL, journal_file_bytes=1000, journal_spare_files_count=2)
+SETTINGS = replace(
+    SMALL, journal_file_bytes=1000, journal_spare_files_count=2, journal_block_bytes=1024
+)
 
 
 async def files_on(disk: Disk) -> JournalFiles:
@@ -47,10 +49,19 @@ async def test_a_written_file_is_used_again_under_a_new_id_and_generation() -> N
     assert data[64:] == (b"0001" * 300)[64:]
     assert (new.header.is_begun, new.header.is_used_again) == (False, True)
     assert (new.header.file_id, new.header.largest_block_bytes) == (7, 100)
+    assert new.header.block_bytes == SETTINGS.journal_block_bytes == 1024
     assert new.file.size_bytes == 0
     await new.file.append([b"first"])
     assert (await disk.read_whole(journal_path(7)))[:5] == b"first"
     assert (await files.create(8, largest_block_bytes=1)).header.generation != new.header.generation
+
+
+async def test_small_groups_share_the_blocks_of_a_file_that_was_never_written() -> None:
+    files = await files_on(MemoryDisk())
+
+    new = await files.create(1, largest_block_bytes=100)
+
+    assert (new.header.block_bytes, new.header.is_used_again) == (512, False)
 
 
 async def test_a_file_that_was_used_again_is_a_spare_again_though_it_was_not_filled() -> None:
