@@ -36,6 +36,16 @@ class PortNumbers:
     http: int | None = None
     http_tls: int | None = None
 
+    @property
+    def binary_tls_hint(self) -> str:
+        """What changes the binary protocol's port with TLS: `--port`, where there is no other."""
+        return "brokerServicePortTls" + (", --port" if self.binary is None else "")
+
+    @property
+    def http_tls_hint(self) -> str:
+        """What changes the port of HTTPS, likewise."""
+        return "webServicePortTls" + (", --web-port" if self.http is None else "")
+
     def check(self) -> None:
         """Refuse a broker that nobody could reach.
 
@@ -72,6 +82,7 @@ class Ports:
         self._contexts: list[ReloadingContext] = []
         self._tasks = TaskOwner("ports")
         self._urls: dict[str, str] = {}  # by scheme
+        self._bound_urls: list[str] = []
 
     async def bind(self, host: str, numbers: PortNumbers, *, advertised_host: str) -> None:
         """Bind all ports, without accepting yet.
@@ -84,9 +95,9 @@ class Ports:
         secrets: dict[tuple[str, str], None] = {}  # by setting and path, in order
         for server, scheme, number, hint in (
             (self._listener, "pulsar", numbers.binary, "port, --port"),
-            (self._listener, "pulsar+ssl", numbers.binary_tls, "brokerServicePortTls"),
+            (self._listener, "pulsar+ssl", numbers.binary_tls, numbers.binary_tls_hint),
             (self._web, "http", numbers.http, "web_port, --web-port"),
-            (self._web, "https", numbers.http_tls, "webServicePortTls"),
+            (self._web, "https", numbers.http_tls, numbers.http_tls_hint),
         ):
             if number is None:
                 continue
@@ -97,6 +108,7 @@ class Ports:
                 secrets[self._tls[scheme].secret] = None
             port = await _bind(server, host, number, context, hint=hint)
             self._urls[scheme] = f"{scheme}://{advertised_host}:{port}"
+            self._bound_urls.append(f"{scheme}://{_place(host, port)}")
         for setting, path in secrets:
             warn_if_others_can_read(setting, Path(path))
 
@@ -109,6 +121,11 @@ class Ports:
             http_url=self._urls.get("http"),
             http_url_tls=self._urls.get("https"),
         )
+
+    @property
+    def bound_urls(self) -> tuple[str, ...]:
+        """The ports that are bound, with the address that they are bound to."""
+        return tuple(self._bound_urls)
 
     async def serve(self, clock: Clock) -> None:
         """Let clients in; look after the files of TLS."""
@@ -136,11 +153,14 @@ async def _bind(
     try:
         return await server.bind(host, port, tls=tls)
     except OSError as error:
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         raise OSError(
             error.errno,
-            f"can't listen on {place}: {_reason(error)}; {_advice(error, hint)}",
+            f"can't listen on {_place(host, port)}: {_reason(error)}; {_advice(error, hint)}",
         ) from error
+
+
+def _place(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _advice(error: OSError, hint: str) -> str:

@@ -102,8 +102,9 @@ class Broker:
                 with values of their types or texts as in the file.
             host: Address to listen on, also the one clients are told (`localhost` for a wildcard)
                 unless `advertisedAddress` says otherwise.
-            port: Of the binary protocol in clear text; 0 takes a free one, None opens none. Those
-                with TLS are `brokerServicePortTls` and `webServicePortTls` of `config`.
+            port: Of the binary protocol in clear text, whatever `brokerServicePort` of `config` is;
+                0 takes a free one, None opens none. Those with TLS are `brokerServicePortTls` and
+                `webServicePortTls` of `config`.
             web_port: Of HTTP in clear text, likewise.
             clock: What everything reads the time from; None for the machine's.
             chance: What everything random is drawn from; None for a generator of its own.
@@ -299,7 +300,10 @@ class Broker:
                 admin_roles=sorted(config.superUserRoles),
             )
         is_loopback = host in _LOOPBACK_HOSTS and not self._is_of_cluster
-        addresses = local_addresses(config, bound, is_loopback=is_loopback)
+        addresses = local_addresses(
+            config, bound, is_loopback=is_loopback, bound_urls=ports.bound_urls
+        )
+        warn_of_clear_text(config, addresses)
         service.set_addresses(addresses)
         web.set_addresses(addresses)
         await service.join_cluster()
@@ -331,6 +335,18 @@ def tls_settings(config: BrokerConfig, *, is_http: bool) -> TlsSettings:
         protocols=config.webServiceTlsProtocols if is_http else config.tlsProtocols,
         ciphers=config.webServiceTlsCiphers if is_http else config.tlsCiphers,
     )
+
+
+def warn_of_clear_text(config: BrokerConfig, addresses: LocalAddresses) -> None:
+    """Log which ports let credentials travel readable between machines."""
+    in_clear = addresses.outside_clear_text_urls
+    if config.authenticationEnabled and in_clear:
+        logger.warning(
+            "other machines can connect without TLS, so that tokens, passwords and messages can "
+            "be read on the way: leave brokerServicePort and webServicePort empty and set "
+            "brokerServicePortTls and webServicePortTls, or listen on 127.0.0.1",
+            extra={"ports": ", ".join(in_clear)},
+        )
 
 
 def page_rules(config: BrokerConfig, bound_host: str) -> PageRules:
@@ -369,7 +385,11 @@ def makes_tenants(config: BrokerConfig) -> bool:
 
 
 def local_addresses(
-    config: BrokerConfig, bound: BrokerAddresses, *, is_loopback: bool
+    config: BrokerConfig,
+    bound: BrokerAddresses,
+    *,
+    is_loopback: bool,
+    bound_urls: tuple[str, ...],
 ) -> LocalAddresses:
     """The addresses that lookups answer: the advertised listeners, else the bound address.
 
@@ -380,14 +400,18 @@ def local_addresses(
     """
     listeners = parse_advertised_listeners(config.advertisedListeners)
     if not listeners:
-        return LocalAddresses(default=bound, is_loopback=is_loopback)
+        return LocalAddresses(default=bound, is_loopback=is_loopback, bound_urls=bound_urls)
     internal = config.internalListenerName or next(iter(listeners))
     if internal not in listeners:
         raise ConfigurationError(
             f"internalListenerName={internal} is no advertised listener: expected one of "
             f"advertisedListeners, {', '.join(listeners)}"
         )
-    return LocalAddresses(default=with_http_of(bound, listeners[internal]), by_listener=listeners)
+    return LocalAddresses(
+        default=with_http_of(bound, listeners[internal]),
+        by_listener=listeners,
+        bound_urls=bound_urls,
+    )
 
 
 def bookie_settings(config: BrokerConfig, *, is_volatile: bool) -> BookieSettings:

@@ -16,12 +16,13 @@ from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
+    OpenPorts,
     load_settings,
-    port_of,
     reach_of,
     run_to_the_end,
     set_up_logging,
     signals_to_event,
+    with_ports,
 )
 from pulsar_py.cli.supervision import supervised
 from pulsar_py.cluster_stores import (
@@ -91,8 +92,8 @@ async def serve(options: ClusterBrokerOptions) -> None:
             reach_of(config, options.host, is_of_cluster=True).log()
             await watch_session(config, broker.service.metadata, on_session_over)
             sys.stdout.write(
-                f"pulsar-py ready: {broker.service_url} {broker.web_service_url} "
-                f"cluster {config.clusterName} metadata {settings.addresses.local}\n"
+                f"pulsar-py ready: {OpenPorts.of(broker)} cluster {config.clusterName} "
+                f"metadata {settings.addresses.local}\n"
             )
             sys.stdout.flush()
             async with supervised(SystemClock()):
@@ -123,11 +124,12 @@ async def watch_session(
 def broker_of(options: ClusterBrokerOptions, config: BrokerConfig, stores: ClusterStores) -> Broker:
     """A broker that is not started; options of the command line override settings."""
     reach = reach_of(config, options.host, is_of_cluster=True)
+    config = with_ports(config, options.port, options.web_port)
     return Broker(
         config=config.replace(advertisedAddress=reach.advertised),
         host=reach.host,
-        port=port_of(options.port, config.brokerServicePort),
-        web_port=port_of(options.web_port, config.webServicePort),
+        port=config.brokerServicePort,
+        web_port=config.webServicePort,
         metadata_store_factory=ClusterMetadata(stores, config.clusterName),
         ledger_store_factory=ClusterLedgers(stores),
         ledger_options=ledger_options(config),

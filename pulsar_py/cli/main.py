@@ -31,10 +31,16 @@ from pulsar_py.cli.watching.top import top
 
 HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
 PORT = click.option(
-    "--port", type=click.IntRange(0, 65535), help="Port of the binary protocol; 0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Port of the binary protocol; 0 takes a free one. It is that of TLS where the settings "
+    "open no other (brokerServicePort is empty), else that in clear text.",
 )
 WEB_PORT = click.option(
-    "--web-port", type=click.IntRange(0, 65535), help="Port of HTTP; 0 takes a free one."
+    "--web-port",
+    type=click.IntRange(0, 65535),
+    help="Port of HTTP; 0 takes a free one. It is that of HTTPS where the settings open no other "
+    "(webServicePort is empty), else that in clear text.",
 )
 CONFIG = click.option(
     "--config",
@@ -101,7 +107,7 @@ def main() -> None:
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the line on standard output that says when both ports answer, and where.",
+    help="Form of the line on standard output that says when all ports answer, and where.",
 )
 def standalone(
     *,

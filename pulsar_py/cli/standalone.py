@@ -1,6 +1,6 @@
 """The work of `pulsar-py standalone`: runs a broker in this process until a signal ends it (edge).
 
-When both ports answer, one line on standard output says so, with their addresses: as text, or as
+When all ports answer, one line on standard output says so, with their addresses: as text, or as
 the JSON object of `ready_line`. Logs go to
 standard error. The first SIGTERM or SIGINT stops the broker cleanly, with all data flushed; the
 same signal again kills the process. Exit codes: 0 after a clean stop, 1 if the broker could not
@@ -18,8 +18,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
+from typing import Self
 
 import uvloop
 
@@ -168,43 +169,66 @@ async def serve(options: StandaloneOptions) -> None:
     broker = broker_of(options, config)
     async with broker:
         reach_of(config, options.host).log()
-        sys.stdout.write(f"{ready_line(options, broker.service_url, broker.web_service_url)}\n")
+        sys.stdout.write(f"{ready_line(options, OpenPorts.of(broker))}\n")
         sys.stdout.flush()
         async with supervised(SystemClock()):
             await stopping.wait()
 
 
-def ready_line(options: StandaloneOptions, service_url: str, web_service_url: str) -> str:
-    """What is said when both ports answer; in JSON the members keep names and meaning.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPorts:
+    """The URLs of all ports that are open, None where there is none.
 
-    `event` is "ready", `service_url` for clients, `web_service_url` for HTTP, `data_dir` the
-    directory, null in memory, and `pid` the process to send SIGTERM to.
+    `service_url` and `web_service_url` are those with TLS where nothing answers in clear text.
+    """
+
+    service_url: str
+    web_service_url: str
+    service_url_tls: str | None = None
+    web_service_url_tls: str | None = None
+
+    @classmethod
+    def of(cls, broker: Broker) -> Self:
+        """Those of a broker that was started."""
+        return cls(
+            service_url=broker.service_url,
+            web_service_url=broker.web_service_url,
+            service_url_tls=broker.service_url_tls,
+            web_service_url_tls=broker.web_service_url_tls,
+        )
+
+    def __str__(self) -> str:
+        """Each port once: that of the binary protocol, that of HTTP, then further ones with TLS."""
+        return " ".join(dict.fromkeys(filter(None, astuple(self))))
+
+
+def ready_line(options: StandaloneOptions, ports: OpenPorts) -> str:
+    """What is said when all ports answer; in JSON the members keep names and meaning.
+
+    `event` is "ready", `service_url` for clients, `web_service_url` for HTTP, both once more with
+    `_tls` for the ports with TLS, null where there is none, `data_dir` the directory, null in
+    memory, and `pid` the process to send SIGTERM to.
     """
     directory = None if options.data_dir is None else str(options.data_dir.absolute())
     if options.is_ready_json:
         return json.dumps(
-            {
-                "event": "ready",
-                "service_url": service_url,
-                "web_service_url": web_service_url,
-                "data_dir": directory,
-                "pid": os.getpid(),
-            },
+            {"event": "ready", **asdict(ports), "data_dir": directory, "pid": os.getpid()},
             ensure_ascii=False,
         )
     data = "in memory" if directory is None else f"directory {directory}"
-    return f"pulsar-py ready: {service_url} {web_service_url} data {data}"
+    return f"pulsar-py ready: {ports} data {data}"
 
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:
     """A broker that is not started; options of the command line override settings."""
     reach = reach_of(config, options.host)
+    config = with_ports(config, options.port, options.web_port)
     return Broker(
         data_dir=options.data_dir,
         config=config.replace(advertisedAddress=reach.advertised),
         host=reach.host,
-        port=port_of(options.port, config.brokerServicePort),
-        web_port=port_of(options.web_port, config.webServicePort),
+        port=config.brokerServicePort,
+        web_port=config.webServicePort,
     )
 
 
@@ -218,9 +242,20 @@ def reach_of(config: BrokerConfig, host: str | None, *, is_of_cluster: bool = Fa
     )
 
 
-def port_of(wanted: int | None, configured: int | None) -> int | None:
-    """The port of the command line, else that of the settings; None opens none."""
-    return configured if wanted is None else wanted
+def with_ports(config: BrokerConfig, port: int | None, web_port: int | None) -> BrokerConfig:
+    """The settings with the ports of the command line, of which None changes nothing.
+
+    A number is that of the port in clear text, unless the settings open the one with TLS alone: it
+    is that one's then, since whoever left clear text out did not mean to have it on another port.
+    """
+    changes: dict[str, int] = {}
+    for number, name in ((port, "brokerServicePort"), (web_port, "webServicePort")):
+        if number is not None:
+            has_tls_alone = (
+                getattr(config, name) is None and getattr(config, f"{name}Tls") is not None
+            )
+            changes[f"{name}Tls" if has_tls_alone else name] = number
+    return config.replace(**changes)
 
 
 def signals_to_event() -> asyncio.Event:

@@ -23,6 +23,7 @@ from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.standalone import Broker
 from pulsar_py.testing import BrokerThread
 from tests.certificates import Authority
+from tests.listening_sockets import listening_ports
 
 PROXY_HEADER = b"PROXY TCP4 192.0.2.1 198.51.100.7 40000 6650\r\n"
 
@@ -122,25 +123,6 @@ async def test_our_client_publishes_over_tls_to_a_broker_without_a_port_in_clear
         ports = listening_ports() - of_others
         assert len(ports) == 2
         await nothing_answers_in_clear_text(ports)
-
-
-def listening_ports() -> set[int]:
-    """The ports of all listening sockets of this process, those of other tests included."""
-    inodes = set()
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found = re.fullmatch(r"socket:\[(\d+)\]", str(entry.readlink()))
-        except OSError:
-            continue
-        if found:
-            inodes.add(found[1])
-    listening = "0A"
-    ports = set()
-    for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if fields[3] == listening and fields[9] in inodes:
-            ports.add(int(fields[1].split(":")[1], 16))
-    return ports
 
 
 async def nothing_answers_in_clear_text(ports: Iterable[int]) -> None:

@@ -20,6 +20,15 @@ def test_one_of_each_protocol_is_enough(numbers: PortNumbers) -> None:
     numbers.check()
 
 
+def test_an_only_port_is_changed_by_the_option_of_the_command_line() -> None:
+    alone = PortNumbers(binary=None, binary_tls=1, http=None, http_tls=2)
+    assert alone.binary_tls_hint == "brokerServicePortTls, --port"
+    assert alone.http_tls_hint == "webServicePortTls, --web-port"
+    beside = PortNumbers(binary=3, binary_tls=1, http=4, http_tls=2)
+    assert beside.binary_tls_hint == "brokerServicePortTls"
+    assert beside.http_tls_hint == "webServicePortTls"
+
+
 @pytest.mark.parametrize(
     ("numbers", "name"),
     [

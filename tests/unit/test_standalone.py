@@ -69,6 +69,22 @@ async def test_clients_are_told_an_address_they_can_reach(
         assert broker.service_url.split(":")[1] == f"//{advertised}"
 
 
+@pytest.mark.parametrize(
+    ("host", "is_authenticated", "is_warned"),
+    [("0.0.0.0", True, True), ("127.0.0.1", True, False), ("0.0.0.0", False, False)],
+)
+async def test_clear_text_for_other_machines_brings_a_warning_with_authentication(
+    *, host: str, is_authenticated: bool, is_warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    secret = {"tokenSecretKey": "data:;base64,AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}
+    providers = {"authenticationEnabled": True, "authenticationProviders": "token"} | secret
+    async with Broker(host=host, config=providers if is_authenticated else {}) as broker:
+        bound = broker.service.addresses.bound_urls
+    assert [each.partition(":")[0] for each in bound] == ["pulsar", "http"]
+    warned = [each for each in caplog.records if "without TLS" in each.message]
+    assert [each.__dict__["ports"] for each in warned] == [", ".join(bound)] * is_warned
+
+
 async def test_a_directory_that_can_not_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=rf"{tmp_path}/file/data can't be made: not a directory; .*"):

@@ -9,6 +9,7 @@ helps. A broker without symptoms may still be slow for one topic: `standstill` t
     FEW_DESCRIPTORS                    open files and sockets near the limit of the process
     CERTIFICATE_EXPIRED, …_EXPIRES     certificates of listening ports and of authorities
     OPEN_TO_ALL                        reachable from other machines, and nobody proves who they are
+    CLEAR_TEXT                         reachable from other machines without TLS, with credentials
     SETTING_WITHOUT_EFFECT             given another value than the default, in vain
     TOPICS_ABOUT_TO_GO                 unused topics that are deleted soon
     SESSION_IN_DOUBT                   ZooKeeper does not answer: nothing is opened or looked up
@@ -37,6 +38,7 @@ from pulsar_py.admin.operations.symptoms_of_cluster import cluster_symptoms
 from pulsar_py.admin.router import Route, get
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.work import Turns
+from pulsar_py.common.network.hosts import is_loopback
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.upkeep.topic_upkeep import seconds_until_deletion
@@ -54,7 +56,6 @@ NAMED: Final = 10
 
 _LOOKS: Final = 20
 _LOOK_SECONDS: Final = 0.01
-_LOOPBACK: Final = ("127.", "localhost", "[::1]", "::1")
 _PEM_END: Final = b"-----END CERTIFICATE-----"
 
 
@@ -130,12 +131,24 @@ def _of_descriptors() -> Iterator[Symptom]:
 
 
 def _of_reach(broker: BrokerService) -> Iterator[Symptom]:
+    addresses = broker.addresses
     if broker.config.authenticationEnabled:
+        in_clear = addresses.outside_clear_text_urls
+        if in_clear:
+            yield Symptom(
+                "CLEAR_TEXT",
+                Urgency.WARNING,
+                ", ".join(in_clear),
+                "Other machines can connect without TLS: whoever is on the way reads tokens, "
+                "passwords and messages, and may use them.",
+                "Leave brokerServicePort and webServicePort empty, and set brokerServicePortTls "
+                "and webServicePortTls, or listen on 127.0.0.1.",
+            )
         return
-    addresses = broker.addresses.default
-    urls = (addresses.broker_url, addresses.broker_url_tls, addresses.http_url)
-    hosts = {urlsplit(url).hostname or "" for url in urls if url}
-    outside = sorted(host for host in hosts if not host.startswith(_LOOPBACK))
+    told = addresses.default
+    urls = (told.broker_url, told.broker_url_tls, told.http_url, told.http_url_tls)
+    hosts = {urlsplit(url).hostname or "" for url in (*urls, *addresses.bound_urls) if url}
+    outside = sorted(host for host in hosts if not is_loopback(host))
     if outside:
         yield Symptom(
             "OPEN_TO_ALL",

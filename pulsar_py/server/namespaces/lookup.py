@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from pulsar_py.common.errors import ConfigurationError, UnknownListenerError
+from pulsar_py.common.network.hosts import is_loopback
+
+_CLEAR_TEXT_SCHEMES: Final = frozenset({"pulsar", "http"})
 
 
 class LookupType(Enum):
@@ -46,11 +51,24 @@ class LocalAddresses(Struct, frozen=True, kw_only=True):
 
     `is_loopback`: other hosts can't reach the addresses, so lookups tell clients to go on using
     their service URL (which may be a port forwarded from a container, for example).
+    `bound_urls`: the ports that are open, by the address that each is bound to, whatever clients
+    are told.
     """
 
     default: BrokerAddresses
     by_listener: Mapping[str, BrokerAddresses] = field(default_factory=dict)
     is_loopback: bool = False
+    bound_urls: tuple[str, ...] = ()
+
+    @property
+    def outside_urls(self) -> list[str]:
+        """Open ports that other machines can connect with."""
+        return [url for url in self.bound_urls if not is_loopback(urlsplit(url).hostname or "")]
+
+    @property
+    def outside_clear_text_urls(self) -> list[str]:
+        """Those of them without TLS: whoever is on the way reads credentials and messages."""
+        return [url for url in self.outside_urls if urlsplit(url).scheme in _CLEAR_TEXT_SCHEMES]
 
 
 def select_listener(addresses: LocalAddresses, listener_name: str | None) -> BrokerAddresses:

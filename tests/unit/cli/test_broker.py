@@ -90,3 +90,18 @@ def test_clients_are_told_the_machines_name_where_nothing_else_is_said(
     stores = ClusterStores(store_settings(settings))
     broker = broker_of(ClusterBrokerOptions(host=host), settings, stores)
     assert broker._config.advertisedAddress == advertised
+
+
+def test_ports_of_the_command_line_are_those_of_tls_where_the_settings_open_no_others() -> None:
+    settings = BrokerConfig(
+        metadataStoreUrl="h",
+        clusterName="c",
+        brokerServicePort=None,
+        brokerServicePortTls=6651,
+        webServicePort=None,
+        webServicePortTls=8443,
+    )
+    stores = ClusterStores(store_settings(settings))
+    broker = broker_of(ClusterBrokerOptions(port=1, web_port=2), settings, stores)
+    assert (broker._port, broker._web_port) == (None, None)
+    assert (broker._config.brokerServicePortTls, broker._config.webServicePortTls) == (1, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import logging
@@ -17,6 +18,7 @@ import pytest
 from pulsar_py.cli.standalone import (
     COLLECTOR_THRESHOLDS,
     SWITCH_INTERVAL_SECONDS,
+    OpenPorts,
     StandaloneOptions,
     hurry_threads,
     load_config,
@@ -25,9 +27,11 @@ from pulsar_py.cli.standalone import (
     serve,
     set_up_logging,
     spare_the_loop,
+    with_ports,
 )
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
+from pulsar_py.server.config import BrokerConfig
 
 
 @pytest.fixture(autouse=True)
@@ -144,19 +148,78 @@ async def test_signals_stop_it_once_each(
     assert words[4:] == ["data", "in", "memory"]
 
 
+IN_CLEAR = OpenPorts(service_url="pulsar://h:1", web_service_url="http://h:2")
+TLS_ALONE = OpenPorts(
+    service_url="pulsar+ssl://h:3",
+    web_service_url="https://h:4",
+    service_url_tls="pulsar+ssl://h:3",
+    web_service_url_tls="https://h:4",
+)
+ALL_PORTS = dataclasses.replace(
+    IN_CLEAR, service_url_tls="pulsar+ssl://h:3", web_service_url_tls="https://h:4"
+)
+
+
 def test_the_ready_line_in_json_has_what_a_program_needs(tmp_path: Path) -> None:
-    urls = "pulsar://localhost:1", "http://localhost:2"
     options = StandaloneOptions(data_dir=None, is_ready_json=True)
-    assert json.loads(ready_line(options, *urls)) == {
+    assert json.loads(ready_line(options, IN_CLEAR)) == {
         "event": "ready",
-        "service_url": "pulsar://localhost:1",
-        "web_service_url": "http://localhost:2",
+        "service_url": "pulsar://h:1",
+        "web_service_url": "http://h:2",
+        "service_url_tls": None,
+        "web_service_url_tls": None,
         "data_dir": None,
         "pid": os.getpid(),
     }
     options = StandaloneOptions(data_dir=tmp_path / "a b", is_ready_json=True)
-    assert json.loads(ready_line(options, *urls))["data_dir"] == str(tmp_path / "a b")
-    assert "\n" not in ready_line(options, *urls)
+    found = json.loads(ready_line(options, ALL_PORTS))
+    assert found["data_dir"] == str(tmp_path / "a b")
+    assert (found["service_url"], found["service_url_tls"]) == ("pulsar://h:1", "pulsar+ssl://h:3")
+    assert (found["web_service_url"], found["web_service_url_tls"]) == ("http://h:2", "https://h:4")
+    assert "\n" not in ready_line(options, ALL_PORTS)
+
+
+@pytest.mark.parametrize(
+    ("ports", "words"),
+    [
+        (IN_CLEAR, "pulsar://h:1 http://h:2"),
+        (TLS_ALONE, "pulsar+ssl://h:3 https://h:4"),
+        (ALL_PORTS, "pulsar://h:1 http://h:2 pulsar+ssl://h:3 https://h:4"),
+    ],
+)
+def test_the_ready_line_names_each_open_port_once(ports: OpenPorts, words: str) -> None:
+    line = ready_line(StandaloneOptions(data_dir=None), ports)
+    assert line == f"pulsar-py ready: {words} data in memory"
+
+
+NO_CLEAR_TEXT = {"brokerServicePort": "", "webServicePort": ""}
+TLS = {"brokerServicePortTls": "6651", "webServicePortTls": "8443"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (1, 2, None, None)),
+        (TLS, (1, 2, 6651, 8443)),
+        (NO_CLEAR_TEXT, (1, 2, None, None)),
+        (NO_CLEAR_TEXT | TLS, (None, None, 1, 2)),
+        ({"brokerServicePort": "", "brokerServicePortTls": "6651"}, (None, 2, 1, None)),
+        ({"webServicePort": "", "webServicePortTls": "8443"}, (1, None, None, 2)),
+    ],
+    ids=["nothing set", "beside TLS", "neither", "TLS alone", "TLS alone, binary", "HTTPS alone"],
+)
+def test_ports_of_the_command_line_open_no_clear_text_where_the_settings_have_tls_alone(
+    settings: dict[str, str], expected: tuple[int | None, ...]
+) -> None:
+    config = BrokerConfig.from_texts(settings)
+    found = with_ports(config, 1, 2)
+    assert expected == (
+        found.brokerServicePort,
+        found.webServicePort,
+        found.brokerServicePortTls,
+        found.webServicePortTls,
+    )
+    assert with_ports(config, None, None) == config
 
 
 def test_threads_wait_a_moment_for_a_busy_loop() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.admin.operations import symptoms as module
 from pulsar_py.admin.operations.symptoms import certificate_symptoms
@@ -69,6 +70,31 @@ async def test_topics_that_go_soon_are_named(admin: Admin) -> None:
     assert found["subject"] == name
     assert "1 unused topics" in found["message"]
     await admin.call("PUT", "/admin/v2/persistent/public/default/unused/subscription/s")
+    assert await codes(admin) == []
+
+
+OPEN = ("pulsar://0.0.0.0:6650", "http://0.0.0.0:8080", "https://0.0.0.0:8443")
+
+
+async def test_an_open_broker_is_told_of_though_it_advertises_localhost(admin: Admin) -> None:
+    addresses = admin.service.addresses
+    admin.service.set_addresses(replace(addresses, bound_urls=OPEN))
+    (found,) = await admin.get(PATH)
+    assert (found["code"], found["urgency"]) == ("OPEN_TO_ALL", "error")
+    assert found["subject"] == "0.0.0.0"
+
+
+async def test_clear_text_between_machines_is_told_where_there_is_authentication(
+    admin: Admin,
+) -> None:
+    addresses = admin.service.addresses
+    admin.service.config = BrokerConfig(authenticationEnabled=True)
+    assert await codes(admin) == []  # loopback
+    admin.service.set_addresses(replace(addresses, bound_urls=OPEN))
+    (found,) = await admin.get(PATH)
+    assert (found["code"], found["urgency"]) == ("CLEAR_TEXT", "warning")
+    assert found["subject"] == "pulsar://0.0.0.0:6650, http://0.0.0.0:8080"
+    admin.service.set_addresses(replace(addresses, bound_urls=OPEN[2:]))
     assert await codes(admin) == []
 
 

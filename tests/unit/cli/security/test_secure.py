@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import re
 import signal
 import stat
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_py.cli.main import main
+from tests.listening_sockets import listening_ports
 
 COMMAND = str(Path(sys.executable).with_name("pulsar-py"))
 SECRET = {"ca.key.pem", "broker.key.pem", "tokens.private.key", "operator.jwt", "client.jwt"}
@@ -35,12 +37,23 @@ def client_of(url: str, directory: Path, token: str) -> pulsar.Client:
     )
 
 
+def plain_http(port: int | None, token: str) -> int:
+    """The status of a request with a token in clear text."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        headers = {"Authorization": f"Bearer {token}"}
+        connection.request("GET", "/admin/v2/clusters", headers=headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
 def test_three_commands_after_installing_a_client_publishes_over_tls(tmp_path: Path) -> None:
     directory = tmp_path / "secure"
     made = secure("init", "--directory", directory)
     assert made.exit_code == 0, made.output
     command = [COMMAND, "standalone", "--in-memory", "--config", str(directory / "standalone.conf")]
-    ports = ["--set", "brokerServicePortTls=0", "--set", "webServicePortTls=0"]
+    ports = ["--port", "0", "--web-port", "0"]  # those of TLS: the settings open no others
     process = subprocess.Popen(
         [*command, *ports], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -49,6 +62,12 @@ def test_three_commands_after_installing_a_client_publishes_over_tls(tmp_path: P
         words = process.stdout.readline().split()
         url, web_url = words[2:4]
         assert (urlsplit(url).scheme, urlsplit(url).hostname) == ("pulsar+ssl", "localhost")
+        assert (urlsplit(web_url).scheme, words[4:]) == ("https", ["data", "in", "memory"])
+        open_ports = {urlsplit(url).port, urlsplit(web_url).port}
+        assert listening_ports(process.pid) == open_ports
+        for port in open_ports:
+            with pytest.raises((OSError, http.client.HTTPException)):
+                plain_http(port, (directory / "operator.jwt").read_text())
         client = client_of(url, directory, "client.jwt")
         with pytest.raises(pulsar.PulsarException):
             client.create_producer("public/default/t")
@@ -67,6 +86,7 @@ def test_three_commands_after_installing_a_client_publishes_over_tls(tmp_path: P
         log = process.communicate()[1]
     assert "all who reach this machine can connect, and have to prove who they are" in log
     assert "can be read by others" not in log
+    assert "without TLS" not in log
     for secret in SECRET:
         assert (directory / secret).read_bytes()[:40] not in log.encode()
 

@@ -14,6 +14,21 @@ DEFAULT = BrokerAddresses(broker_url="pulsar://a:1")
 OUTSIDE = BrokerAddresses(broker_url="pulsar://b:2")
 
 
+def test_ports_that_other_machines_reach_are_told_by_what_they_are_bound_to() -> None:
+    bound = (
+        "pulsar://127.0.0.1:1",
+        "http://[::1]:2",
+        "pulsar://0.0.0.0:3",
+        "http://[::]:4",
+        "pulsar+ssl://0.0.0.0:5",
+        "https://10.0.0.1:6",
+    )
+    advertised = BrokerAddresses(broker_url="pulsar://localhost:3")
+    addresses = LocalAddresses(default=advertised, bound_urls=bound)
+    assert addresses.outside_urls == list(bound[2:])
+    assert addresses.outside_clear_text_urls == list(bound[2:4])
+
+
 def test_a_listener_is_selected_by_name() -> None:
     addresses = LocalAddresses(default=DEFAULT, by_listener={"outside": OUTSIDE})
     assert select_listener(addresses, None) is DEFAULT
