@@ -19,7 +19,7 @@ from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_origin, get_overloads
+from typing import Any, get_origin, get_overloads, is_typeddict
 
 import pulsar_py
 import pulsar_py.schema
@@ -441,7 +441,10 @@ def field_table(thing: Any, chosen: type | None = None) -> list[str]:  # Any: a 
 def attribute_texts(thing: type) -> dict[str, str]:
     """The strings below assignments in a class body, also those it inherits."""
     texts: dict[str, str] = {}
-    for base in reversed(thing.__mro__):
+    # A typed dictionary's own bases are not among those that it is made of.
+    written = [get_origin(base) or base for base in getattr(thing, "__orig_bases__", ())]
+    typed = [base for base in written if is_typeddict(base)]
+    for base in [*typed, *reversed(thing.__mro__)]:
         if not is_ours(base):
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(base)))

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from random import Random
 from types import TracebackType
-from typing import Any, Self, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast, overload
 
 from pulsar_py.blocking import absent_names
 from pulsar_py.blocking.client_parts import ClientParts
@@ -41,9 +41,13 @@ from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer as Asy
 from pulsar_py.client.options import (
     ClientOptions,
     ConsumerOptions,
+    ConsumerOptionsWithoutSchema,
     ProducerOptions,
+    ProducerOptionsWithoutSchema,
     ReaderOptions,
+    ReaderOptionsWithoutSchema,
     TableViewOptions,
+    TableViewOptionsWithoutSchema,
 )
 from pulsar_py.client.producing.partitioned_producer import (
     PartitionedProducer as AsyncPartitionedProducer,
@@ -55,6 +59,9 @@ from pulsar_py.client.shared.statistics import ClientStatistics
 from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.message_id import MessageId
+
+if TYPE_CHECKING:
+    from pulsar_py.schema.schema import Schema
 
 __all__ = ["Client"]
 
@@ -97,6 +104,24 @@ class Client:
         """Whether it was closed; it can't be used again."""
         return self._inner.is_closed
 
+    @overload
+    def create_producer(
+        self,
+        topic: str,
+        *,
+        schema: Schema[Sent] | None,
+        **options: Unpack[ProducerOptionsWithoutSchema],
+    ) -> Producer[Sent]: ...
+
+    @overload
+    def create_producer(
+        self,
+        topic: str,
+        *,
+        schema: None = None,
+        **options: Unpack[ProducerOptionsWithoutSchema],
+    ) -> Producer[bytes | bytearray | memoryview]: ...
+
     def create_producer(
         self, topic: str, **options: Unpack[ProducerOptions[Sent]]
     ) -> Producer[Sent]:
@@ -119,7 +144,19 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> PatternConsumer[bytes]: ...
+
+    @overload
+    def subscribe(
+        self,
+        topic: re.Pattern[str],
+        subscription_name: str,
+        *,
+        schema: Schema[Received],
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> PatternConsumer[Received]: ...
 
     @overload
@@ -127,7 +164,19 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> MultiTopicsConsumer[bytes]: ...
+
+    @overload
+    def subscribe(
+        self,
+        topic: list[str] | tuple[str, ...],
+        subscription_name: str,
+        *,
+        schema: Schema[Received],
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> MultiTopicsConsumer[Received]: ...
 
     @overload
@@ -135,7 +184,19 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> AnyConsumer[bytes]: ...
+
+    @overload
+    def subscribe(
+        self,
+        topic: str | Sequence[str] | re.Pattern[str],
+        subscription_name: str,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> AnyConsumer[Received]: ...
 
     def subscribe(
@@ -210,6 +271,26 @@ class Client:
             return MultiTopicsConsumer(self._shared, inner, handling)
         return Consumer(self._shared, inner, handling)
 
+    @overload
+    def create_reader(
+        self,
+        topic: str,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+        *,
+        schema: None = None,
+        **options: Unpack[ReaderOptionsWithoutSchema[bytes]],
+    ) -> Reader[bytes]: ...
+
+    @overload
+    def create_reader(
+        self,
+        topic: str,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[ReaderOptionsWithoutSchema[Received]],
+    ) -> Reader[Received]: ...
+
     def create_reader(
         self,
         topic: str,
@@ -242,6 +323,26 @@ class Client:
             in_pool = pool.calling(listener)
             given["reader_listener"] = lambda _, message: in_pool(reader, message)
         return self._thread.run(create())
+
+    @overload
+    def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        *,
+        schema: None = None,
+        **options: Unpack[TableViewOptionsWithoutSchema],
+    ) -> TableView[bytes]: ...
+
+    @overload
+    def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[TableViewOptionsWithoutSchema],
+    ) -> TableView[Received]: ...
 
     def create_table_view(
         self,

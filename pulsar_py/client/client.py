@@ -34,9 +34,13 @@ from pulsar_py.client.messages.option_checks import (
 from pulsar_py.client.options import (
     ClientOptions,
     ConsumerOptions,
+    ConsumerOptionsWithoutSchema,
     ProducerOptions,
+    ProducerOptionsWithoutSchema,
     ReaderOptions,
+    ReaderOptionsWithoutSchema,
     TableViewOptions,
+    TableViewOptionsWithoutSchema,
     check_names,
 )
 from pulsar_py.client.security.authentication import Authentication
@@ -57,6 +61,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.reading.reader import Reader
     from pulsar_py.client.reading.table_view import TableView
     from pulsar_py.client.subscribe import AnyConsumer
+    from pulsar_py.schema.schema import Schema
 
 __all__ = ["Client"]
 
@@ -134,6 +139,24 @@ class Client:
             self._is_provider_started = True
             await self._provider.start(self, self._context)
 
+    @overload
+    async def create_producer(
+        self,
+        topic: str,
+        *,
+        schema: Schema[Sent] | None,
+        **options: Unpack[ProducerOptionsWithoutSchema],
+    ) -> Producer[Sent]: ...
+
+    @overload
+    async def create_producer(
+        self,
+        topic: str,
+        *,
+        schema: None = None,
+        **options: Unpack[ProducerOptionsWithoutSchema],
+    ) -> Producer[bytes | bytearray | memoryview]: ...
+
     async def create_producer(
         self, topic: str, **options: Unpack[ProducerOptions[Sent]]
     ) -> Producer[Sent]:
@@ -155,7 +178,19 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> PatternConsumer[bytes]: ...
+
+    @overload
+    async def subscribe(
+        self,
+        topic: re.Pattern[str],
+        subscription_name: str,
+        *,
+        schema: Schema[Received],
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> PatternConsumer[Received]: ...
 
     @overload
@@ -163,7 +198,19 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> MultiTopicsConsumer[bytes]: ...
+
+    @overload
+    async def subscribe(
+        self,
+        topic: list[str] | tuple[str, ...],
+        subscription_name: str,
+        *,
+        schema: Schema[Received],
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> MultiTopicsConsumer[Received]: ...
 
     @overload
@@ -171,7 +218,19 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        *,
+        schema: None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
+    ) -> AnyConsumer[bytes]: ...
+
+    @overload
+    async def subscribe(
+        self,
+        topic: str | Sequence[str] | re.Pattern[str],
+        subscription_name: str,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> AnyConsumer[Received]: ...
 
     async def subscribe(
@@ -197,6 +256,26 @@ class Client:
         await self._start()
         return await subscribe(self._context, topic, subscription_name, **options)
 
+    @overload
+    async def create_reader(
+        self,
+        topic: str,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+        *,
+        schema: None = None,
+        **options: Unpack[ReaderOptionsWithoutSchema[bytes]],
+    ) -> Reader[bytes]: ...
+
+    @overload
+    async def create_reader(
+        self,
+        topic: str,
+        start_message_id: MessageId | Mapping[str, MessageId] | None = None,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[ReaderOptionsWithoutSchema[Received]],
+    ) -> Reader[Received]: ...
+
     async def create_reader(
         self,
         topic: str,
@@ -219,6 +298,26 @@ class Client:
         check_names(options, ReaderOptions, "create_reader")
         await self._start()
         return await create_reader(self._context, topic, start_message_id, **options)
+
+    @overload
+    async def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        *,
+        schema: None = None,
+        **options: Unpack[TableViewOptionsWithoutSchema],
+    ) -> TableView[bytes]: ...
+
+    @overload
+    async def create_table_view(
+        self,
+        topic: str,
+        subscription_name: str | None = None,
+        *,
+        schema: Schema[Received] | None,
+        **options: Unpack[TableViewOptionsWithoutSchema],
+    ) -> TableView[Received]: ...
 
     async def create_table_view(
         self,

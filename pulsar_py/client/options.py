@@ -1,7 +1,8 @@
 """Types of the keyword arguments of the client's methods, for type checkers and editors.
 
 Each class repeats the fields of a configuration class, which documents them; a test keeps names and
-types alike. `check_names` refuses an unknown option and proposes the nearest name.
+types alike. Those without a schema let the methods tell a call with a schema, which has its values,
+from one without, which has bytes. `check_names` refuses an unknown option and proposes the nearest.
 """
 
 from __future__ import annotations
@@ -43,9 +44,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ClientOptions",
     "ConsumerOptions",
+    "ConsumerOptionsWithoutSchema",
     "ProducerOptions",
+    "ProducerOptionsWithoutSchema",
     "ReaderOptions",
+    "ReaderOptionsWithoutSchema",
     "TableViewOptions",
+    "TableViewOptionsWithoutSchema",
     "check_names",
 ]
 
@@ -75,11 +80,10 @@ class ClientOptions(TypedDict, total=False):
     tls_ciphers: str | None
 
 
-class ProducerOptions(TypedDict, Generic[T], total=False):
-    """The options of `Client.create_producer`: the fields of `ProducerConfig`."""
+class ProducerOptionsWithoutSchema(TypedDict, total=False):
+    """What `ProducerOptions` has beside the schema, which decides how a call is understood."""
 
     producer_name: str | None
-    schema: Schema[T] | None
     initial_sequence_id: int | None
     send_timeout_millis: int
     compression_type: CompressionType
@@ -111,11 +115,16 @@ class ProducerOptions(TypedDict, Generic[T], total=False):
     reconnects: bool
 
 
-class ConsumerOptions(TypedDict, Generic[T], total=False):
-    """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
+class ProducerOptions(ProducerOptionsWithoutSchema, Generic[T], total=False):
+    """The options of `Client.create_producer`: the fields of `ProducerConfig`."""
+
+    schema: Schema[T] | None
+
+
+class ConsumerOptionsWithoutSchema(TypedDict, Generic[T], total=False):
+    """What `ConsumerOptions` has beside the schema, which decides how a call is understood."""
 
     consumer_type: ConsumerType
-    schema: Schema[T] | None
     message_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
@@ -160,10 +169,15 @@ class ConsumerOptions(TypedDict, Generic[T], total=False):
     max_uncompressed_message_bytes: int | None
 
 
-class ReaderOptions(TypedDict, Generic[T], total=False):
-    """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
+class ConsumerOptions(ConsumerOptionsWithoutSchema[T], Generic[T], total=False):
+    """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
 
     schema: Schema[T] | None
+
+
+class ReaderOptionsWithoutSchema(TypedDict, Generic[T], total=False):
+    """What `ReaderOptions` has beside the schema, which decides how a call is understood."""
+
     reader_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
@@ -186,10 +200,15 @@ class ReaderOptions(TypedDict, Generic[T], total=False):
     auto_update_partitions_interval_seconds: float
 
 
-class TableViewOptions(TypedDict, Generic[T], total=False):
-    """The options of `Client.create_table_view`: those of its reader that may be chosen."""
+class ReaderOptions(ReaderOptionsWithoutSchema[T], Generic[T], total=False):
+    """The options of `Client.create_reader`: the fields of `ReaderConfig`."""
 
     schema: Schema[T] | None
+
+
+class TableViewOptionsWithoutSchema(TypedDict, total=False):
+    """What `TableViewOptions` has beside the schema, which decides how a call is understood."""
+
     receiver_queue_size: int
     is_read_compacted: bool
     """Read each key's last value only, where the topic is compacted; unless given, where the topic
@@ -198,6 +217,12 @@ class TableViewOptions(TypedDict, Generic[T], total=False):
     crypto_failure_action: ConsumerCryptoFailureAction
     auto_update_partitions: bool
     auto_update_partitions_interval_seconds: float
+
+
+class TableViewOptions(TableViewOptionsWithoutSchema, Generic[T], total=False):
+    """The options of `Client.create_table_view`: those of its reader that may be chosen."""
+
+    schema: Schema[T] | None
 
 
 def check_names(options: Iterable[str], kind: type, method: str) -> None:

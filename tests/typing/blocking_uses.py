@@ -51,6 +51,28 @@ def mistakes(client: blocking.Client) -> None:
     schema = AvroSchema(Order)
     client.create_producer("t", schema=schema).send("text")  # type: ignore[call-overload]
     client.create_producer("t").send(1)  # type: ignore[call-overload]
-    client.create_producer("t", batching_enable=True)  # type: ignore[call-arg]
+    client.create_producer("t", batching_enable=True)  # type: ignore[call-overload]
     assert client.subscribe("t", "s", schema=schema).receive().value().euros  # type: ignore[union-attr]
     assert client.create_table_view("t", schema=schema)["k"].euros  # type: ignore[attr-defined]
+
+
+def listeners_without_their_schema(client: blocking.Client) -> None:
+    """What is found, too: without a schema there are bytes."""
+
+    def listen(given: blocking.Consumer[Order], received: blocking.Message[Order]) -> None:
+        given.acknowledge(received)
+
+    def read(given: blocking.Reader[Order], received: blocking.Message[Order]) -> None: ...
+
+    def changed(key: str, order: Order | None) -> None: ...
+
+    client.subscribe("t", "s", message_listener=listen)  # type: ignore[arg-type]
+    client.subscribe(["t"], "s", message_listener=listen)  # type: ignore[arg-type]
+    client.subscribe(re.compile("t"), "s", message_listener=listen)  # type: ignore[arg-type]
+    client.create_reader("t", reader_listener=read)  # type: ignore[arg-type]
+    client.create_reader("t", schema=AvroSchema(Order), reader_listener=read)
+    client.create_table_view("t").listen(changed)  # type: ignore[arg-type]
+    _consumer: blocking.AnyConsumer[Order] = client.subscribe("t", "s")  # type: ignore[assignment]
+    _reader: blocking.Reader[Order] = client.create_reader("t")  # type: ignore[assignment]
+    _view: blocking.TableView[Order] = client.create_table_view("t")  # type: ignore[assignment]
+    _producer: blocking.Producer[Order] = client.create_producer("t")  # type: ignore[assignment]

@@ -79,11 +79,11 @@ async def options(client: pulsar_py.Client, keys: pulsar_py.CryptoKeyReader) -> 
     await client.subscribe("t", "s", crypto_key_reader="key.pem")  # type: ignore[call-overload]
     await client.subscribe("t", "s", dead_letter_policy=3)  # type: ignore[call-overload]
     await client.subscribe("t", "s", consumer_type="Shared")  # type: ignore[call-overload]
-    await client.create_reader("t", schema=str)  # type: ignore[arg-type]
+    await client.create_reader("t", schema=str)  # type: ignore[call-overload]
     await client.create_reader("t", **READING)
-    await client.create_reader("t", b"x")  # type: ignore[arg-type]
-    await client.create_producer("t", schema=str)  # type: ignore[arg-type]
-    await client.create_producer("t", batching_max_mesages=5)  # type: ignore[call-arg]
+    await client.create_reader("t", b"x")  # type: ignore[call-overload]
+    await client.create_producer("t", schema=str)  # type: ignore[call-overload]
+    await client.create_producer("t", batching_max_mesages=5)  # type: ignore[call-overload]
     producer = await client.create_producer("t", **PRODUCING)
     assert_type(producer.send_nowait(b"x"), pulsar_py.SendResult)
     pulsar_py.Client("pulsar://localhost", **CONNECTING)
@@ -183,6 +183,43 @@ async def typed_listeners(client: pulsar_py.Client) -> None:
     await client.subscribe("t", "s", schema=orders, message_listener=of_texts)  # type: ignore[arg-type]
     await client.create_reader("t", schema=StringSchema(), reader_listener=of_read)
     await client.create_reader("t", schema=orders, reader_listener=of_read)  # type: ignore[arg-type]
+
+
+async def listeners_without_their_schema(
+    client: pulsar_py.Client, maybe: JsonSchema[Order] | None
+) -> None:
+    def of_orders(consumer: AnyConsumer[Order], message: pulsar_py.Message[Order]) -> None: ...
+
+    async def of_orders_later(consumer: AnyConsumer, message: pulsar_py.Message[Order]) -> None: ...
+
+    def of_bytes(consumer: AnyConsumer, message: pulsar_py.Message[bytes]) -> None: ...
+
+    def of_read(reader: pulsar_py.Reader[str], message: pulsar_py.Message[str]) -> None: ...
+
+    await client.subscribe("t", "s", message_listener=of_orders)  # type: ignore[arg-type]
+    await client.subscribe("t", "s", message_listener=of_orders_later)  # type: ignore[arg-type]
+    await client.subscribe(["t"], "s", message_listener=of_orders)  # type: ignore[arg-type]
+    await client.subscribe(re.compile("t"), "s", message_listener=of_orders)  # type: ignore[arg-type]
+    await client.subscribe("t", "s", message_listener=of_bytes)
+    await client.create_reader("t", reader_listener=of_read)  # type: ignore[arg-type]
+    _consumer: AnyConsumer[Order] = await client.subscribe("t", "s")  # type: ignore[assignment]
+    _reader: pulsar_py.Reader[Order] = await client.create_reader("t")  # type: ignore[assignment]
+    _view: pulsar_py.TableView[Order] = await client.create_table_view("t")  # type: ignore[assignment]
+    _producer: pulsar_py.Producer[Order] = await client.create_producer("t")  # type: ignore[assignment]
+
+    chosen = await client.subscribe("t", "s", schema=maybe, message_listener=of_orders)
+    assert_type(chosen, AnyConsumer[Order])
+    given: pulsar_py.ConsumerOptions[Order] = {"message_listener": of_orders}
+    assert_type(await client.subscribe("t", "s", **given), AnyConsumer[Order])
+
+
+def on_text(key: str, text: str | None) -> None: ...
+
+
+async def views_without_their_schema(client: pulsar_py.Client) -> None:
+    view = await client.create_table_view("t")
+    view.listen(on_text)  # type: ignore[arg-type]
+    view.for_each_and_listen(on_text)  # type: ignore[arg-type]
 
 
 async def reading(client: pulsar_py.Client) -> None:

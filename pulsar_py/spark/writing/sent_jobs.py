@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from pulsar_py.client import Client
+from pulsar_py.client import Client, Producer
 from pulsar_py.common.errors import ProducerBusyError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.shared.option_errors import naming_options
@@ -58,7 +58,7 @@ def has_rows_of(options: Mapping[str, str], key: str, tasks_count: int) -> bool:
 
 async def _is_known(client: Client, partition: str, settings: ProducerSettings) -> bool:
     try:
-        producer = await client.create_producer(partition, **settings.arguments)
+        producer: Producer = await client.create_producer(partition, **settings.arguments)
     except ProducerBusyError:
         return True  # a producer has the name: the rows are being written
     last = producer.last_sequence_id()

@@ -49,6 +49,15 @@ def test_a_table_views_options_are_some_of_its_readers() -> None:
     assert ours.items() <= options.ReaderOptions.__annotations__.items()
 
 
+@pytest.mark.parametrize("kind", ["Producer", "Consumer", "Reader", "TableView"])
+def test_a_call_without_a_schema_has_every_other_option(kind: str) -> None:
+    without = getattr(options, f"{kind}OptionsWithoutSchema").__annotations__
+    whole = getattr(options, f"{kind}Options").__annotations__
+
+    assert whole == without | {"schema": whole["schema"]}
+    assert "schema" not in without
+
+
 def test_what_is_no_option_is_refused_with_the_nearest() -> None:
     options.check_names(["schema"], options.ConsumerOptions, "subscribe")
     with pytest.raises(
