@@ -22,7 +22,6 @@ from pulsar_py.admin.policies import policy_values as values
 from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, require_namespace
 from pulsar_py.admin.router import Route, get
-from pulsar_py.common.names import TopicName
 from pulsar_py.console.answers import PolicyLine
 from pulsar_py.console.callers import BASE
 from pulsar_py.console.topic_pages import TOPIC
@@ -107,7 +106,8 @@ class PolicyOrigins:
         """Return the policies of a topic, by its name without partition."""
         name = topic_of(request).base
         namespace = await require_namespace(self._broker, name.namespace_name)
-        own = await self._own(name)
+        policies = await self._broker.resources.policies_of_topic(name)
+        own: Mapping[str, Any] = policies.json if policies else {}
         lines = []
         for policy in topic_policy_table.POLICIES:
             if policy.default is None:
@@ -133,12 +133,6 @@ class PolicyOrigins:
             )
             lines.append(_quota_line(kind, levels, Action.WRITE_TOPIC_POLICY))
         return json_response(sorted(lines, key=lambda each: each["word"].casefold()))
-
-    async def _own(self, name: TopicName) -> Mapping[str, Any]:  # Any: JSON
-        resources = self._broker.resources
-        shared = await resources.global_topic_policies.get(name)
-        local = await resources.topic_policies.get(name)
-        return {**(shared.json if shared else {}), **(local.json if local else {})}
 
 
 def _levels(**levels: Any) -> Json:  # Any: JSON

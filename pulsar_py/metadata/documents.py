@@ -8,6 +8,7 @@ Source: ClusterData, TenantInfo, Policies, LocalPolicies, TopicPolicies, Partiti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pulsar_py.metadata.json_document import Codec, JsonDocument, key
@@ -188,6 +189,21 @@ class TopicPolicies(JsonDocument):
     is_paused_on_unsaved_acks = key("dispatcherPauseOnAckStatePersistentEnabled", BOOLEAN)
     offload_policies = key("offloadPolicies", JSON_OBJECT)
     shadow_topics = key("shadowTopics", TEXTS)
+
+    def over(self, shared: TopicPolicies) -> TopicPolicies:
+        """These, which are for one cluster, before those that a topic has for all clusters.
+
+        Quotas count type by type, and what single subscriptions have, subscription by subscription.
+        """
+        merged = {**shared.json, **self.json}
+        for name in (
+            TopicPolicies.backlog_quotas.json_name,
+            TopicPolicies.subscription_policies.json_name,
+        ):
+            below, above = shared.json.get(name), self.json.get(name)
+            if isinstance(below, Mapping) and isinstance(above, Mapping):
+                merged[name] = {**below, **above}
+        return TopicPolicies(merged)
 
 
 class DynamicConfiguration(JsonDocument):

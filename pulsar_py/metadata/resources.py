@@ -376,6 +376,18 @@ class Resources:
         self.resource_groups = ResourceGroupResources(configuration)
         self.dynamic_configuration = DynamicConfigurationResource(local)
 
+    async def policies_of_topic(self, name: TopicName) -> TopicPolicies | None:
+        """What a topic has for this cluster and for all clusters; None without any.
+
+        Raises:
+            MetadataError: It can't be read.
+        """
+        local = await self.topic_policies.get(name.base)
+        shared = await self.global_topic_policies.get(name.base)
+        if local is None or shared is None:
+            return local or shared
+        return local.over(shared)
+
     async def close(self) -> None:
         """Stop watching the stores."""
         await self.clusters.close()

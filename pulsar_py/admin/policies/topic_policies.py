@@ -309,11 +309,9 @@ class TopicPolicyResource:
 
     async def _documents(self, name: TopicName) -> tuple[Document, Document]:
         """What the topic has for this cluster and for all, and what its namespace has."""
-        shared = await self._of(is_global=True).get(name)
-        local = await self._of(is_global=False).get(name)
-        own = {**(shared.json if shared else {}), **(local.json if local else {})}
+        own = await self._broker.resources.policies_of_topic(name)
         namespace = await self._broker.resources.namespaces.get(name.namespace_name)
-        return own, namespace.json if namespace else {}
+        return own.json if own else {}, namespace.json if namespace else {}
 
     async def _change(
         self, request: Request, name: TopicName, change: Callable[[Document], Document]

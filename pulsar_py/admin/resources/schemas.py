@@ -209,12 +209,9 @@ class Schemas:
     async def _policies_of(self, name: TopicName) -> SchemaPolicies:
         """The effective policies, whether or not the topic is there."""
         resources = self._broker.resources
-        topic = await resources.topic_policies.get(name.base)
-        shared = await resources.global_topic_policies.get(name.base)
+        topic = await resources.policies_of_topic(name)
         namespace = await resources.namespaces.get(name.namespace_name)
-        return effective_settings(
-            self._broker.topics.settings.topic, namespace, topic or shared
-        ).schema
+        return effective_settings(self._broker.topics.settings.topic, namespace, topic).schema
 
 
 def _read_definition(request: Request) -> SchemaDefinition:

@@ -36,7 +36,7 @@ from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.documents import NamespacePolicies, ResourceGroup, TopicPolicies
+from pulsar_py.metadata.documents import NamespacePolicies, ResourceGroup
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
 from pulsar_py.server.policies.effective_settings import effective_auto_creation, effective_settings
@@ -275,7 +275,7 @@ class TopicRegistry:
             name,
             await resources.namespaces.get(namespace),
             await resources.local_policies.get(namespace),
-            await self._topic_policies_of(name),
+            await self._resources.policies_of_topic(name),
         )
         found = await resources.local.get(paths.managed_ledger(name.managed_ledger_name))
         if found is not None:
@@ -318,21 +318,15 @@ class TopicRegistry:
 
     async def _settings_of(self, name: TopicName) -> TopicSettings:
         namespace = await self._resources.namespaces.get(name.namespace_name)
-        own = await self._topic_policies_of(name) if self.settings.has_topic_policies else None
+        own = None
+        if self.settings.has_topic_policies:
+            own = await self._resources.policies_of_topic(name)
         local = await self._resources.local_policies.get(name.namespace_name)
         settings = effective_settings(self.settings.topic, namespace, own, local)
         if settings.resource_group and self._context.limits is not None:
             group = await self._resources.resource_groups.get(settings.resource_group)
             self._context.limits.group(settings.resource_group).apply(group)
         return settings
-
-    async def _topic_policies_of(self, name: TopicName) -> TopicPolicies | None:
-        """The topic's policies: those for this cluster, before those for all clusters."""
-        local = await self._resources.topic_policies.get(name.base)
-        shared = await self._resources.global_topic_policies.get(name.base)
-        if local is None or shared is None:
-            return local or shared
-        return TopicPolicies({**shared.json, **local.json})
 
     def apply_settings(self, settings: RegistrySettings) -> None:
         """Use changed settings of the broker, in running topics, too."""

@@ -10,6 +10,7 @@ import pytest
 from pulsar_py.common.errors import MetadataExistsError, MetadataNotFoundError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.policies import BacklogQuota, BacklogQuotaAction, BacklogQuotaType
 from pulsar_py.metadata.documents import (
     ClusterData,
     DynamicConfiguration,
@@ -258,3 +259,31 @@ async def test_topics_with_policies_are_listed(
     assert stored is not None
     assert await shared.modified_millis(TOPIC) == stored.modified_millis
     assert await resources.topic_policies.modified_millis(TOPIC) == 0
+
+
+async def test_policies_of_one_cluster_count_before_those_of_all(resources: Resources) -> None:
+    assert await resources.policies_of_topic(TOPIC) is None
+    size = BacklogQuota(100, -1, BacklogQuotaAction.PRODUCER_EXCEPTION)
+    age = BacklogQuota(-1, 10, BacklogQuotaAction.PRODUCER_EXCEPTION)
+    of_all = TopicPolicies(
+        max_producers=2,
+        max_consumers=2,
+        backlog_quotas={BacklogQuotaType.MESSAGE_AGE: age},
+        subscription_policies={"a": {"dispatchRate": 1}, "b": {"dispatchRate": 2}},
+    )
+    await resources.global_topic_policies.create(TOPIC, of_all)
+    assert await resources.policies_of_topic(TOPIC.partition(1)) == of_all
+    own = TopicPolicies(
+        max_producers=1,
+        backlog_quotas={BacklogQuotaType.DESTINATION_STORAGE: size},
+        subscription_policies={"b": {"dispatchRate": 3}},
+    )
+    await resources.topic_policies.create(TOPIC, own)
+    found = await resources.policies_of_topic(TOPIC)
+    assert found is not None
+    assert (found.max_producers, found.max_consumers) == (1, 2)
+    assert found.backlog_quotas == {
+        BacklogQuotaType.MESSAGE_AGE: age,
+        BacklogQuotaType.DESTINATION_STORAGE: size,
+    }
+    assert found.subscription_policies == {"a": {"dispatchRate": 1}, "b": {"dispatchRate": 3}}

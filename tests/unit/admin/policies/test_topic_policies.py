@@ -7,14 +7,19 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.admin.policies.topic_policy_table import POLICIES
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.network.http_client import HttpClient, HttpRequest
+from pulsar_py.common.policies import BacklogQuotaType
 from pulsar_py.server.change_events.namespace_events import events_topic
 from pulsar_py.server.policies.policy_events import PolicyEvent
 from pulsar_py.standalone import Broker
+from tests.policy_levels import CONFIG, LEVELS, ROWS, Row
+from tests.policy_levels import TOPIC as OF_LEVELS
 from tests.simulation.brokers_world import NAMESPACE
 from tests.simulation.cluster_world import ClusterWorld, in_cluster, service
 from tests.unit.admin.resources.conftest import Admin
+from tests.unit.server.change_events.event_parts import until
 
 P = "/admin/v2/persistent/public/default"
 
@@ -142,6 +147,91 @@ async def test_any_broker_tells_what_the_owner_of_the_log_has_read(world: Cluste
     )
     for host in world.nodes:
         assert await ask_cluster(host, "GET", f"{path}/maxConsumers") == 8
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.word)
+async def test_the_level_nearest_to_the_topic_applies_and_is_served(row: Row) -> None:
+    """Each policy at four levels: set one after the other, then removed from the nearest on."""
+    async with Broker(config=CONFIG) as broker:
+        admin = Admin(broker.service)
+        for name in ("east", "west"):
+            await admin.call("PUT", f"/admin/v2/clusters/{name}", {"serviceUrl": "http://h:1"})
+        tenant = {"adminRoles": [], "allowedClusters": ["standalone", "east", "west"]}
+        await admin.call("POST", "/admin/v2/tenants/public", tenant)
+        await admin.call("PUT", OF_LEVELS)
+        topic = await broker.service.topics.get_or_load(
+            TopicName.parse("persistent://public/default/levels"), create_if_missing=False
+        )
+
+        async def check(level: int) -> None:
+            where, wanted = LEVELS[level], row.expected(level)
+            if row.has_applied:
+                answer = await admin.call("GET", f"{OF_LEVELS}/{row.word}?applied=true")
+                applied = json.loads(answer.body) if answer.body else None
+                if isinstance(applied, dict) and wanted is not None:
+                    applied = {name: applied[name] for name in wanted}  # others are defaults
+                assert applied == wanted, where
+            if row.served is None:
+                return
+            served = row.served
+            await until(lambda: served(topic.settings) == wanted)
+
+        await check(0)
+        for level in row.levels:
+            assert (await admin.call(*row.set_at(level))).status in (200, 204)
+            await check(level)
+        if not row.can_be_deleted:
+            return
+        below = (0, *row.levels)
+        for level, next_level in ((3, 2), (2, below[-3])):
+            assert await admin.status(*row.remove_at(level)) == 204
+            await check(next_level)
+
+
+def test_each_policy_has_a_row_of_levels() -> None:
+    assert {row.word for row in ROWS} == {each.word for each in POLICIES} - {"shadowTopics"}
+    assert {row.word for row in ROWS if row.has_applied} == {
+        each.word for each in POLICIES if each.default is not None
+    }
+
+
+async def test_quotas_of_all_levels_apply_type_by_type() -> None:
+    config = {"backlogQuotaDefaultLimitBytes": 100, "backlogQuotaDefaultLimitSecond": 10}
+    async with Broker(config=config) as broker:
+        admin = Admin(broker.service)
+        await admin.call("PUT", P + "/a")
+
+        async def applied() -> tuple[int, int]:
+            quotas = await admin.get(P + "/a/backlogQuotaMap?applied=true")
+            return quotas["destination_storage"]["limitSize"], quotas["message_age"]["limitTime"]
+
+        def size(limit: int) -> dict[str, object]:
+            return {"limitSize": limit, "policy": "producer_exception"}
+
+        def age(limit: int) -> dict[str, object]:
+            return {"limitTime": limit, "policy": "producer_exception"}
+
+        assert await applied() == (100, 10)
+        namespace = "/admin/v2/namespaces/public/default/backlogQuota"
+        await admin.call("POST", namespace, size(200))
+        assert await applied() == (200, 10)
+        by_age = "backlogQuotaType=message_age"
+        await admin.call("POST", f"{P}/a/backlogQuota?{by_age}&isGlobal=true", age(30))
+        assert await applied() == (200, 30)
+        await admin.call("POST", f"{P}/a/backlogQuota", size(400))
+        assert (await applied())[0] == 400
+        topic = await broker.service.topics.get_or_load(
+            TopicName.parse("persistent://public/default/a"), create_if_missing=False
+        )
+
+        def served() -> tuple[int, int]:
+            quotas = topic.settings.backlog_quotas
+            return (
+                quotas[BacklogQuotaType.DESTINATION_STORAGE].limit_bytes,
+                quotas[BacklogQuotaType.MESSAGE_AGE].limit_seconds,
+            )
+
+        await until(lambda: served() == (400, 30))
 
 
 async def ask_cluster(host: str, method: str, path: str, body: object = None) -> Any:  # Any: JSON

@@ -40,6 +40,20 @@ async def test_compatibility_is_said_without_storing(admin: Admin) -> None:
     assert len((await admin.get(A + "/schemas"))["getSchemaResponses"]) == 1
 
 
+async def test_a_strategy_for_all_clusters_counts_beside_policies_of_this_one(admin: Admin) -> None:
+    topic = "/admin/v2/persistent/public/default/a"
+    await admin.call("PUT", topic)
+    await admin.call("POST", A + "/schema", avro("a"))
+    strategy = topic + "/schemaCompatibilityStrategy?isGlobal=true"
+    assert await admin.status("PUT", strategy, "ALWAYS_COMPATIBLE") == 204
+    assert await admin.status("POST", topic + "/maxProducers", 5) == 204
+    answer = await admin.call("POST", A + "/compatibility", avro("b", required=True))
+    assert json.loads(answer.body) == {
+        "compatibility": True,
+        "schemaCompatibilityStrategy": "ALWAYS_COMPATIBLE",
+    }
+
+
 async def test_an_administrator_may_upload_where_producers_may_not(admin: Admin) -> None:
     await admin.call("POST", "/admin/v2/namespaces/public/default/isAllowAutoUpdateSchema", False)
     assert await admin.status("POST", A + "/schema", avro("a")) == 200
