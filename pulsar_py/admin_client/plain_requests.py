@@ -23,11 +23,13 @@ from pulsar_py.admin_client.call import NO_BODY, Reply, encoded
 from pulsar_py.admin_client.settings import (
     BODY_LIMIT_BYTES,
     MAX_REDIRECTS,
+    TRUST_OPTIONS,
     AdminSettings,
     status_error,
 )
 from pulsar_py.common.errors import ConnectError, RemoteProtocolError
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.network.tls import failure_text
 
 if TYPE_CHECKING:
     import ssl
@@ -112,8 +114,7 @@ class PlainRequests:
                 failed = answer.status >= HTTPStatus.BAD_REQUEST
                 reason = answer.read(BODY_LIMIT_BYTES) if failed else b""
             except _FAILURES as error:
-                text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-                raise ConnectError(f"{url}: {text or type(error).__name__}") from error
+                raise ConnectError(f"{url}: {_failure(error)}") from error
             if failed:
                 raise status_error(f"GET {path}", answer.status, _reason(answer.status, reason))
             yield Download(url, answer)
@@ -138,8 +139,7 @@ class PlainRequests:
             try:
                 answer = self._send_following(method, base_url + path, data)
             except _FAILURES as error:
-                text = "no answer in time" if isinstance(error, TimeoutError) else str(error)
-                failures.append(ConnectError(f"{base_url}{path}: {text or type(error).__name__}"))
+                failures.append(ConnectError(f"{base_url}{path}: {_failure(error)}"))
                 continue
             with self._lock:
                 self._base_urls.remove(base_url)
@@ -220,6 +220,15 @@ class PlainRequests:
             self._idle[host] = connection
         if replaced is not None:
             replaced.close()
+
+
+def _failure(error: Exception) -> str:
+    """Why nobody answered."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError):
+        return failure_text(error, TRUST_OPTIONS)
+    return str(error) or type(error).__name__
 
 
 def _json(url: str, content: bytes) -> Any:  # Any: JSON

@@ -13,7 +13,12 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from pulsar_py.admin_client.call import NO_BODY, Reply, encoded
-from pulsar_py.admin_client.settings import MAX_REDIRECTS, AdminSettings, status_error
+from pulsar_py.admin_client.settings import (
+    MAX_REDIRECTS,
+    TRUST_OPTIONS,
+    AdminSettings,
+    status_error,
+)
 from pulsar_py.common.errors import (
     ClientTimeoutError,
     ConnectError,
@@ -48,6 +53,7 @@ class Requests:
             timeout_seconds=settings.timeout_seconds,
             ssl_context=settings.ssl_context() if is_tls else None,
             max_redirects=MAX_REDIRECTS,
+            trust_options=TRUST_OPTIONS,
         )
 
     async def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON

@@ -29,6 +29,9 @@ MAX_REDIRECTS: Final = 5
 BODY_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """The largest answer; the topics of a namespace with a million of them fit in."""
 
+TRUST_OPTIONS: Final = "tls_trust_certs_file, or --tls-trust-cert-path of a command"
+"""What names the authorities to trust, for errors."""
+
 _ERRORS: Final[Mapping[int, type[ServiceError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
     HTTPStatus.FORBIDDEN: AuthorizationError,

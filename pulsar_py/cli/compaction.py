@@ -52,7 +52,7 @@ async def compact_topic(request: CompactionRequest, clock: Clock | None = None) 
     clock = clock or SystemClock()
     deadline = clock.monotonic_seconds() + request.timeout_seconds
     async with HttpClient(
-        timeout_seconds=_REQUEST_TIMEOUT_SECONDS, max_redirects=_MAX_REDIRECTS
+        timeout_seconds=_REQUEST_TIMEOUT_SECONDS, max_redirects=_MAX_REDIRECTS, trust_options=""
     ) as client:
         url = f"{base}/{_path(name)}/compaction"
         answer = await client.send(HttpRequest(method=HTTPMethod.PUT, url=url))

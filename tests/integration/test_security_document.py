@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import shutil
+import signal
+import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,7 +24,10 @@ from pulsar_py.standalone import Broker
 from tests.certificates import Authority
 from tests.document_texts import text_of
 from tests.integration.test_authentication import status
+from tests.integration.test_proxies import connect_command
 from tests.integration.test_tls import client_context, get
+from tests.interop.broker_process import free_port
+from tests.package_source import ROOT
 
 SETTING = re.compile(r"(\w+)=(.*)")
 FREE_PORTS = {"brokerServicePortTls": "0", "webServicePortTls": "0"}
@@ -58,14 +67,32 @@ def block_with(words: str) -> list[str]:
     return found
 
 
-def run(block: list[str], place: Path) -> None:
-    """Run the commands of a block as they stand, with this installation's `pulsar-py`."""
+def run(block: list[str], place: Path) -> str:
+    """Run the commands of a block as they stand, with this installation's `pulsar-py`.
+
+    Returns what they print.
+    """
     commands = "\n".join(each for each in block if not SETTING.fullmatch(each))
+    return output_of(["sh", "-e", "-c", commands.replace("/etc/pulsar", str(place))], place)
+
+
+def output_of(command: list[str], place: Path) -> str:
+    """What a command that ends well prints."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(
-        ["sh", "-e", "-c", commands.replace("/etc/pulsar", str(place))],
-        cwd=place, env=os.environ | {"PATH": path}, check=True, capture_output=True,
-    )  # fmt: skip
+    environment = os.environ | {"PATH": path}
+    done = subprocess.run(
+        command, cwd=place, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def fenced(language: str) -> list[str]:
+    """The fenced blocks of a language; those that name none with ""."""
+    pattern = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [
+        each[2] for each in pattern.finditer(text_of("docs/SECURITY.md")) if each[1] == language
+    ]
 
 
 def with_files(place: Path) -> Authority:
@@ -126,3 +153,78 @@ def test_the_lines_of_revoked_tokens_are_understood() -> None:
     assert rules.match({"sub": "reports", "iat": 2**40})
     assert rules.match({"sub": "x", "iat": 1767225599})
     assert not rules.match({"sub": "x", "iat": 1767225600})
+
+
+@contextmanager
+def started(command: str, place: Path) -> Iterator[list[str]]:
+    """A broker that the document's command starts, on free ports and in memory; yields its URLs."""
+    words = [*command.split(), "--in-memory", "--port", "0", "--web-port", "0"]
+    program = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
+    with subprocess.Popen(
+        program, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().split()[2:4]
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def test_three_commands_serve_both_clients_the_tools_and_the_example(tmp_path: Path) -> None:
+    init, standalone, allow = block_with("pulsar-py secure init")
+    run([init], tmp_path)
+    with started(standalone, tmp_path) as (url, web_url):
+        run([f"{allow} --web-service-url {web_url}"], tmp_path)
+        for program in fenced("python"):
+            assert "pulsar+ssl://localhost:6651" in program
+            here = program.replace("pulsar+ssl://localhost:6651", url)
+            assert output_of([sys.executable, "-c", here], tmp_path).strip()
+        settings = tmp_path / "secure" / "client.conf"
+        text = settings.read_text().replace("https://localhost:8443", web_url)
+        settings.write_text(text)
+        assert "[produce, consume]" in run(block_with("PULSAR_CLIENT_CONF"), tmp_path)
+        example = [sys.executable, str(ROOT / "examples" / "client" / "secure.py"), url]
+        assert output_of(example, tmp_path) == "for your eyes only\n"
+
+
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
+async def test_haproxy_with_the_document_s_lines_tells_the_broker_who_connects(
+    tmp_path: Path,
+) -> None:
+    authority = with_files(tmp_path)
+    settings = settings_of(block_with("haProxyProtocolEnabled="), tmp_path)
+    settings |= settings_of(block_with("tlsCertificateFilePath="), tmp_path) | FREE_PORTS
+    settings["trustedProxyAddresses"] = "127.0.0.1"
+    async with Broker(config=settings, port=None, web_port=None) as broker:
+        (lines,) = fenced("")
+        balancer_port = free_port()
+        lines = lines.replace("bind :6651", f"bind 127.0.0.1:{balancer_port}")
+        lines = lines.replace("10.0.4.1:6651", broker.service_url.partition("://")[2])
+        timeouts = "".join(f"    timeout {each} 60s\n" for each in ("connect", "client", "server"))
+        (tmp_path / "haproxy.cfg").write_text(f"defaults\n{timeouts}{lines}")
+        balancer = await asyncio.create_subprocess_exec(
+            "haproxy", "-q", "-db", "-f", str(tmp_path / "haproxy.cfg")
+        )
+        try:
+            async with asyncio.timeout(60):
+                reader, writer = await connected(balancer_port, client_context(authority))
+                writer.write(connect_command())
+                assert await reader.read(4096)
+            host, port = writer.get_extra_info("sockname")
+            (cnx,) = broker.service.connections._open
+            assert cnx.remote_address == f"/{host}:{port}"
+            writer.close()
+        finally:
+            balancer.terminate()
+            await balancer.wait()
+
+
+async def connected(
+    port: int, context: ssl.SSLContext
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection through a balancer that is starting, and whose servers are being checked."""
+    while True:
+        try:
+            return await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        except OSError:
+            await asyncio.sleep(0.05)

@@ -17,7 +17,7 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from pulsar_py.admin import http_server
 from pulsar_py.client import Client
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ClientError, ConfigurationError
 from pulsar_py.server import listeners
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.standalone import Broker
@@ -113,6 +113,9 @@ async def test_our_client_publishes_over_tls_to_a_broker_without_a_port_in_clear
         async with Client(broker.service_url, tls_trust_certs_file_path=authority.path) as client:
             producer = await client.create_producer("t")
             await producer.send(b"x")
+        async with Client(broker.service_url, operation_timeout_seconds=1) as stranger:
+            with pytest.raises(ClientError, match=r"VERIFY_FAILED.*\(tls_trust_certs_file_path"):
+                await stranger.create_producer("t")
         addresses = broker.service.addresses.default
         assert (addresses.broker_url, addresses.http_url) == (None, None)
         cluster = await broker.service.resources.clusters.get("standalone")

@@ -39,18 +39,41 @@ def secure() -> None:
 @click.option("--operator", default="operator", show_default=True, help="Role of the super-user.")
 @click.option("--client", default="client", show_default=True, help="Role of the other token.")
 @click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=6651,
+    show_default=True,
+    help="Port of the binary protocol over TLS.",
+)
+@click.option(
+    "--web-port",
+    type=click.IntRange(1, 65535),
+    default=8443,
+    show_default=True,
+    help="Port of HTTPS.",
+)
+@click.option(
     "-e",
     "--expiry-time",
     help="When the tokens end, from now: 30d, 2w or 1y  [default: never].",
 )
 def init(
-    *, directory: Path, hosts: tuple[str, ...], operator: str, client: str, expiry_time: str | None
+    *,
+    directory: Path,
+    hosts: tuple[str, ...],
+    operator: str,
+    client: str,
+    port: int,
+    web_port: int,
+    expiry_time: str | None,
 ) -> None:
     """Make an authority, certificates, a key pair, tokens for two roles, and settings.
 
-    Then: pulsar-py standalone --config secure/standalone.conf
+    Then: pulsar-py standalone --config secure/standalone.conf. Commands that call the broker take
+    client.conf where the variable PULSAR_CLIENT_CONF names it.
     """
     import datetime as dt
+    import shlex
     import socket
 
     from pulsar_py.cli.security import secure_jobs, token_jobs
@@ -63,14 +86,20 @@ def init(
         hosts=tuple(dict.fromkeys((*hosts, *own))),
         operator=operator,
         client=client,
+        port=port,
+        web_port=web_port,
         now=dt.datetime.fromtimestamp(seconds, dt.UTC),
         token_seconds=None if expiry_time is None else token_jobs.parse_expiry(expiry_time),
     )
     secure_jobs.initialize(request)
+    place, whole = shlex.quote(str(directory)), shlex.quote(str(directory.absolute()))
     click.echo(
         f"Written to {directory}. Next:\n"
-        f"  pulsar-py standalone --config {directory}/standalone.conf\n"
-        f"  pulsar-py secure allow -d {directory} {client} public/default"
+        f"  pulsar-py standalone --config {place}/standalone.conf\n"
+        "In another shell:\n"
+        f"  pulsar-py secure allow -d {place} {shlex.quote(client)} public/default\n"
+        f"  export PULSAR_CLIENT_CONF={whole}/client.conf\n"
+        f"With that variable commands call this broker as {operator}, such as: pulsar-py doctor"
     )
 
 

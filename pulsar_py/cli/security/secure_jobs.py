@@ -69,6 +69,8 @@ class SecureRequest:
         hosts: Names and addresses of the broker, the one that clients are told first.
         operator: The role of the super-user.
         client: The role of the other token.
+        port: Of the binary protocol over TLS.
+        web_port: Of HTTPS.
         now: The time, with its zone.
         token_seconds: How long tokens are good for; None: for ever.
     """
@@ -77,6 +79,8 @@ class SecureRequest:
     hosts: Sequence[str]
     operator: str
     client: str
+    port: int
+    web_port: int
     now: dt.datetime
     token_seconds: int | None
 
@@ -90,6 +94,8 @@ def initialize(request: SecureRequest) -> None:
     place = request.directory.absolute()
     if request.operator == request.client:
         raise ConfigurationError(f"operator and client are both {request.client}: two roles")
+    if request.port == request.web_port:
+        raise ConfigurationError(f"port and web port are both {request.port}: two ports")
     try:
         if place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise ConfigurationError(
@@ -214,9 +220,9 @@ def _broker_settings(place: Path, request: SecureRequest) -> str:
         {
             "advertisedAddress": request.hosts[0],
             "brokerServicePort": "",
-            "brokerServicePortTls": "6651",
+            "brokerServicePortTls": str(request.port),
             "webServicePort": "",
-            "webServicePortTls": "8443",
+            "webServicePortTls": str(request.web_port),
             "tlsCertificateFilePath": str(place / "broker.pem"),
             "tlsKeyFilePath": str(place / "broker.key.pem"),
             "authenticationEnabled": "true",
@@ -239,8 +245,8 @@ def _client_settings(place: Path, request: SecureRequest) -> str:
     return _properties(
         "For the operator's tools, Apache Pulsar's, too; `pulsar-py secure init` made it.",
         {
-            "webServiceUrl": f"https://{host}:8443/",
-            "brokerServiceUrl": f"pulsar+ssl://{host}:6651/",
+            "webServiceUrl": f"https://{host}:{request.web_port}/",
+            "brokerServiceUrl": f"pulsar+ssl://{host}:{request.port}/",
             "authPlugin": _PLUGIN,
             "authParams": (place / "operator.jwt").as_uri(),
             "tlsTrustCertsFilePath": str(place / "ca.pem"),
@@ -291,7 +297,9 @@ async def grant(request: GrantRequest) -> None:
         tls_trust_certs_file_path=str(request.directory / "ca.pem"), tls_validate_hostname=True
     )
     async with HttpClient(
-        timeout_seconds=_TIMEOUT_SECONDS, ssl_context=client_ssl_context(options)
+        timeout_seconds=_TIMEOUT_SECONDS,
+        ssl_context=client_ssl_context(options),
+        trust_options=f"it is not {options.tls_trust_certs_file_path}: is --directory right?",
     ) as client:
         answer = await client.send(
             HttpRequest(

@@ -32,6 +32,7 @@ from pulsar_py.common.errors import (
     PulsarError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.network.tls import failure_text
 
 if TYPE_CHECKING:
     from random import Random
@@ -280,7 +281,7 @@ class ConnectionPool:
 
 def _reason(error: OSError, *, is_tls: bool) -> str:
     """The text of a failed attempt, never empty; with a guess where the peer did not speak TLS."""
-    text = str(error) or type(error).__name__
+    text = failure_text(error)
     if isinstance(error, ConnectionRefusedError):  # asyncio's text has the address once more
         return "connection refused"
     if isinstance(error, socket.gaierror):

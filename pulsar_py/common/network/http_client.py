@@ -34,7 +34,12 @@ from pulsar_py.common.errors import (
     RemoteProtocolError,
 )
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
+from pulsar_py.common.network.tls import (
+    TRUST_OPTIONS,
+    TlsOptions,
+    client_ssl_context,
+    failure_text,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -163,6 +168,7 @@ class HttpClient:
         max_redirects: int = 0,
         body_limit_bytes: int = DEFAULT_BODY_LIMIT_BYTES,
         keeps_connections: bool = True,
+        trust_options: str = TRUST_OPTIONS,
     ) -> None:
         """Nothing is connected yet.
 
@@ -175,6 +181,7 @@ class HttpClient:
                 returned like others.
             body_limit_bytes: The largest body of an answer.
             keeps_connections: Whether connections stay open for the next request.
+            trust_options: What the caller calls the file of trusted authorities, for errors.
         """
         self._timeout_seconds = timeout_seconds
         self._ssl_context = ssl_context
@@ -182,6 +189,7 @@ class HttpClient:
         self._max_redirects = max_redirects
         self._body_limit_bytes = body_limit_bytes
         self._keeps_connections = keeps_connections
+        self._trust_options = trust_options
         # Connections without a request; in the order in which they became idle.
         self._idle: dict[_Origin, _Connection] = {}
 
@@ -256,7 +264,9 @@ class HttpClient:
                     origin.host, origin.port, ssl=self._ssl_context if origin.is_tls else None
                 )
         except OSError as error:  # ssl.SSLError is one, too
-            raise ConnectError(f"{url}: {error or 'no connection in time'}") from error
+            is_late = not str(error)
+            text = "no connection in time" if is_late else failure_text(error, self._trust_options)
+            raise ConnectError(f"{url}: {text}") from error
         return _Connection(reader, writer, h11.Connection(h11.CLIENT))
 
     async def _exchange(
@@ -311,6 +321,7 @@ async def http_request(
     connect_timeout_seconds: float | None = None,
     max_redirects: int = 0,
     body_limit_bytes: int = DEFAULT_BODY_LIMIT_BYTES,
+    trust_options: str = TRUST_OPTIONS,
 ) -> HttpResponse:
     """Send one request on a connection of its own; arguments and errors are `HttpClient`'s."""
     async with HttpClient(
@@ -320,6 +331,7 @@ async def http_request(
         max_redirects=max_redirects,
         body_limit_bytes=body_limit_bytes,
         keeps_connections=False,
+        trust_options=trust_options,
     ) as client:
         return await client.send(request)
 

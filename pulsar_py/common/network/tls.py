@@ -13,14 +13,22 @@ Source: the `tls_...` options of the official Python client.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import InvalidConfigurationError
 
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["TlsOptions", "client_ssl_context"]
+__all__ = ["TRUST_OPTIONS", "TlsOptions", "client_ssl_context", "failure_text"]
+
+TRUST_OPTIONS: Final = "tls_trust_certs_file_path, or --tls-trust-cert-path of a command"
+"""What names the authorities that our clients trust."""
+
+_UNKNOWN_AUTHORITY: Final = frozenset({18, 19, 20, 21})
+"""OpenSSL's X509_V_ERR_… of a certificate that no authority signed which is trusted."""
+_OTHER_HOST: Final = frozenset({62, 64})
+"""Those of a certificate that is trusted, and names another host or address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +119,17 @@ def _present(
 
 def _wrong(option: str, value: str, error: OSError) -> InvalidConfigurationError:
     return InvalidConfigurationError(f"{option}: {value}: {error.strerror or error}")
+
+
+def failure_text(error: OSError, trust_options: str = TRUST_OPTIONS) -> str:
+    """Why there is no connection, never empty, and what helps where a certificate was refused.
+
+    `trust_options` are the caller's names for the file of authorities; empty if it has none.
+    """
+    text = str(error) or type(error).__name__
+    code = getattr(error, "verify_code", 0)  # of ssl.SSLCertVerificationError
+    if code in _OTHER_HOST:
+        return f"{text}: connect by a name that stands in the certificate"
+    if code in _UNKNOWN_AUTHORITY and trust_options:
+        return f"{text}: name the PEM file of the authority that signed it ({trust_options})"
+    return text

@@ -107,7 +107,9 @@ class OtherBrokers:
             headers["Content-Type"] = "application/json"
         if self._client is None:
             self._client = HttpClient(
-                timeout_seconds=TIMEOUT_SECONDS, ssl_context=await self._context(url)
+                timeout_seconds=TIMEOUT_SECONDS,
+                ssl_context=await self._context(url),
+                trust_options="brokerClientTrustCertsFilePath",
             )
         self.calls_count += 1
         request = HttpRequest(method=method, url=url + path, headers=headers, body=body)

@@ -214,6 +214,7 @@ class IssuerFetcher:
             connect_timeout_seconds=self._connect_seconds,
             ssl_context=context,
             body_limit_bytes=_DOCUMENT_LIMIT_BYTES,
+            trust_options="openIDTokenIssuerTrustCertsFilePath",
         )
         if not answer.is_success:
             raise AuthenticationError(f"{url}: HTTP status {answer.status}")

@@ -154,6 +154,17 @@ def test_tls_verifies_the_host_and_is_not_left(tmp_path: Path) -> None:
             pytest.raises(ConnectError, match=reason),
         ):
             plain.exchange("GET", "/")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.certificate_path, certificate.key_path)
+    advice = (
+        r"CERTIFICATE_VERIFY_FAILED.*\(tls_trust_certs_file, or --tls-trust-cert-path of a comm"
+    )
+    with (
+        serving(lambda _: Answer(200), context) as server,
+        requests(server.url) as plain,
+        pytest.raises(ConnectError, match=advice),
+    ):
+        plain.exchange("GET", "/")
 
 
 def test_a_large_answer_is_read_in_pieces() -> None:

@@ -102,6 +102,15 @@ def test_what_is_secret_is_the_owners_alone_and_no_setting_has_it(tmp_path: Path
     assert "https://b.example:8443/" in files["client.conf"].read_text()
 
 
+def test_what_it_says_is_next_can_be_pasted(tmp_path: Path) -> None:
+    directory = tmp_path / "a b"
+    said = secure("init", "-d", directory, "--port", "7000", "--web-port", "7001").output
+    assert f"  export PULSAR_CLIENT_CONF='{directory}'/client.conf\n" in said
+    assert f"  pulsar-py standalone --config '{directory}'/standalone.conf\n" in said
+    assert "https://localhost:7001/" in (directory / "client.conf").read_text()
+    assert "brokerServicePortTls=7000\n" in (directory / "standalone.conf").read_text()
+
+
 def test_nothing_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "kept").touch()
     found = secure("init", "-d", tmp_path)
@@ -114,6 +123,7 @@ def test_nothing_is_replaced(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--operator", "client"], "two roles"),
+        (["--port", "8443"], "two ports"),
         (["--host", "b\u00fcro.example"], "neither a name in ASCII nor an address"),
         (["-e", "soon"], "expected such as"),
     ],

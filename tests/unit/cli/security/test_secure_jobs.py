@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from pulsar_py.cli.security.secure_jobs import CERTIFICATE_DAYS, SecureRequest, initialize
+from pulsar_py.server.properties_text import parse_properties
 
 NOW = dt.datetime(2030, 1, 1, tzinfo=dt.UTC)
 
@@ -23,6 +24,8 @@ def made(tmp_path: Path, token_seconds: int | None = None) -> Path:
             hosts=("b.example", "::1"),
             operator="boss",
             client="app",
+            port=7651,
+            web_port=9443,
             now=NOW,
             token_seconds=token_seconds,
         )
@@ -52,3 +55,13 @@ def test_tokens_are_of_both_roles_and_end_when_asked(tmp_path: Path) -> None:
     for file, role in (("operator.jwt", "boss"), ("client.jwt", "app")):
         claims = jwt.decode((directory / file).read_text(), key, algorithms=["ES256"])  # type: ignore[arg-type]
         assert claims == {"sub": role, "exp": int(NOW.timestamp()) + 60}
+
+
+def test_the_ports_are_those_of_the_broker_and_of_its_tools(tmp_path: Path) -> None:
+    directory = made(tmp_path)
+    broker = parse_properties((directory / "standalone.conf").read_text())
+    assert (broker["brokerServicePort"], broker["webServicePort"]) == ("", "")
+    assert (broker["brokerServicePortTls"], broker["webServicePortTls"]) == ("7651", "9443")
+    tools = parse_properties((directory / "client.conf").read_text())
+    assert tools["brokerServiceUrl"] == "pulsar+ssl://b.example:7651/"
+    assert tools["webServiceUrl"] == "https://b.example:9443/"

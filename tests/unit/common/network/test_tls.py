@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.errors import InvalidConfigurationError
-from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
+from pulsar_py.common.network.tls import (
+    TRUST_OPTIONS,
+    TlsOptions,
+    client_ssl_context,
+    failure_text,
+)
 from tests.certificates import Certificate
 
 
@@ -65,10 +70,18 @@ def test_the_host_is_verified_where_asked_for(broker: Certificate) -> None:
 
 
 def test_a_stranger_is_refused_unless_anybody_is_fine(broker: Certificate) -> None:
-    with pytest.raises(ssl.SSLCertVerificationError):
+    with pytest.raises(ssl.SSLCertVerificationError) as raised:
         handshake(client_ssl_context(TlsOptions()), broker)
+    assert failure_text(raised.value).endswith(f"the authority that signed it ({TRUST_OPTIONS})")
+    assert failure_text(raised.value, "x").endswith("that signed it (x)")
+    assert failure_text(raised.value, "") == str(raised.value)
     options = TlsOptions(tls_allow_insecure_connection=True, tls_validate_hostname=True)
     handshake(client_ssl_context(options), broker, host="other.example")
+
+
+def test_other_failures_get_no_advice_and_are_never_empty() -> None:
+    assert failure_text(ConnectionRefusedError(111, "refused")) == "[Errno 111] refused"
+    assert failure_text(TimeoutError()) == "TimeoutError"
 
 
 def test_a_certificate_is_shown(broker: Certificate, client: Certificate) -> None:
