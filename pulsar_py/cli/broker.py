@@ -238,6 +238,10 @@ def zookeeper_settings(config: BrokerConfig, client: ZooKeeperClientConfig) -> Z
         session_timeout_millis=config.metadataStoreSessionTimeoutMillis,
         operation_timeout_seconds=float(config.metadataStoreOperationTimeoutSeconds),
         max_request_bytes=client.max_request_bytes,
+        max_batch_count=(
+            config.metadataStoreBatchingMaxOperations if config.metadataStoreBatchingEnabled else 1
+        ),
+        max_batch_bytes=config.metadataStoreBatchingMaxSizeKb * 1024,
         tls=client.tls,
         sasl=client.sasl,
         acls=CREATOR_ALL_ACL if config.zkEnableSecurity else OPEN_ACL,

@@ -146,11 +146,8 @@ org.apache.pulsar.broker.transaction.pendingack.impl.MLPendingAckStoreProvider
 #! A broker without a quorum of ZooKeeper's servers behind it serves nothing from metadata.
 metadataStoreAllowReadOnlyOperations=false
 
-#! Requests to ZooKeeper are sent as they come, many at a time, and never gathered into one.
-metadataStoreBatchingEnabled=true
+#! Changes wait for the answer to those before to go to ZooKeeper together, not for a time.
 metadataStoreBatchingMaxDelayMillis=5
-metadataStoreBatchingMaxOperations=1000
-metadataStoreBatchingMaxSizeKb=128
 
 #! What is cached of the metadata is watched, and never thrown away by age.
 metadataStoreCacheExpirySeconds=300

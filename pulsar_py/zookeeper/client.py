@@ -34,6 +34,7 @@ from pulsar_py.metadata.store import SessionEvent
 from pulsar_py.zookeeper import jute, messages
 from pulsar_py.zookeeper.address import ZooKeeperAddress
 from pulsar_py.zookeeper.authenticating import authenticate
+from pulsar_py.zookeeper.batching import ChangeBatches
 from pulsar_py.zookeeper.connection import Answer, ConnectionLostError, ZooKeeperConnection
 from pulsar_py.zookeeper.digest_md5 import SaslError
 from pulsar_py.zookeeper.messages import ConnectAnswer, ErrorCode, Operation, WatchEvent
@@ -98,6 +99,13 @@ class ZooKeeperClient:
         self._last_failure = "not connected so far"
         self._is_closed = False
         self._room = Room(settings.max_under_way_count, settings.max_under_way_bytes)
+        self._batches = ChangeBatches(
+            self._change,
+            self._tasks,
+            max_count=settings.max_batch_count,
+            max_bytes=min(settings.max_batch_bytes, settings.max_request_bytes // 2),
+            timeout_seconds=settings.operation_timeout_seconds,
+        )
         self._counters = ZooKeeperCounters()
         self._server = ""  # of the connection, while there is one
         self._failures: dict[str, str] = {}  # why servers could not be connected, as last told
@@ -123,6 +131,7 @@ class ZooKeeperClient:
         return ZooKeeperStatistics(
             reads=counters.reads.snapshot(),
             changes=counters.changes.snapshot(),
+            change_requests_count=self._batches.requests_count,
             unknown_outcomes_count=counters.unknown_outcomes_count,
             under_way_count=counters.under_way_count,
             server=self._server,
@@ -154,7 +163,17 @@ class ZooKeeperClient:
         counters.under_way_count += 1
         answer = None
         try:
-            answer = await self._exchange(operation, record, is_change=is_change)
+            if is_change:
+                if self.session.number:
+                    self._check_session()  # in doubt nobody waits
+                answer = await self._batches.ask(operation, record)
+            else:
+                seconds = self._settings.operation_timeout_seconds
+                deadline = asyncio.get_running_loop().time() + seconds
+                answer = await self._exchange(operation, record, deadline, is_change=False)
+        except MetadataOutcomeUnknownError:
+            counters.unknown_outcomes_count += 1
+            raise
         finally:
             counters.under_way_count -= 1
             if answer is None:
@@ -163,17 +182,20 @@ class ZooKeeperClient:
                 operations.answered(self._clock.monotonic_seconds() - began_seconds)
         return answer
 
-    async def _exchange(self, operation: Operation, record: bytes, *, is_change: bool) -> Answer:
+    async def _change(self, operation: Operation, record: bytes, deadline: float) -> Answer:
+        return await self._exchange(operation, record, deadline, is_change=True)
+
+    async def _exchange(
+        self, operation: Operation, record: bytes, deadline: float, *, is_change: bool
+    ) -> Answer:
         """Send a request when there is room and a connection; returns its answer, in time.
 
         A read whose connection is lost is sent again over the next one, a change never.
         """
         seconds = self._settings.operation_timeout_seconds
-        if is_change and self.session.number:
-            self._check_session()  # in doubt nobody waits, either
         has_room = is_sent = False
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout_at(deadline):
                 await self._room.take(len(record))
                 has_room = True
                 while True:
@@ -210,7 +232,6 @@ class ZooKeeperClient:
 
     def _raise_unanswered(self, reason: str, *, is_change: bool) -> NoReturn:
         if is_change:
-            self._counters.unknown_outcomes_count += 1
             raise MetadataOutcomeUnknownError(
                 f"{self._address}: no answer to a change: {reason}"
             ) from None
@@ -453,6 +474,7 @@ class ZooKeeperClient:
         if self._is_closed:
             return
         self._is_closed = True
+        self._batches.close()
         if self.session.is_open:
             await self._end_session(self.session)
         self.session.retire()

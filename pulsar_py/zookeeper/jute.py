@@ -66,6 +66,10 @@ class RecordReader:
         """Bytes not taken so far."""
         return len(self._data) - self._offset
 
+    def fork(self) -> RecordReader:
+        """Another reader of the same record, which begins where this one is."""
+        return RecordReader(self._data, self._offset)
+
     def _skip(self, size_bytes: int) -> int:
         start = self._offset
         if size_bytes < 0 or start + size_bytes > len(self._data):

@@ -31,6 +31,8 @@ SET_WATCHES_XID: Final = -8
 class Operation(IntEnum):
     """The operations of ZooKeeper's servers that are used here."""
 
+    CREATE = 1
+    """Only in answers to several changes, where a server leaves figures out."""
     DELETE = 2
     EXISTS = 3
     GET_DATA = 4
@@ -236,21 +238,35 @@ def set_data(path: str, value: bytes, version: int) -> bytes:
     return jute.text(path) + jute.buffer(value) + jute.int32(version)
 
 
-def multi_delete(paths: Iterable[str]) -> bytes:
-    """The record that deletes nodes, whatever their versions: all of them or none."""
-    head = _multi_head(Operation.DELETE, is_end=False)
-    deletes = (head + with_version(path, -1) for path in paths)
-    return b"".join(deletes) + _multi_head(-1, is_end=True)
+def multi(changes: Iterable[tuple[Operation, bytes]]) -> bytes:
+    """The record that makes several changes, each an operation with its record: all or none."""
+    some = (_multi_head(operation, is_end=False) + record for operation, record in changes)
+    return b"".join(some) + _multi_head(_NO_OPERATION, is_end=True)
 
 
-def is_multi_delete_done(reader: jute.RecordReader) -> bool:
-    """Take the answer to `multi_delete`: whether all were deleted, else none was."""
+def multi_parts(reader: jute.RecordReader) -> list[jute.RecordReader] | None:
+    """Take the answer to `multi`: a record for each change; None if one was refused, so all were.
+
+    Raises:
+        JuteError: It is no such answer.
+    """
+    parts: list[jute.RecordReader] = []
     while True:
         operation, is_end, _ = reader.int32(), reader.boolean(), reader.int32()
         if is_end:
-            return True
-        if operation != Operation.DELETE:  # an error stands there, of this one or another
-            return False
+            return parts
+        if operation == _NO_OPERATION:  # an error stands there, of this one or another
+            return None
+        parts.append(reader.fork())
+        if operation in (Operation.CREATE, Operation.CREATE_2):
+            reader.text()
+        if operation in (Operation.CREATE_2, Operation.SET_DATA):
+            decode_stat(reader)
+        elif operation not in (Operation.CREATE, Operation.DELETE):
+            raise jute.JuteError(f"an answer to operation {operation}, which was not asked for")
+
+
+_NO_OPERATION: Final = -1
 
 
 def _multi_head(operation: int, *, is_end: bool) -> bytes:

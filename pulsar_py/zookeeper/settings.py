@@ -27,6 +27,10 @@ class ZooKeeperSettings:
     """Requests without an answer; more wait here."""
     max_under_way_bytes: int = 64 * 1024 * 1024
     """Of those requests."""
+    max_batch_count: int = 1_000
+    """Changes that go together as one request; 1: each goes alone."""
+    max_batch_bytes: int = 128 * 1024
+    """Of the changes in one request, where it has more than one."""
     tls: TlsOptions | None = None
     """How to speak TLS, to the servers' `secureClientPort`; None: plain."""
     sasl: DigestMd5Credentials | None = None

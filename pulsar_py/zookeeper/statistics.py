@@ -35,6 +35,8 @@ class ZooKeeperStatistics:
 
     reads: OperationStatistics
     changes: OperationStatistics
+    change_requests_count: int
+    """Requests that the changes were sent by: fewer, where several went together."""
     unknown_outcomes_count: int
     """Changes that were sent and not answered."""
     under_way_count: int
@@ -76,6 +78,7 @@ class ZooKeeperStatistics:
         yield "is_session_good", nothing, self.is_session_good
         yield "session_timeout_millis", nothing, self.session_timeout_millis
         yield "requests_under_way", nothing, self.under_way_count
+        yield "change_requests", nothing, self.change_requests_count
         yield "unknown_outcomes", nothing, self.unknown_outcomes_count
         yield "connections", nothing, self.connections_count
         yield "failed_connections", nothing, self.failed_connections_count

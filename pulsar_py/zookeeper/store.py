@@ -415,9 +415,11 @@ class ZooKeeperMetadataStore(MetadataStore):
         False if one of them has children by now.
         """
         if len(batch) > 1:
-            record = messages.multi_delete(self._real(path) for path in batch)
+            record = messages.multi(
+                (Operation.DELETE, messages.with_version(self._real(path), -1)) for path in batch
+            )
             answer = await self._ask(Operation.MULTI, record, is_change=True)
-            if not answer.error and messages.is_multi_delete_done(answer.record):
+            if not answer.error and messages.multi_parts(answer.record) is not None:
                 return True
         return all(await each_result(self._delete_if_there, batch, at_once=_LISTS_AT_ONCE))
 

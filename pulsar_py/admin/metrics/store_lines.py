@@ -74,6 +74,7 @@ ZOOKEEPER_METRICS = {
     "is_session_good": ("pulsar_py_zookeeper_session_good", "gauge"),
     "session_timeout_millis": ("pulsar_py_zookeeper_session_timeout_ms", "gauge"),
     "requests_under_way": ("pulsar_py_zookeeper_requests_under_way", "gauge"),
+    "change_requests": ("pulsar_py_zookeeper_change_requests_total", "counter"),
     "unknown_outcomes": ("pulsar_py_zookeeper_unknown_outcomes_total", "counter"),
     "connections": ("pulsar_py_zookeeper_connections_total", "counter"),
     "failed_connections": ("pulsar_py_zookeeper_failed_connections_total", "counter"),

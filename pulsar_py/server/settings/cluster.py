@@ -67,6 +67,24 @@ class ClusterSettings(Settings):
         category=ZOOKEEPER,
         doc="Seconds after which a request to ZooKeeper has failed.",
     )
+    metadataStoreBatchingEnabled: bool = setting(
+        default=True,
+        category=ZOOKEEPER,
+        doc="Whether changes that are asked for while another one is under way go to ZooKeeper "
+        "together, as one request that is done as a whole or not at all.",
+    )
+    metadataStoreBatchingMaxOperations: int = setting(
+        default=1000,
+        minimum=1,
+        category=ZOOKEEPER,
+        doc="The most changes in such a request.",
+    )
+    metadataStoreBatchingMaxSizeKb: int = setting(
+        default=128,
+        minimum=1,
+        category=ZOOKEEPER,
+        doc="The most kilobytes in such a request; never more than half of what the servers take.",
+    )
     zookeeperSessionExpiredPolicy: SessionExpiredPolicy = setting(
         default=SessionExpiredPolicy.RECONNECT,
         category=ZOOKEEPER,

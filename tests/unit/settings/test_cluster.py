@@ -63,6 +63,26 @@ def test_time_outs_are_those_of_the_clients() -> None:
 
 
 @pytest.mark.setting(
+    "metadataStoreBatchingEnabled",
+    "metadataStoreBatchingMaxOperations",
+    "metadataStoreBatchingMaxSizeKb",
+)
+def test_changes_are_gathered_as_the_settings_say() -> None:
+    def gathered(*, is_enabled: bool) -> tuple[int, int]:
+        config = BrokerConfig(
+            metadataStoreUrl="a",
+            metadataStoreBatchingEnabled=is_enabled,
+            metadataStoreBatchingMaxOperations=7,
+            metadataStoreBatchingMaxSizeKb=3,
+        )
+        settings = store_settings(config).zookeeper
+        return settings.max_batch_count, settings.max_batch_bytes
+
+    assert gathered(is_enabled=True) == (7, 3072)
+    assert gathered(is_enabled=False)[0] == 1
+
+
+@pytest.mark.setting(
     "managedLedgerDefaultEnsembleSize",
     "managedLedgerDefaultWriteQuorum",
     "managedLedgerDefaultAckQuorum",

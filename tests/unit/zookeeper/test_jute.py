@@ -50,3 +50,10 @@ def test_a_list_longer_than_its_record_is_refused_before_it_is_built() -> None:
 def test_text_that_is_not_utf_8_is_refused() -> None:
     with pytest.raises(jute.JuteError, match="UTF-8"):
         jute.RecordReader(jute.buffer(b"\xff")).text()
+
+
+def test_a_fork_goes_on_from_the_same_place_by_itself() -> None:
+    reader = jute.RecordReader(jute.int32(1) + jute.int32(2))
+    reader.int32()
+    fork = reader.fork()
+    assert (fork.int32(), reader.int32(), fork.remaining_count) == (2, 2, 0)

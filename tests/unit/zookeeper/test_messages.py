@@ -64,18 +64,32 @@ def test_the_other_records_begin_with_their_path() -> None:
     )
 
 
-def test_deletes_go_together_and_are_answered_together() -> None:
-    head = jute.int32(2) + b"\0" + jute.int32(-1)
-    end = jute.int32(-1) + b"\1" + jute.int32(-1)
-    deletes = [head + jute.text(path) + jute.int32(-1) for path in ("/a", "/b")]
-    assert messages.multi_delete(["/a", "/b"]) == b"".join(deletes) + end
+def test_changes_go_together_and_are_answered_together() -> None:
+    def head(operation: int, *, error: int = -1) -> bytes:
+        return jute.int32(operation) + b"\0" + jute.int32(error)
 
-    done = jute.int32(2) + b"\0" + jute.int32(0)
-    assert messages.is_multi_delete_done(jute.RecordReader(done * 2 + end))
-    failed = jute.int32(-1) + b"\0" + jute.int32(-111) + jute.int32(-111)
-    assert not messages.is_multi_delete_done(jute.RecordReader(failed * 2 + end))
+    end = jute.int32(-1) + b"\1" + jute.int32(-1)
+    delete, change = messages.with_version("/a", -1), messages.set_data("/b", b"v", 3)
+    record = messages.multi([(Operation.DELETE, delete), (Operation.SET_DATA, change)])
+    assert record == head(2) + delete + head(5) + change + end
+
+    made = head(15, error=0) + jute.text("/c-7") + stat()
+    made_without_figures = head(1, error=0) + jute.text("/d")
+    changed = head(5, error=0) + stat(version=4)
+    told = made + head(2, error=0) + made_without_figures + changed + end
+    parts = messages.multi_parts(jute.RecordReader(told))
+    assert parts is not None
+    assert (parts[0].text(), parts[2].text(), len(parts)) == ("/c-7", "/d", 4)
+    assert messages.decode_stat(parts[3]).version == 4
+
+
+@pytest.mark.parametrize("foreign", [jute.int32(2) + bytes(5), jute.int32(9) + bytes(5)])
+def test_a_refused_change_is_told_from_an_answer_that_cannot_be_read(foreign: bytes) -> None:
+    end = jute.int32(-1) + b"\1" + jute.int32(-1)
+    refused = jute.int32(-1) + b"\0" + jute.int32(-111) + jute.int32(-111)
+    assert messages.multi_parts(jute.RecordReader(refused * 2 + end)) is None
     with pytest.raises(jute.JuteError):
-        messages.is_multi_delete_done(jute.RecordReader(done))
+        messages.multi_parts(jute.RecordReader(foreign))
 
 
 def test_a_step_of_sasl_is_a_token() -> None:

@@ -110,6 +110,26 @@ def test_many_keys_are_deleted_by_one_request() -> None:
     with_store(test)
 
 
+def test_changes_of_one_moment_are_one_request() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        made = jute.int32(Operation.CREATE_2) + b"\0" + jute.int32(0) + jute.text("/i-3") + stat()
+        changed = jute.int32(Operation.SET_DATA) + b"\0" + jute.int32(0) + stat(version=5)
+        deleted = jute.int32(Operation.DELETE) + b"\0" + jute.int32(0)
+        server.handler = lambda _operation, _record: (0, made + changed + deleted + MULTI_END)
+        server.operations.clear()
+        found = tuple(
+            await asyncio.gather(
+                store.create_sequential("/i-", b""), store.put("/a", b"v"), store.delete("/b")
+            )
+        )
+        assert found == ("/i-3", 5, None)
+        assert server.operations == [Operation.MULTI]
+        assert store.statistics().change_requests_count == 1
+        assert store.statistics().changes.answered_count == 3
+
+    with_store(test)
+
+
 def test_containers_and_nodes_for_a_time_belong_to_no_session() -> None:
     async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
         for owner, told in ((-(1 << 63), None), (-1, None), (0, None), (0x123, "0x123")):
