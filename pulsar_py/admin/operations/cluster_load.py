@@ -83,6 +83,7 @@ def _broker_json(report: BrokerReport, balancer: Balancer | None) -> Json:
         "brokerId": report.broker_id,
         "url": report.pulsar_url or report.pulsar_url_tls,
         "webUrl": report.web_url or report.web_url_tls,
+        "webUrlTls": report.web_url_tls,
         "started": report.start_millis,
         "updated": report.update_millis,
         "usage": report.usage,

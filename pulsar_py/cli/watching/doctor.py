@@ -26,19 +26,31 @@ OUTPUT = click.option(
 @click.argument("name", metavar="[SUBSCRIPTION]", required=False)
 @click.option("--topic", help="Its topic  [default: all of the namespace are looked through].")
 @click.option("--namespace", default="public/default", show_default=True)
+@click.option(
+    "--cluster",
+    "is_of_cluster",
+    is_flag=True,
+    help="Ask all brokers: who has which bundle since when and why, sessions, load, moves.",
+)
 @OUTPUT
 @CONNECTION
 def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
     """Say why SUBSCRIPTION does not move and which command helps, or what is wrong with a broker.
 
     Without a subscription: disk, descriptors, the event loop, certificates and tokens that end,
-    who can connect, settings given in vain, and topics that are about to be deleted.
+    who can connect, settings given in vain, and topics that are about to be deleted. With --cluster
+    the same of all brokers, how they see each other, and where they differ.
     """
     from pulsar_py.cli.watching import doctor_jobs
     from pulsar_py.common.errors import PulsarError
 
     if name is None and options["topic"] is not None:
         raise click.UsageError("--topic is that of a subscription: name it")
+    if options["is_of_cluster"]:
+        if name is not None:
+            raise click.UsageError("--cluster is about brokers, not about a subscription")
+        _of_cluster(options)
+        return
     try:
         admin = admin_settings_of(connection_of(options))
         if name is None:
@@ -54,6 +66,22 @@ def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
             click.echo(line)
     is_well = not any(each.get("reasons") or each.get("urgency") == "error" for each in found)
     raise SystemExit(0 if is_well else 1)
+
+
+def _of_cluster(options: dict[str, Any]) -> None:  # Any: click's values
+    from pulsar_py.cli.watching import cluster_jobs
+    from pulsar_py.common.errors import PulsarError
+
+    try:
+        view = cluster_jobs.view_of(admin_settings_of(connection_of(options)))
+    except PulsarError as error:
+        raise click.ClickException(str(error)) from None
+    if options["output"] == "json":
+        click.echo(cluster_jobs.as_json(view))
+    else:
+        for line in cluster_jobs.as_text(view):
+            click.echo(line)
+    raise SystemExit(0 if cluster_jobs.is_well(view) else 1)
 
 
 @click.group()

@@ -18,7 +18,7 @@ from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.loops.clock import Clock, SystemClock
 
-__all__ = ["as_text", "of_broker", "of_subscription", "token_symptoms"]
+__all__ = ["as_text", "of_broker", "of_subscription", "plain", "token_symptoms"]
 
 Json = dict[str, Any]  # Any: JSON
 
@@ -101,19 +101,19 @@ def as_text(found: Sequence[Json], *, is_of_subscription: bool) -> Iterator[str]
     """Lines for people; names are printed as they are, but for control characters."""
     if not is_of_subscription:
         for each in found:
-            yield _plain(f"{each['urgency'].upper():8}{each['subject']}: {each['message']}")
-            yield _plain(f"        {each['help']}")
+            yield plain(f"{each['urgency'].upper():8}{each['subject']}: {each['message']}")
+            yield plain(f"        {each['help']}")
         if not found:
             yield "Nothing to look at."
         return
     for each in found:
-        yield _plain(f"{each['topic']}, subscription {each['subscription']}:")
+        yield plain(f"{each['topic']}, subscription {each['subscription']}:")
         if not each["reasons"]:
             yield "  it moves: entries are being sent"
         for reason in each["reasons"]:
-            yield _plain(f"  {reason['message']}")
+            yield plain(f"  {reason['message']}")
             if "command" in reason:
-                yield _plain(f"    {reason['command']}")
+                yield plain(f"    {reason['command']}")
 
 
 def as_json(found: Sequence[Json]) -> str:
@@ -121,5 +121,6 @@ def as_json(found: Sequence[Json]) -> str:
     return json.dumps(list(found), separators=(",", ":"))
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A text whose control characters are written out: no terminal obeys what a broker says."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
