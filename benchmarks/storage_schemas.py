@@ -28,7 +28,8 @@ from benchmarks.targets import Target, start_ours
 from pulsar_py.metadata.embedded import FILE
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, Schema
 
-VERSIONS = 10_000
+VERSIONS = 2_000
+"""By default: 10,000 take minutes (`--versions 10000`)."""
 TOPIC = "persistent://public/default/schemas"
 LOCATOR = "/schemas/public/default/schemas"
 PART = 10

@@ -13,8 +13,9 @@ Paths sort by their UTF-8 bytes, so the keys below `/a` are those greater than `
 `/a0` (`0` follows `/`). The file is in WAL mode with `synchronous=FULL`: a commit is one append and
 one sync of `<file>-wal`. The connection locks the file exclusively, so that a second process, or a
 second store of this one, is refused; the lock ends with the process, and the next start replays
-what was committed. SQLite would silently drop everything after a damaged place of the WAL, so
-opening checks for damage first (`sqlite_wal`).
+what was committed. A value as long as the one before it is written only where both differ, a few
+pages of 4 KB; of a longer or shorter one all pages are written. SQLite would silently drop
+everything after a damaged place of the WAL, so opening checks for damage first (`sqlite_wal`).
 
 Invariant: every method that changes something either raises before its first change, or makes all
 its changes; so a group of them can share a transaction, and each can fail alone.

@@ -154,6 +154,8 @@ class MetadataLimits(Struct, frozen=True, kw_only=True):
     """All names in one answer of `children`; more raise MetadataTooLargeError."""
     operation_timeout_seconds: float
     """The time after which a call raises; a change's outcome is unknown then."""
+    writes_only_what_differs: bool = False
+    """Whether a value as long as the one before it costs only writes where both differ."""
 
     def check_value(self, path: str, value: bytes) -> None:
         """Refuse a value that is over the limit.
@@ -187,6 +189,7 @@ EMBEDDED_LIMITS: Final = MetadataLimits(
     max_value_bytes=64 * 1024 * 1024,
     max_children_bytes=64 * 1024 * 1024,
     operation_timeout_seconds=60.0,
+    writes_only_what_differs=True,
 )
 """The limits of the stores within this process, far beyond what a broker needs."""
 

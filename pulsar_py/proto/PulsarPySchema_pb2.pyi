@@ -59,19 +59,25 @@ class MarkedSchemaLocator(_message.Message):
 
     INFO_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
+    ROOM_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def info(self) -> Global___MarkedIndexEntry: ...
     @_builtins.property
     def index(self) -> _containers.RepeatedCompositeFieldContainer[Global___MarkedIndexEntry]: ...
+    @_builtins.property
+    def room(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """zeros, so that the next versions need no longer value: see `schema_index`"""
+
     def __init__(
         self,
         *,
         info: Global___MarkedIndexEntry | None = ...,
         index: _abc.Iterable[Global___MarkedIndexEntry] | None = ...,
+        room: _abc.Iterable[_builtins.bytes] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "info", b"info"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "info", b"info", "room", b"room"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,6 +6,12 @@ definition is looked for without reading those before it: what has its hash or i
 compared. Versions that Apache Pulsar wrote have no mark; they are read once, and marked with the
 next version that is written.
 
+Apache Pulsar looks for versions in the locator alone, so each new version makes it longer, and it
+is one value of the metadata store. Where that writes only what differs of values of equal length, a
+large locator has room at its end (`with_room`), an unknown field for Apache Pulsar: so the bytes
+that are written grow with the number of versions. ZooKeeper writes the whole value, that is 45 to
+56 bytes for each version there is.
+
 Source: BookkeeperSchemaStorage in Pulsar's broker; SchemaStorageFormat.proto.
 """
 
@@ -13,12 +19,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry, MarkedSchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.validation import comparable
 
 _MARK_BYTES = 8
+
+ROOM_FROM_BYTES: Final = 8 * 1024
+"""Size from which on a locator has room: smaller ones are a page or two."""
+_ROOM_PART: Final = 8
+_PAGE_BYTES: Final = 4096
+_ROOM_TAG: Final = b"\xca\x3e"
+"""Number and wire type of the field `room`."""
+_LEAST_ROOM_BYTES: Final = len(_ROOM_TAG) + 1
 
 
 def hash_of(stored: StoredSchema) -> bytes:
@@ -44,6 +59,7 @@ class SchemaIndex:
         self.value = value
         self.locator_version = locator_version
         self._locator = MarkedSchemaLocator.FromString(value)
+        self._locator.ClearField("room")
         self.entries: Sequence[MarkedIndexEntry] = self._locator.index
         self.first_live = 0
         """The first version after the last deletion, which has no hash."""
@@ -135,3 +151,40 @@ def _with_next(
         new.mark = mark_of(stored.definition)
     locator.info.CopyFrom(new)
     return locator
+
+
+def with_room(value: bytes, size_before: int) -> bytes:
+    """The value of a locator with room behind it, in all as long as the one before if it fits.
+
+    Else it becomes an eighth longer than it has to be, so that the lengths are few.
+    """
+    if len(value) < ROOM_FROM_BYTES:
+        return value
+    room = size_before - len(value)
+    if room < _LEAST_ROOM_BYTES and room != 0:
+        wanted = len(value) + len(value) // _ROOM_PART
+        room = -(-wanted // _PAGE_BYTES) * _PAGE_BYTES - len(value)
+    return value + _room(room)
+
+
+def _room(size_bytes: int) -> bytes:
+    """A field, or two, of exactly this size."""
+    if size_bytes == 0:
+        return b""
+    for header_bytes in range(_LEAST_ROOM_BYTES, size_bytes + 1):
+        zeros = size_bytes - header_bytes
+        header = _ROOM_TAG + _varint(zeros)
+        if len(header) == header_bytes:
+            return header + bytes(zeros)
+        if len(header) < header_bytes:
+            break
+    return _ROOM_TAG + b"\0" + _room(size_bytes - _LEAST_ROOM_BYTES)
+
+
+def _varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number >= 0x80:  # noqa: PLR2004 - seven bits a byte
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    encoded.append(number)
+    return bytes(encoded)

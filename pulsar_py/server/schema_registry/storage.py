@@ -3,6 +3,7 @@
     /schemas/<tenant>/<namespace>/<encoded local name>   SchemaLocator
         info   the newest IndexEntry: version, position (ledger, entry 0), SHA-256 of the definition
         index  the IndexEntries of all versions, oldest first, each with a mark (`schema_index`)
+        room   zeros that Apache Pulsar skips, in large ones of the embedded store (`schema_index`)
     ledger, entry 0                                      SchemaEntry
         schema_data  a serialized SchemaInfo
         index        empty: the locator has all. Apache Pulsar repeats in each entry those before
@@ -46,7 +47,7 @@ from pulsar_py.server.schema_registry.definition import (
     decode_stored,
     encode_stored,
 )
-from pulsar_py.server.schema_registry.schema_index import SchemaIndex, first_locator
+from pulsar_py.server.schema_registry.schema_index import SchemaIndex, first_locator, with_room
 
 SCHEMAS_PATH = "/schemas"
 _MAX_ENTRY_BYTES = 16 * 1024 * 1024
@@ -173,6 +174,8 @@ class SchemaStorage:
         else:
             locator = index.with_next(stored, ledger_id)
         value = locator.SerializeToString()
+        if self._metadata.limits.writes_only_what_differs:
+            value = with_room(value, 0 if index is None else len(index.value))
         try:
             version = await put_settled(self._metadata, path, value, expected_version=expected)
         except (MetadataBadVersionError, MetadataExistsError):

@@ -5,7 +5,13 @@ from msgspec.structs import replace
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
-from pulsar_py.server.schema_registry.schema_index import SchemaIndex, first_locator, mark_of
+from pulsar_py.server.schema_registry.schema_index import (
+    ROOM_FROM_BYTES,
+    SchemaIndex,
+    first_locator,
+    mark_of,
+    with_room,
+)
 
 
 def avro(text: str) -> SchemaDefinition:
@@ -71,3 +77,38 @@ def test_versions_without_a_mark_are_marked_with_the_next() -> None:
     assert index.unmarked() == [0]
     value = index.with_next(stored(2, '"float"'), 12).SerializeToString()
     assert SchemaIndex(value, 2).unmarked() == [0]
+
+
+def test_few_lengths_of_a_locator_that_grows() -> None:
+    """What a store writes that writes only differences: linear, though each value is longer."""
+    locator = first_locator(stored(0, "0"), 10)
+    index = SchemaIndex(locator.SerializeToString(), 0)
+    lengths: list[int] = []
+    for number in range(1, 1000):
+        locator = index.with_next(stored(number, str(number)), 10 + number)
+        bare = locator.SerializeToString()
+        value = with_room(bare, len(index.value))
+        assert value.startswith(bare)
+        if len(bare) < ROOM_FROM_BYTES:
+            assert value == bare
+        else:
+            assert len(value) <= len(bare) * 9 / 8 + 4096
+            lengths.append(len(value))
+        index.on_written(locator, value, number)
+    assert len(set(lengths)) < 20
+    assert len(lengths) > 800
+    pulsars = SchemaLocator.FromString(index.value)
+    assert [each.version for each in pulsars.index] == list(range(1000))
+    read = SchemaIndex(index.value, 7)
+    grown = read.with_next(stored(1000, "1000"), 2000)
+    assert not grown.room
+    assert len(grown.index) == 1001
+
+
+def test_room_fills_any_size_but_a_byte_or_two() -> None:
+    value = bytes(ROOM_FROM_BYTES)
+    for size in (*range(3, 400), 16_386, 16_387, 16_388, 16_389, 16_390, 2_097_157, 2_097_158):
+        assert len(with_room(value, len(value) + size)) == len(value) + size
+    for size in (-100, -1, 1, 2):
+        assert len(with_room(value, len(value) + size)) == 12_288
+    assert with_room(value, len(value)) == value

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from pulsar_py.common.errors import MetadataExistsError, StorageError, StoreUnavailableError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
+from pulsar_py.metadata.sqlite_store import SqliteMetadataStore
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry import storage
@@ -202,3 +205,34 @@ async def test_schemas_are_read_beside_each_other_a_number_at_a_time(
     versions.watch(schemas, "_read")
     assert len(await schemas.read_many("public/default/many", index, range(8))) == 8
     assert (names.most, versions.most) == (3, 3)
+
+
+async def test_bytes_of_the_embedded_metadata_grow_with_the_versions_not_their_square(
+    bookie: Bookie, tmp_path: Path
+) -> None:
+    """As many versions as make a locator of 16 KB, and as many again, written to SQLite's log."""
+    path = tmp_path / "metadata.sqlite"
+    metadata = await SqliteMetadataStore.open(path, SystemClock())
+    storage = SchemaStorage(metadata, bookie)
+    log = path.with_name(path.name + "-wal")
+
+    def named(number: int) -> StoredSchema:
+        definition = SchemaDefinition(Schema.Json, b"%d" % number, {}, ID)
+        return StoredSchema(definition, number, 1)
+
+    index = await storage.append(ID, named(0), None)
+    for number in range(1, 300):
+        index = await storage.append(ID, named(number), index)
+    lengths: set[int] = set()
+    written: list[int] = []
+    for number in range(300, 340):
+        before, length = log.stat().st_size, len(index.value)
+        index = await storage.append(ID, named(number), index)
+        lengths.add(len(index.value))
+        if len(index.value) == length and log.stat().st_size > before:  # not begun anew
+            written.append(log.stat().st_size - before)
+    await metadata.close()
+    assert len(index.value) > 16 * 1024
+    assert len(written) > 30
+    assert max(written) <= 5 * 4120  # pages, where the whole value has six or more
+    assert len(lengths) <= 2
