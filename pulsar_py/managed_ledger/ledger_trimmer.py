@@ -14,8 +14,6 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec.structs import replace
-
 from pulsar_py.common.errors import ManagedLedgerError, MetadataError, StorageError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
@@ -80,7 +78,7 @@ class LedgerTrimmer:
     def _trimmable(self, *, keeps_retained: bool = True) -> list[int]:
         config = self._owner.config
         if not keeps_retained:
-            config = replace(config, retention_seconds=0.0, retention_size_bytes=0)
+            config = config.without_retention()
         slowest = self._registry.slowest_durable()
         position = None if slowest is None else slowest.persistent_mark_delete_position
         return self._ledgers.trimmable(config, position, self._owner.clock.wall_time_millis())

@@ -8,10 +8,11 @@ that go out alone (delayed, possibly duplicate, or very large ones).
 Sequence ids are assigned when a batch is taken, so that each batch has consecutive ones:
 interleaved keys would otherwise look like duplicates to the broker.
 
-A new rule goes into a `Container` of its own, which `batcher` makes by the option `batching_type`
-(`client/shared/enums.py`). Two modules rest on when a batch is full: `message_router` changes the
-partition at the same limits, and `spark/writing/partition_sender.py`, for exactly once, sets limits
-that no batch of it reaches.
+A new way of grouping is a `Container` of its own, which `batcher` makes by the option
+`batching_type` (`client/shared/enums.py`); a new limit is a field of the containers and an option
+of producers (`client/options.py`). Two modules rest on when a batch is full: `message_router`
+changes the partition at the same limits, and `spark/writing/partition_sender.py`, for exactly once,
+sets limits that no batch of it reaches.
 
 Source: BatchMessageContainerImpl and BatchMessageKeyBasedContainer in Pulsar's Java client.
 """

@@ -67,6 +67,13 @@ class ManagedLedgerConfig(Struct, frozen=True):
     # The cluster whose metadata names the ledgers; a label of each ledger.
     cluster: str = ""
 
+    def without_retention(self) -> ManagedLedgerConfig:
+        """Settings that keep nothing that every cursor has acknowledged.
+
+        What a topic is truncated by: each rule of retention has to be switched off here.
+        """
+        return replace(self, retention_seconds=0.0, retention_size_bytes=0)
+
     def data_ledger_options(self, name: str) -> LedgerOptions:
         """Options of new ledgers of the managed ledger `name`."""
         return self._labelled(labels.managed_ledger(self.cluster, name))

@@ -38,7 +38,9 @@ Setting = str | float | bool | None
 class TableWithBatches(Protocol):
     """The part of a table's interface that the check uses."""
 
-    path: Path
+    @property
+    def path(self) -> Path:
+        """Where it is; for messages."""
 
     def last_batch(self, application: str) -> int | None:
         """The number of an application's newest batch in the log; None if there is none."""

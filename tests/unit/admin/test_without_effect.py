@@ -66,7 +66,12 @@ def test_a_stored_value_has_a_reader_or_is_listed() -> None:
     read = read_attributes()
     for name, attribute in keys():
         has_reader = attribute in read and name not in SHOWN
-        assert has_reader != (name in VALUES), name
+        assert has_reader or name in VALUES, (
+            f"{name} is stored and nothing reads {attribute}: read it where it has its effect, "
+            "policies in server/policies/effective_settings.py, or list it in VALUES of "
+            "admin/without_effect.py"
+        )
+        assert not (has_reader and name in VALUES), f"{name} is read: take it off VALUES"
 
 
 def test_the_tables_name_what_exists() -> None:

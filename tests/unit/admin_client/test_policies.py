@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_py.admin.policies.namespace_policy_table import POLICIES
 from pulsar_py.admin_client.call import NO_BODY, Call, Reply
 from pulsar_py.admin_client.policies import (
     NAMESPACE,
@@ -38,6 +39,10 @@ OTHER_PATHS = {
     ("POST", "/admin/v2/persistent/t/n/a b/subscription/s/1/resetcursor/"),  # with the time
 }
 """Recorded requests that no declared call has to send."""
+
+
+WITHOUT_CALL = {"allowedTopicPropertyKeysForMetrics"}
+"""Policies for which pulsar-admin has no word, either."""
 
 
 def policies(holder: object) -> dict[str, PolicyCalls[Any]]:
@@ -137,3 +142,9 @@ def test_quotas_are_read_by_kind() -> None:
     }
     answer = NAMESPACE.backlog_quotas.get(AT_NAMESPACE).answer(Reply(200, {}, b"", lambda: value))
     assert answer == {"message_age": QUOTA}
+
+
+def test_each_policy_of_a_namespace_has_a_call() -> None:
+    paths = {each.set_path or each.path for each in policies(NAMESPACE).values()}
+    missing = {each.word for each in POLICIES} - paths - WITHOUT_CALL
+    assert not missing, f"{missing}: a line in admin_client/policies.py, and one in cli/admin"

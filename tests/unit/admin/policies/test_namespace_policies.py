@@ -50,11 +50,15 @@ def example(policy: Policy) -> Any:
     return 5 if "max" in policy.word.lower() or policy.word == "messageTTL" else True
 
 
+async def is_set(admin: Admin, policy: Policy) -> bool:
+    return await admin.status(policy.set_method, f"{N}/{policy.word}", example(policy)) == 204
+
+
 @pytest.mark.parametrize("policy", STORABLE, ids=lambda policy: policy.word)
 async def test_a_policy_is_set_shown_and_unset(admin: Admin, policy: Policy) -> None:
     path = f"{N}/{policy.word}"
     unset = await admin.call("GET", path)
-    assert await admin.status(policy.set_method, path, example(policy)) == 204
+    assert await is_set(admin, policy), f"put a value that {policy.word} takes into EXAMPLES"
     assert await admin.get(path) == example(policy)
     stored = (await admin.get(N))[policy.key.json_name]
     assert (stored["standalone"] if policy.is_per_cluster else stored) == example(policy)

@@ -16,3 +16,19 @@ def test_defaults_are_pulsars():
 def test_it_is_replaced_and_never_changed():
     with pytest.raises(AttributeError):
         ManagedLedgerConfig().retention_seconds = 1
+
+
+def test_without_retention_each_of_its_rules_is_off():
+    rules = [name for name in ManagedLedgerConfig.__struct_fields__ if "retain" in name]
+    rules += [name for name in ManagedLedgerConfig.__struct_fields__ if "retention" in name]
+    config = ManagedLedgerConfig(**dict.fromkeys(rules, 7))
+    defaults = ManagedLedgerConfig()
+
+    kept = [
+        name
+        for name in rules
+        if getattr(config.without_retention(), name) != getattr(defaults, name)
+    ]
+
+    assert len(rules) > 1
+    assert kept == [], f"{kept} still keep data: switch them off in without_retention()"

@@ -315,6 +315,10 @@ class Client:
         """Send, and take the one answer."""
         self.sends(*messages)
         answers = await self.receives()
+        assert answers or not self.is_closed, (
+            "the connection was closed; the log says why, a command that may not come is one that "
+            "wire/connection_state.py does not name"
+        )
         assert len(answers) == 1, answers
         return answers[0]
 

@@ -13,4 +13,5 @@ def test_handlers_are_named_after_what_they_serve() -> None:
 
 def test_nothing_is_served_that_may_not_come() -> None:
     legal = frozenset().union(*(LEGAL_COMMANDS[Side.BROKER][state] for state in State))
-    assert set(HANDLERS) <= legal | {BaseCommand.AUTH_RESPONSE}
+    illegal = set(HANDLERS) - legal - {BaseCommand.AUTH_RESPONSE}
+    assert not illegal, [BaseCommand.Type.Name(each) for each in illegal]
