@@ -33,6 +33,7 @@ from pulsar_py.admin.resources.clusters import Clusters
 from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
 from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.namespaces import Namespaces
+from pulsar_py.admin.resources.partitioned_topics import PartitionedTopics
 from pulsar_py.admin.resources.permissions import Permissions
 from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.properties import Properties
@@ -40,6 +41,7 @@ from pulsar_py.admin.resources.resource_groups import ResourceGroups
 from pulsar_py.admin.resources.schemas import Schemas
 from pulsar_py.admin.resources.subscriptions import Subscriptions
 from pulsar_py.admin.resources.tenants import Tenants
+from pulsar_py.admin.resources.topic_stats import TopicStatistics
 from pulsar_py.admin.resources.topics import Topics
 from pulsar_py.admin.resources.trimming import TopicTrimming
 from pulsar_py.admin.resources.vip_status import VipStatus
@@ -69,6 +71,8 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Persistence(broker),
         NamespaceAttributes(broker),
         Topics(broker),
+        PartitionedTopics(broker),
+        TopicStatistics(broker),
         TopicPolicyResource(broker),
         TopicTrimming(broker),
         Subscriptions(broker),

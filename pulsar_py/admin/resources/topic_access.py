@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pulsar_py.admin.http_messages import CURRENT_REQUEST, HttpError, RedirectError, Request
 from pulsar_py.common.errors import TopicNotFoundError
 from pulsar_py.common.loops.work import in_turns
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import PARTITION_SUFFIX, NamespaceName, TopicName
 from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.metadata.documents import NamespacePolicies
 from pulsar_py.server.broker import BrokerService
@@ -104,6 +104,19 @@ async def refuse_partitioned(
     if await broker.topics.partitioned.count(name):
         raise HttpError(
             HTTPStatus.METHOD_NOT_ALLOWED, f"{what} a partitioned topic is not allowed{hint}"
+        )
+
+
+def refuse_partition_name(name: TopicName) -> None:
+    """Check that a partitioned topic is named, and not one of its partitions.
+
+    Raises:
+        HttpError: 412 if the name is like a partition's.
+    """
+    if PARTITION_SUFFIX in name.local_name:
+        raise HttpError(
+            HTTPStatus.PRECONDITION_FAILED,
+            f"Partitioned Topic Name should not contain '{PARTITION_SUFFIX}'",
         )
 
 

@@ -14,7 +14,10 @@ import pytest
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.app import AdminApp
 from pulsar_py.admin.http_messages import Response, whole
+from pulsar_py.admin.resources.topic_access import require_topic
+from pulsar_py.common.names import TopicName
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.standalone import Broker
 from tests.rest_conformance import Conformance
 
@@ -58,3 +61,12 @@ class Admin:
 async def admin() -> AsyncIterator[Admin]:
     async with Broker() as broker:
         yield Admin(broker.service)
+
+
+async def published(admin: Admin, name: str, count: int) -> PersistentTopic:
+    """The topic with that name, after that many entries."""
+    topic = await require_topic(admin.service, TopicName.parse(name))
+    assert isinstance(topic, PersistentTopic)
+    for _ in range(count):
+        await topic.ledger.append_and_wait(b"entry")
+    return topic
