@@ -31,8 +31,10 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MUST_NOT_EXIST, NotificationType
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.dispatch import dispatcher
-from pulsar_py.server.namespaces.ownership import BundleOwnership, OwnerRecord, _Owned
+from pulsar_py.server.namespaces.owner_record import OwnerRecord
+from pulsar_py.server.namespaces.ownership import BundleOwnership
 from pulsar_py.server.namespaces.service import NamespaceService
+from pulsar_py.server.namespaces.session_records import SessionRecord, SessionRecords
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.server.topics.topic_watch import TopicWatch
@@ -65,7 +67,7 @@ def owned_until_given_up() -> Iterator[None]:
 def doubt_only_when_told() -> Iterator[None]:
     """The session's clock is not asked: a process that slept believes that it owns."""
 
-    def counts(self: Any, owned: _Owned) -> bool:
+    def counts(self: Any, owned: SessionRecord) -> bool:
         return self._is_validated and owned.session_id == self._owner.session_id
 
     with _replaced(BundleOwnership, _counts=counts, check_session=lambda self: None):
@@ -94,7 +96,7 @@ def a_new_session_owns_what_the_old_one_did() -> Iterator[None]:
         self._is_validating = False
         self._settled_count = self._doubts_count
         for key, owned in self._owned.items():
-            self._owned[key] = _Owned(owned.record, owned.version, self._owner.session_id)
+            self._owned[key] = SessionRecord(owned.record, owned.version, self._owner.session_id)
 
     with _replaced(BundleOwnership, _validate=validate):
         yield
@@ -134,7 +136,7 @@ def a_former_sessions_record_is_somebody_elses() -> Iterator[None]:
     def may_be_ours(self: Any, stored: Any, addresses: Any) -> bool:
         return False
 
-    with _replaced(BundleOwnership, _may_be_ours=may_be_ours):
+    with _replaced(SessionRecords, may_be_ours=may_be_ours):
         yield
 
 
@@ -162,15 +164,15 @@ def an_unload_stops_where_it_fails() -> Iterator[None]:
         if owned is not None:
             await self._metadata.delete(paths.bundle_owner(*key), expected_version=owned.version)
 
-    original = BundleOwnership._take
+    original = SessionRecords.take
 
-    async def take(self: Any, key: Any, stored: Any, record: OwnerRecord) -> _Owned | None:
-        session_id = self._owner.session_id
+    async def take(self: Any, key: Any, stored: Any, record: OwnerRecord) -> SessionRecord | None:
+        session_id = self._session().session_id
         if stored is not None and stored.owner == session_id:
-            return _Owned(OwnerRecord.decode(stored.value), stored.version, session_id)
+            return SessionRecord(OwnerRecord.decode(stored.value), stored.version, session_id)
         return await original(self, key, stored, record)
 
-    with _replaced(BundleOwnership, release=release, _take=take):
+    with _replaced(BundleOwnership, release=release), _replaced(SessionRecords, take=take):
         yield
 
 

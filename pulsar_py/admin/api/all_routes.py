@@ -33,7 +33,7 @@ from pulsar_py.admin.resources.clusters import Clusters
 from pulsar_py.admin.resources.dynamic_configuration import DynamicSettings
 from pulsar_py.admin.resources.lookup import Lookup
 from pulsar_py.admin.resources.namespaces import Namespaces
-from pulsar_py.admin.resources.partitioned_topics import PartitionedTopics
+from pulsar_py.admin.resources.partitioned_topics import PartitionedTopicResource
 from pulsar_py.admin.resources.permissions import Permissions
 from pulsar_py.admin.resources.persistence import Persistence
 from pulsar_py.admin.resources.properties import Properties
@@ -71,7 +71,7 @@ def all_routes(broker: BrokerService) -> Iterable[Route]:
         Persistence(broker),
         NamespaceAttributes(broker),
         Topics(broker),
-        PartitionedTopics(broker),
+        PartitionedTopicResource(broker),
         TopicStatistics(broker),
         TopicPolicyResource(broker),
         TopicTrimming(broker),

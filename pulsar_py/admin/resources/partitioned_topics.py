@@ -54,7 +54,7 @@ _PARTITIONS: Final = Body(
 )
 
 
-class PartitionedTopics:
+class PartitionedTopicResource:
     """Operations on partitioned topics: list, create, grow, complete and delete."""
 
     def __init__(self, broker: BrokerService) -> None:

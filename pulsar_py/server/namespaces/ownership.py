@@ -18,9 +18,7 @@ The creation of a record may get no answer, and be made later: then this broker 
 whoever asked for it was refused. So such a bundle is remembered until a `sync` tells, however often
 that has to be tried, and a record that was made after all is taken up.
 
-What always holds: a record is changed or deleted only with the version under which it was read as
-this session's, or as a former session's of this broker. Before one of a former session is deleted
-it is written once, so that its version differs from the first version of the next owner's record.
+`SessionRecords` reads and writes the records, each with the version that was read.
 
 Source: OwnershipCache, ResourceLockImpl in Pulsar.
 """
@@ -33,14 +31,12 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     InvalidNamespaceNameError,
     MetadataBadVersionError,
     MetadataError,
-    MetadataExistsError,
     MetadataNotFoundError,
     MetadataOutcomeUnknownError,
     MetadataUnavailableError,
@@ -52,22 +48,19 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.store import (
-    MUST_NOT_EXIST,
     MetadataStore,
     Notification,
     NotificationType,
     Session,
     SessionEvent,
-    Versioned,
 )
 from pulsar_py.server.namespaces import ownership_log
-from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
+from pulsar_py.server.namespaces.lookup import LocalAddresses
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
 from pulsar_py.server.namespaces.ownership_log import OwnershipLog
+from pulsar_py.server.namespaces.session_records import Bundle, SessionRecord, SessionRecords
 
 logger = logging.getLogger(__name__)
-
-Bundle = tuple[NamespaceName, str]
 
 RECORDS_AT_ONCE: Final = 64
 """Records that are read at the same time after a doubt."""
@@ -77,15 +70,6 @@ RETRY_SECONDS: Final = 0.5
 """Seconds to wait before the records are read again, after that failed."""
 
 _RECORD_SEGMENTS_COUNT = 3  # tenant, namespace, range
-_NOBODYS = LocalAddresses(default=BrokerAddresses(broker_url=None))
-
-
-class _Owned(Struct, frozen=True):
-    """A bundle of this broker: its record as written, with version and session."""
-
-    record: OwnerRecord
-    version: int
-    session_id: str
 
 
 def _bundle_of(path: str) -> Bundle | None:
@@ -121,8 +105,14 @@ class BundleOwnership:
         self._on_lost = on_lost
         self._is_current = is_current
         self._session: Session | None = None
+        self._records = SessionRecords(
+            metadata,
+            lambda: self._owner,
+            on_unanswered=self._unsettle,
+            on_outlived=self._suspect,
+        )
         self._stop_listening: Callable[[], None] | None = None
-        self._owned: dict[Bundle, _Owned] = {}
+        self._owned: dict[Bundle, SessionRecord] = {}
         # Those whose records were created, and of which it is not known yet whether they exist.
         self._unchecked: dict[Bundle, None] = {}
         self._doubts_count = 0  # times that the session was in doubt
@@ -176,7 +166,7 @@ class BundleOwnership:
     def _is_validated(self) -> bool:
         return self._settled_count == self._doubts_count
 
-    def _counts(self, owned: _Owned) -> bool:
+    def _counts(self, owned: SessionRecord) -> bool:
         """Whether a record of ours certainly still exists."""
         session = self._owner
         return self._is_validated and session.is_good and owned.session_id == session.session_id
@@ -256,9 +246,9 @@ class BundleOwnership:
             if key in self._owned:
                 return await self._checked(key)
             stored = await self._metadata.get(path)
-            if stored is not None and not self._may_be_ours(stored, addresses):
+            if stored is not None and not self._records.may_be_ours(stored, addresses):
                 return OwnerRecord.decode(stored.value)
-            taken = await self._take(key, stored, OwnerRecord(addresses))
+            taken = await self._records.take(key, stored, OwnerRecord(addresses))
             if taken is not None:
                 self._owned[key] = taken
                 self._unchecked[key] = None
@@ -299,83 +289,9 @@ class BundleOwnership:
         self._unchecked.pop(key, None)
         return True
 
-    def _forget(self, key: Bundle) -> _Owned | None:
+    def _forget(self, key: Bundle) -> SessionRecord | None:
         self._unchecked.pop(key, None)
         return self._owned.pop(key, None)
-
-    def _may_be_ours(self, stored: Versioned, addresses: LocalAddresses) -> bool:
-        """Whether a record is this session's, or is a former session's of this broker."""
-        if stored.owner == self._owner.session_id:
-            return True
-        return OwnerRecord.decode(stored.value).addresses.default == addresses.default
-
-    async def _take(
-        self, key: Bundle, stored: Versioned | None, record: OwnerRecord
-    ) -> _Owned | None:
-        """Write this session's record if there is none, or one of our own.
-
-        None: the record was changed meanwhile, or the outcome is unknown; read it again.
-
-        Raises:
-            MetadataError: It can't be written.
-        """
-        session_id = self._owner.session_id
-        path = paths.bundle_owner(*key)
-        try:
-            if stored is not None and stored.owner == session_id:
-                version = stored.version
-                if stored.value != record.encode():
-                    version = await self._metadata.put(
-                        path, record.encode(), expected_version=version
-                    )
-                return _Owned(record, version, session_id)
-            if stored is not None:
-                await self._metadata.sync(path)
-                if await self._metadata.get(path) != stored:
-                    return None  # by now the record may be the next owner's, with the same version
-                if not await self._delete_former(path, stored):
-                    return None
-            return await self._create(key, record)
-        except (
-            MetadataExistsError,
-            MetadataBadVersionError,
-            MetadataNotFoundError,
-            MetadataOutcomeUnknownError,
-        ):
-            return None
-
-    async def _create(self, key: Bundle, record: OwnerRecord) -> _Owned:
-        session_id = self._owner.session_id
-        try:
-            version = await self._metadata.put(
-                paths.bundle_owner(*key),
-                record.encode(),
-                expected_version=MUST_NOT_EXIST,
-                session=self._owner,
-            )
-        except (MetadataOutcomeUnknownError, asyncio.CancelledError):
-            self._unsettle(key, record)
-            raise
-        if session_id != self._owner.session_id:  # the record went with it, and nobody would look
-            self._suspect(key)
-        return _Owned(record, version, session_id)
-
-    async def _delete_former(self, path: str, stored: Versioned) -> bool:
-        """Delete a former session's record; False if another broker has it by now.
-
-        The record may vanish with its session at any time, and the next owner's record starts with
-        the same version. So it is changed first. If that changes the next owner's record, that
-        broker, which watches it, writes it again. A record that has the new version is the former
-        session's.
-        """
-        nobodys = OwnerRecord(_NOBODYS, is_disabled=True)
-        version = await self._metadata.put(path, nobodys.encode(), expected_version=stored.version)
-        await self._metadata.sync(path)
-        found = await self._metadata.get(path)
-        if found is None or (found.owner, found.version) != (stored.owner, version):
-            return False
-        await self._metadata.delete(path, expected_version=version)
-        return True
 
     async def disable(self, namespace: NamespaceName, bundle: str) -> None:
         """Mark the bundle as being unloaded, while this broker still owns it.
@@ -409,7 +325,7 @@ class BundleOwnership:
                     path, disabled.encode(), expected_version=owned.version
                 )
             except (MetadataBadVersionError, MetadataOutcomeUnknownError):
-                found = await self._find_ours(path)
+                found = await self._records.find_ours(path)
                 if found is None:
                     self._lose(key)
                     return
@@ -420,12 +336,6 @@ class BundleOwnership:
                     self._owned[key] = replace(owned, record=disabled, version=version)
                 return
         raise MetadataUnavailableError(f"{path}: the bundle can't be marked as being unloaded now")
-
-    async def _find_ours(self, path: str) -> Versioned | None:
-        """The stored record if it is this session's, else None."""
-        await self._metadata.sync(path)
-        found = await self._metadata.get(path)
-        return found if found is not None and found.owner == self._owner.session_id else None
 
     async def release(
         self, namespace: NamespaceName, bundle: str, reason: str = ownership_log.UNLOADED
@@ -491,7 +401,7 @@ class BundleOwnership:
                 return
             # It syncs, which settles our unanswered changes, and tells whether one of them was the
             # deletion: the next owner's record may be there, whose versions start at 0 again.
-            owned = await self._refreshed(path, owned)
+            owned = await self._records.refreshed(path, owned)
             if owned is None:
                 return
             self._owned[key] = owned
@@ -503,14 +413,6 @@ class BundleOwnership:
                 pass
             return
         raise MetadataUnavailableError(f"{path}: the record can't be deleted")
-
-    async def _refreshed(self, path: str, owned: _Owned) -> _Owned | None:
-        """Our record as it is stored now; None if there is no record of this session."""
-        session_id = self._owner.session_id
-        found = await self._find_ours(path)
-        if found is None or found.owner != session_id:
-            return None
-        return replace(owned, version=found.version, session_id=session_id)
 
     # Doubts
 
@@ -524,7 +426,7 @@ class BundleOwnership:
         owned = self._owned.get((namespace, bundle))
         if owned is None:
             return False
-        found = await self._find_ours(paths.bundle_owner(namespace, bundle))
+        found = await self._records.find_ours(paths.bundle_owner(namespace, bundle))
         self.check_session()
         if found is None:
             self._lose((namespace, bundle))
@@ -578,12 +480,12 @@ class BundleOwnership:
                 return
             await self._metadata.sync(path)
             stored = await self._metadata.get(path)
-            if stored is not None and not self._may_be_ours(stored, owned.record.addresses):
+            if stored is not None and not self._records.may_be_ours(stored, owned.record.addresses):
                 self._lose(key)
                 return
             # `disable` may have marked it meanwhile without having written that.
             record = self._owned.get(key, owned).record
-            taken = await self._take(key, stored, record)
+            taken = await self._records.take(key, stored, record)
             if taken is not None and (newest := self._owned.get(key)) is not None:
                 self._owned[key] = replace(taken, record=newest.record)
                 self._unsettled.pop(key, None)
@@ -623,7 +525,7 @@ class BundleOwnership:
             if stored is None or stored.owner != self._owner.session_id:
                 del self._unsettled[key]
                 return
-            taken = await self._take(key, stored, replace(record, is_disabled=False))
+            taken = await self._records.take(key, stored, replace(record, is_disabled=False))
             if taken is not None:
                 self._owned[key] = taken
                 self._unchecked[key] = None
