@@ -136,6 +136,7 @@ if TYPE_CHECKING:
         TransactionNotFoundError,
         UnknownServiceError,
         UnsupportedVersionError,
+        UnusableCredentialsError,
     )
     from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
@@ -267,6 +268,7 @@ __all__ = [
     "TransactionNotFoundError",
     "UnknownServiceError",
     "UnsupportedVersionError",
+    "UnusableCredentialsError",
 ]
 
 _HOMES = {
@@ -391,6 +393,7 @@ _HOMES = {
     "TransactionNotFoundError": "pulsar_py.common.errors",
     "UnknownServiceError": "pulsar_py.common.errors",
     "UnsupportedVersionError": "pulsar_py.common.errors",
+    "UnusableCredentialsError": "pulsar_py.common.errors",
 }
 
 

@@ -142,6 +142,7 @@ if TYPE_CHECKING:
         TransactionNotFoundError,
         UnknownServiceError,
         UnsupportedVersionError,
+        UnusableCredentialsError,
     )
     from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
@@ -269,6 +270,7 @@ __all__ = [
     "TransactionNotFoundError",
     "UnknownServiceError",
     "UnsupportedVersionError",
+    "UnusableCredentialsError",
     "timeout",
 ]
 

@@ -140,6 +140,7 @@ if TYPE_CHECKING:
         TransactionNotFoundError,
         UnknownServiceError,
         UnsupportedVersionError,
+        UnusableCredentialsError,
     )
     from pulsar_py.common.loops.clock import Clock
     from pulsar_py.common.message_id import MessageId
@@ -267,6 +268,7 @@ __all__ = [
     "TransactionNotFoundError",
     "UnknownServiceError",
     "UnsupportedVersionError",
+    "UnusableCredentialsError",
 ]
 
 

@@ -28,7 +28,8 @@
     └── ClientError              errors of the client itself, without a broker's answer
         ├── AlreadyClosedError, ForkedProcessError, ClientTimeoutError, OperationNotSupportedError
         ├── ConnectError, ConnectionClosedError, LookupFailedError, AuthenticationDataError
-        │   └── NotABrokerError              a ConnectError that waiting does not mend
+        │   ├── NotABrokerError              a ConnectError that waiting does not mend
+        │   └── UnusableCredentialsError     an AuthenticationDataError that waiting does not mend
         ├── MessageTooBigError, ProducerQueueFullError, MemoryBufferFullError
         ├── CryptoError, SchemaSerializationError, InvalidMessageError, SinkReplayError
         └── InvalidConfigurationError    a ConfigurationError, too
@@ -481,6 +482,10 @@ class LookupFailedError(ClientError):
 
 class AuthenticationDataError(ClientError):
     """The credentials could not be obtained: a file, a supplier or a token server failed."""
+
+
+class UnusableCredentialsError(AuthenticationDataError):
+    """There are no credentials, or a token server refuses them: waiting does not help."""
 
 
 class MessageTooBigError(ClientError):

@@ -28,6 +28,7 @@ from pulsar_py.client.brokers.pending_requests import PendingRequests
 from pulsar_py.client.brokers.responses import ANSWERS
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.errors import (
+    AuthenticationError,
     ConnectError,
     ConnectionClosedError,
     NotABrokerError,
@@ -38,6 +39,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import to_signed
+from pulsar_py.common.network.tls import refused_certificate
 from pulsar_py.common.position import MAX_LONG
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, FeatureFlags
 from pulsar_py.wire import commands
@@ -483,6 +485,8 @@ class ClientCnx(asyncio.BufferedProtocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
         self.has_socket = False
+        if (refusal := refused_certificate(error)) is not None:
+            self.handshake.on_failed(AuthenticationError(f"{self.remote_address}: {refusal}"))
         self._on_closed("closed by the broker" if error is None else f"lost: {error}")
         if self._lost is not None:
             self._lost.set_result(None)

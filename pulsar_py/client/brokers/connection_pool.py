@@ -26,13 +26,14 @@ from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.shared.retries import within
 from pulsar_py.client.shared.shared_calls import SharedCalls
 from pulsar_py.common.errors import (
+    AuthenticationError,
     ClientTimeoutError,
     ConnectError,
     NotABrokerError,
     PulsarError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.network.tls import failure_text
+from pulsar_py.common.network.tls import failure_text, refused_certificate
 
 if TYPE_CHECKING:
     from random import Random
@@ -208,6 +209,8 @@ class ConnectionPool:
                     f"{address.physical}: no TLS on that port, it speaks plainly:"
                     f" use pulsar://{address.physical}"
                 ) from error
+            if (refusal := refused_certificate(error)) is not None:
+                raise AuthenticationError(f"{address.physical}: {refusal}") from error
             text = f"{address.physical}: {_reason(error, is_tls=address.is_tls)}"
             kind = NotABrokerError if self._is_for_good(address, error) else ConnectError
             raise kind(text) from error

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.client.brokers.pending_requests import fail
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import AuthenticationError, PulsarError
 from pulsar_py.wire import client_commands
 from pulsar_py.wire.connection_state import ConnectionState
 
@@ -92,6 +92,8 @@ class ClientHandshake:
         )
         try:
             await self._connected
+        except AuthenticationError as error:
+            raise AuthenticationError(f"{error} ({_told(authentication)})") from error
         finally:
             self._connected = None
 
@@ -129,3 +131,10 @@ class ClientHandshake:
                 CLIENT_VERSION, auth_method_name=authentication.method_name, auth_data=data
             )
         )
+
+
+def _told(authentication: Authentication | None) -> str:
+    """What the broker was told of who we are, for an error."""
+    if authentication is None:
+        return "the client has no authentication"
+    return f"the client authenticated by {authentication.method_name!r}"

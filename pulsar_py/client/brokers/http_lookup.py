@@ -61,6 +61,7 @@ from pulsar_py.common.network.http_client import (
     HttpResponse,
     http_request,
 )
+from pulsar_py.common.network.tls import refused_certificate
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 
 __all__ = ["HttpLookup"]
@@ -246,6 +247,8 @@ class HttpLookup:
             try:
                 answer = await self._follow(method, self._url(host, path, query or {}), body)
             except (ConnectError, ConnectionClosedError, ClientTimeoutError) as error:
+                if (refusal := refused_certificate(error)) is not None:
+                    raise AuthenticationError(f"https://{host}: {refusal}") from error
                 self._hosts.on_failure(host)
                 self._on_unreachable(host, error)
                 if isinstance(error, ConnectionClosedError):

@@ -20,7 +20,12 @@ from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from pulsar_py.common.errors import AuthenticationDataError, InvalidConfigurationError, PulsarError
+from pulsar_py.common.errors import (
+    AuthenticationDataError,
+    InvalidConfigurationError,
+    PulsarError,
+    UnusableCredentialsError,
+)
 from pulsar_py.common.foreign_json import parse_json
 
 __all__ = [
@@ -62,6 +67,7 @@ class Authentication:
 
         Raises:
             AuthenticationDataError: The credentials could not be obtained; a retry may work.
+            UnusableCredentialsError: Nor will a retry obtain them.
         """
         try:
             made = self.auth_data() if challenge is None else self.answer_challenge(challenge)
@@ -69,9 +75,11 @@ class Authentication:
         except PulsarError:
             raise
         except Exception as error:  # a user's supplier may raise anything
-            raise AuthenticationDataError(f"{self.method_name} credentials: {error!r}") from error
+            kind = UnusableCredentialsError if _is_lasting(error) else AuthenticationDataError
+            text = f"{type(error).__name__}: {error}"
+            raise kind(f"{self.method_name} credentials: {text}") from error
         if not isinstance(data, bytes):
-            raise AuthenticationDataError(
+            raise UnusableCredentialsError(
                 f"{self.method_name} credentials: expected bytes, got {type(data).__name__}"
             )
         return data
@@ -87,6 +95,21 @@ class Authentication:
 
     async def close(self) -> None:
         """Close resources that obtaining credentials needed; may be called again."""
+
+
+def _is_lasting(error: Exception) -> bool:
+    """Whether a supplier fails so again: a file that is not there, or a fault in its code."""
+    return isinstance(
+        error,
+        FileNotFoundError
+        | IsADirectoryError
+        | NotADirectoryError
+        | PermissionError
+        | AttributeError
+        | LookupError
+        | NameError
+        | TypeError,
+    )
 
 
 class NoAuthentication(Authentication):
@@ -124,7 +147,7 @@ class AuthenticationToken(Authentication):
         if isinstance(token, str):
             token = token.encode()
         if not isinstance(token, bytes):
-            raise AuthenticationDataError(
+            raise UnusableCredentialsError(
                 f"token supplier: expected a str, got {type(token).__name__}"
             )
         return token.strip()

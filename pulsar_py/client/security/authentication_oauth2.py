@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
     ClientError,
     InvalidConfigurationError,
     ProtocolError,
+    UnusableCredentialsError,
 )
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.loops.clock import Clock, SystemClock
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AuthenticationOauth2"]
 
+_REFUSED: Final = frozenset({400, 401, 403})
+"""Statuses of a token endpoint that does not know the client, or does not take its secret."""
 EARLY_SECONDS: Final = 10.0
 """A token is replaced so long before it expires, or a tenth of its lifetime if that is less."""
 
@@ -176,7 +179,7 @@ class AuthenticationOauth2(Authentication):
                 TlsOptions(tls_trust_certs_file_path=path, tls_validate_hostname=True)
             )
         except InvalidConfigurationError as error:
-            raise AuthenticationDataError(f"OAuth2 parameter {error}") from error
+            raise UnusableCredentialsError(f"OAuth2 parameter {error}") from error
 
     def __repr__(self) -> str:
         return f"AuthenticationOauth2(issuer_url={self._params['issuer_url']!r})"
@@ -210,10 +213,10 @@ def _credentials(params: Mapping[str, str]) -> tuple[str, str]:
         values = parse_json(_key_document(params["private_key"]))
         return str(values["client_id"]), str(values["client_secret"])
     except OSError as error:
-        raise AuthenticationDataError(f"OAuth2 private_key: {error}") from error
+        raise UnusableCredentialsError(f"OAuth2 private_key: {error}") from error
     except (ValueError, KeyError, TypeError):
         # Without the cause: its text would quote a secret.
-        raise AuthenticationDataError(
+        raise UnusableCredentialsError(
             "OAuth2 private_key: expected a JSON object with client_id and client_secret"
         ) from None
 
@@ -237,9 +240,8 @@ def _token_in(issuer: str, answer: HttpResponse) -> tuple[bytes, float]:
     token, lifetime = value.get("access_token"), value.get("expires_in", 0)
     if not answer.is_success or not isinstance(token, str) or not token:
         problem = value.get("error_description") or value.get("error") or "no access_token"
-        raise AuthenticationDataError(
-            f"OAuth2 issuer {issuer}: HTTP status {answer.status}: {problem}"
-        )
+        kind = UnusableCredentialsError if answer.status in _REFUSED else AuthenticationDataError
+        raise kind(f"OAuth2 issuer {issuer}: HTTP status {answer.status}: {problem}")
     try:
         return token.encode(), max(0.0, float(lifetime))
     except (TypeError, ValueError):

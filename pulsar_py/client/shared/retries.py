@@ -42,6 +42,7 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
     TopicTerminatedError,
     UnsupportedVersionError,
+    UnusableCredentialsError,
 )
 from pulsar_py.common.loops.clock import Clock
 
@@ -72,6 +73,7 @@ _NOT_RETRIABLE: Final = (
     TopicNotFoundError,
     TopicTerminatedError,
     UnsupportedVersionError,
+    UnusableCredentialsError,
 )
 
 FATAL_ONCE_OPEN: Final[tuple[type[Exception], ...]] = (

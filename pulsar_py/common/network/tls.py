@@ -20,7 +20,13 @@ from pulsar_py.common.errors import InvalidConfigurationError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["TRUST_OPTIONS", "TlsOptions", "client_ssl_context", "failure_text"]
+__all__ = [
+    "TRUST_OPTIONS",
+    "TlsOptions",
+    "client_ssl_context",
+    "failure_text",
+    "refused_certificate",
+]
 
 TRUST_OPTIONS: Final = "tls_trust_certs_file_path, or --tls-trust-cert-path of a command"
 """What names the authorities that our clients trust."""
@@ -29,6 +35,20 @@ _UNKNOWN_AUTHORITY: Final = frozenset({18, 19, 20, 21})
 """OpenSSL's X509_V_ERR_… of a certificate that no authority signed which is trusted."""
 _OTHER_HOST: Final = frozenset({62, 64})
 """Those of a certificate that is trusted, and names another host or address."""
+
+_REFUSALS: Final = {
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "wants a certificate, and none was shown",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "wants a certificate, or another cipher",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "refuses the certificate",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "refuses the certificate: of a kind it does not take",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "refuses the certificate: revoked",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "refuses the certificate: expired",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "refuses the certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "refuses the certificate: of an authority it does not trust",
+    "TLSV1_ALERT_ACCESS_DENIED": "refuses the certificate: access denied",
+    "TLSV1_ALERT_DECRYPT_ERROR": "refuses the certificate: its signature is wrong",
+}
+"""OpenSSL's reasons for alerts of a server that lets nobody in with that certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,3 +153,15 @@ def failure_text(error: OSError, trust_options: str = TRUST_OPTIONS) -> str:
     if code in _UNKNOWN_AUTHORITY and trust_options:
         return f"{text}: name the PEM file of the authority that signed it ({trust_options})"
     return text
+
+
+def refused_certificate(error: BaseException | None) -> str | None:
+    """What a server says of the client's certificate, if that ended the connection.
+
+    With TLS 1.3 it comes when the handshake has long succeeded on the client's side.
+    """
+    while error is not None:
+        if (text := _REFUSALS.get(getattr(error, "reason", None) or "")) is not None:
+            return f"the server {text} ({error.reason})"  # type: ignore[attr-defined]
+        error = error.__cause__
+    return None

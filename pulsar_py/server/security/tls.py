@@ -30,6 +30,10 @@ HANDSHAKE_SECONDS: Final = 10.0
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _PKCS12: Final = "PKCS12"
+_REFUSED_CERTIFICATE: Final = frozenset(
+    {"PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED"}
+)
+"""OpenSSL's reasons where a handshake fails by the client's certificate."""
 
 
 class TlsSettings(Struct, frozen=True, kw_only=True):
@@ -76,6 +80,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         ConfigurationError: A setting is missing, or a file can't be read.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _TellingHandshake
     _set_versions(context, settings)
     try:
         _load_certificate(context, settings)
@@ -207,6 +212,31 @@ def _trust_store_text(settings: TlsSettings) -> str:
             f"tlsTrustStore={settings.trust_store_path}: holds no certificates"
         )
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in found).decode()
+
+
+class _TellingHandshake(ssl.SSLObject):
+    """One connection's TLS, which tells a client why its certificate is refused.
+
+    Event loops drop a connection whose handshake fails together with the alert that OpenSSL made
+    for the client, which then can't know that another attempt is in vain. So a refusal first looks
+    like a handshake that waits for more: the loop sends the alert, and the client closes, or the
+    time for the handshake is over.
+    """
+
+    _refusal: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        """Go on with the handshake; of a refused certificate the next call raises the error."""
+        if self._refusal is not None:
+            raise self._refusal
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason not in _REFUSED_CERTIFICATE:
+                raise
+            logger.debug("client certificate refused", extra={"reason": str(error)})
+            self._refusal = error
+            raise ssl.SSLWantReadError from error
 
 
 class ReloadingContext(ssl.SSLContext):

@@ -73,8 +73,9 @@ def test_the_first_reason_for_which_it_fails_counts() -> None:
         running = await talk.begin()
         talk.handshake.on_failed(AuthenticationError("bad token"))
         talk.handshake.on_failed(ConnectError("closed"))
-        with pytest.raises(AuthenticationError, match="bad token"):
+        with pytest.raises(AuthenticationError, match="bad token") as raised:
             await running
+        assert str(raised.value) == "bad token (the client has no authentication)"
 
     run_virtual(work())
 

@@ -14,7 +14,12 @@ from pulsar_py.client.security.authentication import (
     AuthenticationToken,
     NoAuthentication,
 )
-from pulsar_py.common.errors import AuthenticationDataError, InvalidConfigurationError
+from pulsar_py.client.shared.retries import is_retriable
+from pulsar_py.common.errors import (
+    AuthenticationDataError,
+    InvalidConfigurationError,
+    UnusableCredentialsError,
+)
 
 
 async def test_a_fixed_token() -> None:
@@ -48,8 +53,29 @@ async def test_a_supplier_that_fails_is_named() -> None:
 
     with pytest.raises(AuthenticationDataError, match=r"token credentials: .*vault is sealed"):
         await AuthenticationToken(fail).authenticate()
-    with pytest.raises(AuthenticationDataError, match="expected a str, got int"):
+    with pytest.raises(UnusableCredentialsError, match="expected a str, got int"):
         await AuthenticationToken(lambda: 7).authenticate()  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize(
+    ("problem", "kind"),
+    [
+        (FileNotFoundError("no token here"), UnusableCredentialsError),
+        (KeyError("TOKEN"), UnusableCredentialsError),
+        (ConnectionRefusedError("the vault"), AuthenticationDataError),
+        (TimeoutError("the vault"), AuthenticationDataError),
+    ],
+)
+async def test_a_retry_may_mend_an_outage_but_not_a_mistake(
+    problem: Exception, kind: type[Exception]
+) -> None:
+    def fail() -> str:
+        raise problem
+
+    with pytest.raises(AuthenticationDataError) as raised:
+        await AuthenticationToken(fail).authenticate()
+    assert type(raised.value) is kind
+    assert is_retriable(raised.value) is (kind is AuthenticationDataError)
 
 
 def test_a_token_has_to_be_one() -> None:

@@ -14,7 +14,11 @@ import pytest
 
 from pulsar_py.client.security.authentication import AUTH_REFRESH_CHALLENGE
 from pulsar_py.client.security.authentication_oauth2 import AuthenticationOauth2
-from pulsar_py.common.errors import AuthenticationDataError, InvalidConfigurationError
+from pulsar_py.common.errors import (
+    AuthenticationDataError,
+    InvalidConfigurationError,
+    UnusableCredentialsError,
+)
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.network import run_simulated
 from tests.http_server import Answer, Asked, HttpServer
@@ -127,6 +131,8 @@ def test_an_issuer_that_refuses_is_named_and_asked_again_later(
         with pytest.raises(AuthenticationDataError, match=problem) as info:
             await oauth2.authenticate()
         assert "s3cret" not in str(info.value)
+        is_refused = answer.status in {400, 401}
+        assert isinstance(info.value, UnusableCredentialsError) is is_refused
         issuer.answer_token = good
         assert await oauth2.authenticate() == b"token-2"
 
@@ -166,7 +172,7 @@ def test_the_credentials_may_be_a_file_that_is_replaced(tmp_path: Path, form: st
 )
 def test_credentials_that_can_not_be_read_are_named_but_not_quoted(key: str, problem: str) -> None:
     async def work(issuer: Issuer, oauth2: AuthenticationOauth2) -> None:
-        with pytest.raises(AuthenticationDataError, match=problem) as info:
+        with pytest.raises(UnusableCredentialsError, match=problem) as info:
             await oauth2.authenticate()
         assert "s3cret" not in str(info.value)
 

@@ -36,6 +36,8 @@ def test_what_may_pass_is_tried_again(kind: type[Exception]) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
+        errors.AuthenticationError,
+        errors.UnusableCredentialsError,
         errors.AuthorizationError,
         errors.TopicNotFoundError,
         errors.ConsumerBusyError,

@@ -13,6 +13,7 @@ from pulsar_py.common.network.tls import (
     TlsOptions,
     client_ssl_context,
     failure_text,
+    refused_certificate,
 )
 from tests.certificates import Certificate
 
@@ -171,3 +172,15 @@ def test_files_without_certificates_are_named(tmp_path: Path) -> None:
         client_ssl_context(TlsOptions(tls_trust_certs_file_path=str(path)))
     with pytest.raises(InvalidConfigurationError, match="AuthenticationTLS"):
         client_ssl_context(TlsOptions(), (str(path), str(path)))
+
+
+def test_a_refusal_is_found_among_the_causes_of_an_error() -> None:
+    alert = ssl.SSLError(1, "alert")
+    alert.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
+    error = OSError("lost")
+    error.__cause__ = alert
+    assert refused_certificate(error) == (
+        "the server wants a certificate, and none was shown (TLSV13_ALERT_CERTIFICATE_REQUIRED)"
+    )
+    assert refused_certificate(OSError("lost")) is None
+    assert refused_certificate(None) is None

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.network.tls import TlsOptions, client_ssl_context, refused_certificate
 from pulsar_py.server.security.tls import (
     ReloadingContext,
     TlsSettings,
@@ -68,3 +69,33 @@ def test_a_store_of_java_is_refused_with_the_command_that_helps() -> None:
     found = TlsSettings(key_store_path="/a/k.jks", key_store_type="JKS")
     with pytest.raises(ConfigurationError, match=r"keytool .*-destkeystore /a/k\.p12"):
         server_context(found)
+
+
+def test_a_refused_certificate_is_told_before_the_handshake_fails(tmp_path: Path) -> None:
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
+    certificate, key = authority.issue("broker")
+    server = server_context(
+        TlsSettings(
+            certificate_path=certificate,
+            key_path=key,
+            trust_path=authority.path,
+            requires_client_certificate=True,
+        )
+    )
+    client = client_ssl_context(
+        TlsOptions(tls_trust_certs_file_path=authority.path), stranger.issue("me")
+    )
+    up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(down, up, server_hostname="broker")
+    theirs = server.wrap_bio(up, down, server_side=True)
+    for side in (ours, theirs):
+        with pytest.raises(ssl.SSLWantReadError):
+            side.do_handshake()
+    ours.do_handshake()  # with TLS 1.3 all is well for the client
+    with pytest.raises(ssl.SSLWantReadError):
+        theirs.do_handshake()
+    with pytest.raises(ssl.SSLError) as told:
+        ours.read(1)
+    assert "of an authority it does not trust" in (refused_certificate(told.value) or "")
+    with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
+        theirs.do_handshake()
