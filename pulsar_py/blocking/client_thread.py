@@ -214,11 +214,24 @@ class ClientThread:
         return self.run(work())
 
     def stop(self) -> None:
-        """End the loop and the thread; nothing can be posted any more."""
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        """End the loop and the thread; nothing can be posted any more.
+
+        Tasks end first: one that is dropped with the loop would find it closed on its way out.
+        """
+        self.loop.call_soon_threadsafe(lambda: self._tasks.spawn(self._end(), "end"))
         self._thread.join(_EXIT_SECONDS)
         if not self._thread.is_alive():
             self.loop.close()
+
+    async def _end(self) -> None:
+        await asyncio.sleep(0)  # what was posted before has been called then
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=_EXIT_SECONDS / 2)
+        await asyncio.sleep(0)  # for transports: they tell of their end in the loop's next turn
+        self.loop.stop()
 
 
 class _Run(Generic[T]):

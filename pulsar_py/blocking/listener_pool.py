@@ -13,6 +13,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from pulsar_py.common.errors import InvalidConfigurationError
@@ -73,7 +74,11 @@ class ListenerPool:
 
         async def called(*arguments: Any) -> None:  # Any: as above
             loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._executor, call, *arguments)
+            try:
+                running = loop.run_in_executor(self._executor, call, *arguments)
+            except RuntimeError:  # no call begins any more: the consumer or the process ends,
+                running = loop.create_future()  # and whoever waits for this one is cancelled
+            await running
 
         return called
 
@@ -89,7 +94,8 @@ class ListenerPool:
                 function(*arguments)
 
         def post(*arguments: Any) -> None:  # Any: as above
-            self._executor.submit(call, *arguments)
+            with suppress(RuntimeError):  # no call begins any more, see `calling`
+                self._executor.submit(call, *arguments)
 
         return post
 

@@ -263,6 +263,21 @@ with BrokerThread() as broker, blocking.Client(broker.service_url) as client:
     print(consumer.receive(5000).data())
 left_open = blocking.Client(broker.service_url)
 """
+LEFT_OPEN = """
+import sys, threading
+from pulsar_py import blocking
+
+client = blocking.Client(sys.argv[1])
+begun = threading.Event()
+client.subscribe("left", "s", message_listener=lambda consumer, message: begun.set())
+client.create_table_view("left").listen(lambda key, value: None)
+producer = client.create_producer("left")
+for number in range(300):
+    sent = producer.send_nowait(b"x", key=str(number))
+sent.result()
+begun.wait(10)
+print("ends")
+"""
 
 
 def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
@@ -276,6 +291,20 @@ def test_ctrl_c_ends_a_wait_and_a_program_ends_with_clients_open() -> None:
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\nb'x'\n"), done.stderr
     assert done.stderr.count("ResourceWarning: unclosed blocking.Client(pulsar://") == 1
+
+
+def test_a_program_that_leaves_listeners_behind_ends_without_a_word(
+    session_pulsar_broker: BrokerThread,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, session_pulsar_broker.service_url],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
 
 
 def test_threads_go_on_after_an_outage() -> None:

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from pulsar_py.blocking.client_thread import Signal, client_thread, timeout
+from pulsar_py.blocking.client_thread import ClientThread, Signal, client_thread, timeout
 from pulsar_py.common.errors import ClientError
 from pulsar_py.common.loops.serving_loops import serves, serves_no_more
 
@@ -107,3 +107,23 @@ async def test_a_call_in_a_loop_that_a_broker_runs_in_is_refused() -> None:
         assert await asyncio.to_thread(THREAD.call, lambda: 2) == 2
     finally:
         serves_no_more(loop, "pulsar://localhost:1")
+
+
+def test_tasks_end_before_their_loop() -> None:
+    thread = ClientThread()
+    done: list[str] = []
+    began = threading.Event()
+
+    async def work() -> None:
+        try:
+            began.set()
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)  # needs a loop that runs
+            done.append("ended")
+
+    thread.post(lambda: thread._tasks.spawn(work(), "work"))
+    assert began.wait(5)
+    thread.stop()
+    assert done == ["ended"]
+    assert thread.loop.is_closed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 
@@ -103,3 +104,17 @@ def test_a_pool_knows_its_threads(caplog: pytest.LogCaptureFixture) -> None:
     assert "the caller failed" in caplog.text
     assert not in_listener(pool)
     other.close()
+
+
+async def test_no_call_begins_once_the_threads_are_gone() -> None:
+    pool = ListenerPool("l", 1)
+    pool.close()
+    called: list[object] = []
+    waiting = asyncio.ensure_future(pool.calling(called.append)("message"))
+    pool.in_order(called.append, "l")("message")
+    await asyncio.sleep(0.01)
+    assert not waiting.done()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert called == []
