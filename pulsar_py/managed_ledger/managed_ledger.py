@@ -49,6 +49,7 @@ from pulsar_py.managed_ledger.log.ledger_readers import LedgerReaders
 from pulsar_py.managed_ledger.log.ledger_reading import LedgerReading
 from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
 from pulsar_py.managed_ledger.log.stats import CursorStats, LedgerStats, ManagedLedgerStats
+from pulsar_py.managed_ledger.log.write_figures import WriteWindow
 from pulsar_py.metadata.store import MetadataStore
 
 __all__ = [
@@ -576,6 +577,10 @@ class ManagedLedger(Generic[C]):
             )
             for record in self._ledgers.ledgers.values()
         ]
+
+    def roll_write_figures(self) -> WriteWindow:
+        """What was written since the last call."""
+        return self._appender.figures.roll()
 
     async def internal_stats_in_turns(self, turns: Turns) -> ManagedLedgerStats:
         """As `internal_stats`; others have turns, so that cursors may be of different moments."""

@@ -38,7 +38,6 @@ SUBSCRIPTIONS: Final = ("s", "s/1", "s%2F1")
 
 REFUSED: Final = {
     "transactions": "transactionCoordinatorEnabled",
-    "bookies": "404",
     "brokers namespaces -u": "404",
     "brokers shutdown": "is not run here",
     "tenants update t": "NullPointerException",
@@ -94,6 +93,8 @@ class World:
         fresh = f"fresh{next(self._numbers)}"
         renamed = {"schema.json": str(self._schema), "0x00000000_0x80000000": BUNDLE}
         renamed |= self._new_ones(words, fresh)
+        if words[:2] in (["bookies", "get-bookie-rack"], ["bookies", "delete-bookie-rack"]):
+            self.rest("POST", "/bookies/racks-info/bk:3181?group=g1", {"rack": "/r"})
         if words[:2] == ["topics", "create-subscription"]:
             renamed |= {"s": fresh, "s/1": f"{fresh}/1"}
         if words[:2] == ["topics", "get-message-by-id"]:

@@ -29,6 +29,8 @@ BROKER_SUMS: Final = (
     "pulsar_storage_size",
     "pulsar_storage_logical_size",
     "pulsar_storage_write_rate",
+    "pulsar_storage_read_rate",
+    "pulsar_storage_read_cache_misses_rate",
     "pulsar_msg_backlog",
 )
 """Metrics of topics whose sum over all topics is shown as `pulsar_broker_…`."""
@@ -115,6 +117,10 @@ def _cache_values(broker: BrokerService, rates: CounterRates) -> dict[str, float
         "pulsar_ml_cache_hits_rate": float(cache.hits_count),
         "pulsar_ml_cache_misses_rate": float(cache.misses_count),
     }
+    counts["pulsar_ml_cache_evictions"] = float(cache.evictions_count)
+    found = rates.rates(broker.clock.monotonic_seconds(), counts)
+    # Apache Pulsar shows how many there were in a window, not a second.
+    found["pulsar_ml_cache_evictions"] *= broker.config.statsUpdateFrequencyInSecs
     return {
         "pulsar_ml_count": sum(
             isinstance(each, PersistentTopic) for each in broker.topics.topics.values()
@@ -123,7 +129,7 @@ def _cache_values(broker: BrokerService, rates: CounterRates) -> dict[str, float
         "pulsar_ml_cache_entries": cache.entries_count,
         "pulsar_ml_cache_inserted_entries_total": cache.entries_count + cache.evicted_entries_count,
         "pulsar_ml_cache_evicted_entries_total": cache.evicted_entries_count,
-        **rates.rates(broker.clock.monotonic_seconds(), counts),
+        **found,
     }
 
 

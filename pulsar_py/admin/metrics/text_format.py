@@ -1,5 +1,6 @@
 """Writes Prometheus' text format: labels, and all lines of one metric (pure).
 
+    # HELP pulsar_rate_in Messages published a second.
     # TYPE pulsar_rate_in gauge
     pulsar_rate_in{cluster="c",namespace="t/n",topic="persistent://t/n/a"} 1.5
 
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+from pulsar_py.admin.metrics.help_texts import help_text
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -32,8 +35,8 @@ def escaped(value: str) -> str:
 
 
 def type_line(name: str, kind: str) -> str:
-    """The line before the first of a metric; `kind` is gauge, counter, histogram or summary."""
-    return f"# TYPE {name} {kind}\n"
+    """What stands before a metric's first line; `kind` is gauge, counter, histogram or summary."""
+    return f"# HELP {name} {help_text(name)}\n# TYPE {name} {kind}\n"
 
 
 def line(name: str, labels: str, value: float) -> str:

@@ -15,6 +15,25 @@ from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
+_SIZES: Final = (
+    "le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb",
+    "le_overflow", "count", "sum",
+)  # fmt: skip
+_LATENCIES: Final = (
+    "le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000",
+    "overflow", "count", "sum",
+)  # fmt: skip
+
+WRITTEN_NAMES: Final = (
+    *(f"pulsar_entry_size_{each}" for each in _SIZES),
+    *(f"pulsar_storage_write_latency_{each}" for each in _LATENCIES),
+    *(f"pulsar_storage_ledger_write_latency_{each}" for each in _LATENCIES),
+)
+"""What was stored in the last window: a bucket has what the ones before it have not.
+
+Bounds of latencies are milliseconds, their sums microseconds, as Apache Pulsar's.
+"""
+
 TOPIC_SUMS: Final = (
     "pulsar_subscriptions_count",
     "pulsar_producers_count",
@@ -32,6 +51,9 @@ TOPIC_SUMS: Final = (
     "pulsar_storage_write_rate",
     "pulsar_publish_rate_limit_times",
     "pulsar_delayed_message_index_size_bytes",
+    "pulsar_storage_read_rate",
+    "pulsar_storage_read_cache_misses_rate",
+    *WRITTEN_NAMES,
 )
 TOPIC_NAMES: Final = (
     *TOPIC_SUMS,
@@ -63,6 +85,11 @@ def topic_values(stats: TopicStats, copies_count: int) -> tuple[float, ...]:
         stats.stored_rate,
         stats.publish_limited_count,
         sum([each.delayed_index_bytes for each in subscriptions]),
+        stats.read_rate,
+        stats.uncached_read_rate,
+        *stats.written.sizes,
+        *stats.written.latencies,
+        *stats.written.ledger_latencies,
         stats.average_message_bytes,
         stats.backlog_quota_limit_bytes,
         stats.backlog_quota_limit_seconds,

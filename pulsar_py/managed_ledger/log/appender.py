@@ -49,6 +49,7 @@ from pulsar_py.ledgers.store import LedgerListener, LedgerOptions, LedgerStore, 
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.log.ledger_state import LedgerState, State
+from pulsar_py.managed_ledger.log.write_figures import WriteFigures
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ class Appender(Generic[C]):
         self._ledger_list = ledger_list
         self._store = store
         self._clock = clock
+        self._now = clock.monotonic_seconds
         self._tasks = tasks
         self._jitter = chance.random()
         self._writer: LedgerWriter | None = None  # set while appends go straight to a ledger
@@ -117,6 +119,9 @@ class Appender(Generic[C]):
         self._was_fenced = False  # ... because another process recovered it
         self._contexts: list[C] = []  # all unanswered appends
         self._datas: list[bytes] = []  # their bytes
+        self._times: list[float] = []  # when they were pushed to a ledger, or began to wait for it
+        self._waited_since: list[float] = []  # of the first ones: when they began to wait for it
+        self.figures = WriteFigures()
         self._pushed_count = 0  # appends at the front that were pushed to _ending
         self._waiting_bytes = 0  # of the appends after those, while there is no writer
         self._drained: asyncio.Event = asyncio.Event()  # _ending has nothing unconfirmed
@@ -163,6 +168,7 @@ class Appender(Generic[C]):
             return
         self._contexts.append(context)
         self._datas.append(data)
+        self._times.append(self._now())
         if entry_id >= self._full_entry_id and self._owner.may_roll():
             self.begin_rollover()
 
@@ -185,6 +191,7 @@ class Appender(Generic[C]):
             datas, contexts = datas[:queued_count], contexts[:queued_count]
         self._contexts += contexts
         self._datas += datas
+        self._times += [self._now()] * queued_count
         return queued_count
 
     def _append_waiting(self, data: bytes, context: C) -> None:
@@ -204,6 +211,7 @@ class Appender(Generic[C]):
             return
         self._contexts.append(context)
         self._datas.append(data)
+        self._times.append(self._now())
         self._waiting_bytes += len(data)
         self._go_on()
 
@@ -267,20 +275,25 @@ class Appender(Generic[C]):
                 self._drained.set()
         if not count:
             return
-        contexts, datas = self._take(count)
+        waited_since = self._waited_since[:count]
+        del self._waited_since[:count]
+        contexts, datas, times = self._take(count)
+        self.figures.add(datas, times, self._now(), waited_since)
         first = self._next_entry_id
         self._next_entry_id += count
         self._owner.on_confirmed_group(self._ledger_id, first, contexts, datas)
 
-    def _take(self, count: int) -> tuple[list[C], list[bytes]]:
-        """Take the first contexts off the queue."""
-        contexts, datas = self._contexts, self._datas
-        assert count <= len(contexts) == len(datas), "more was confirmed than appended"
+    def _take(self, count: int) -> tuple[list[C], list[bytes], list[float]]:
+        """Take the first contexts off the queue, with their bytes and times."""
+        contexts, datas, times = self._contexts, self._datas, self._times
+        assert count <= len(contexts) == len(datas) == len(times), (
+            "more was confirmed than appended"
+        )
         if count == len(contexts):
-            self._contexts, self._datas = [], []
-            return contexts, datas
-        taken = contexts[:count], datas[:count]
-        del contexts[:count], datas[:count]
+            self._contexts, self._datas, self._times = [], [], []
+            return contexts, datas, times
+        taken = contexts[:count], datas[:count], times[:count]
+        del contexts[:count], datas[:count], times[:count]
         return taken
 
     def on_failed(self, ledger_id: int, error: StorageError) -> None:
@@ -497,13 +510,15 @@ class Appender(Generic[C]):
 
     def _push_waiting(self) -> None:
         self._waiting_bytes = 0
-        contexts, datas = self._take(len(self._contexts))
+        contexts, datas, since = self._take(len(self._contexts))
+        since[: len(self._waited_since)] = self._waited_since
         for place, (data, context) in enumerate(zip(datas, contexts, strict=True)):
             try:
                 self.append(data, context)
             except ManagedLedgerError as error:
                 self._owner.on_failed_group(contexts[place:], error)
-                return
+                break
+        self._waited_since = since[: len(self._contexts)]
 
     def _on_creation_failed(self, error: Exception) -> None:
         if self._ledgers.state in (State.TERMINATED, State.FENCED, State.CLOSED):
@@ -527,7 +542,8 @@ class Appender(Generic[C]):
         self._pushed_count = 0
         self._waiting_bytes = 0
         self._drained.set()
-        contexts, _ = self._take(len(self._contexts))
+        self._waited_since.clear()
+        contexts, _, _ = self._take(len(self._contexts))
         if contexts:
             self._owner.on_failed_group(contexts, error)
 
@@ -542,7 +558,8 @@ class Appender(Generic[C]):
         """Fail appends that wait for a ledger; those pushed to one still wait for its answer."""
         pushed = len(self._contexts) if self._writer is not None else self._pushed_count
         contexts = self._contexts[pushed:]
-        del self._contexts[pushed:], self._datas[pushed:]
+        del self._contexts[pushed:], self._datas[pushed:], self._times[pushed:]
+        del self._waited_since[pushed:]
         self._waiting_bytes = 0
         if contexts:
             self._owner.on_failed_group(contexts, error)

@@ -86,6 +86,7 @@ class EntryCacheManager:
         self._eviction_interval_seconds = eviction_interval_seconds
         self.used_bytes = 0  # groups and reservations
         self.evicted_entries_count = 0  # since the start
+        self.evictions_count = 0  # how often the budget was used up, since the start
         self.hits_count = 0  # entries served, since the start
         self.misses_count = 0  # reads not served, since the start
         self._groups: deque[_Group] = deque()  # in order of insertion; evicted ones go lazily
@@ -97,6 +98,7 @@ class EntryCacheManager:
         self.watermark = watermark
         self.max_age_seconds = max_age_seconds
         if self.used_bytes > budget_bytes:
+            self.evictions_count += 1
             self._evict_to(int(budget_bytes * watermark))
 
     def insert(
@@ -110,6 +112,7 @@ class EntryCacheManager:
         self._groups.append(group)
         self.used_bytes += group.size_bytes
         if self.used_bytes > self.budget_bytes * _FULL_PART:
+            self.evictions_count += 1
             self._evict_to(int(self.budget_bytes * self.watermark))
         if self._timer is None:
             self._set_timer()

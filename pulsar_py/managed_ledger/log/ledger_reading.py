@@ -37,6 +37,8 @@ class LedgerReading:
         self._cache = cache
         self._readers = readers
         self._current_writer = current_writer
+        self.entries_read_count = 0
+        self.stored_entries_read_count = 0  # of these, the ones that were not in memory
 
     def run_cached(
         self, ledger_id: int, first: int, last: int, max_bytes: int
@@ -47,13 +49,17 @@ class LedgerReading:
         """
         entries = self._cache.read(ledger_id, first, last, max_bytes)
         if entries is not None:
+            self.entries_read_count += len(entries)
             return entries
         writer = self._current_writer()
         if writer is not None and writer.ledger_id == ledger_id:
             datas = writer.read_cached(first, last, max_bytes)
         else:
             datas = self._readers.read_cached(ledger_id, first, last, max_bytes)
-        return None if not datas else EntryRun(ledger_id, first, datas)
+        if not datas:
+            return None
+        self.entries_read_count += len(datas)
+        return EntryRun(ledger_id, first, datas)
 
     async def run(self, ledger_id: int, first: int, last: int, max_bytes: int) -> EntryRun:
         """Neighbouring entries from storage, at least the first.
@@ -67,6 +73,8 @@ class LedgerReading:
         else:
             datas = await self._readers.read(ledger_id, first, last, max_bytes)
         assert 0 < len(datas) <= last - first + 1, (ledger_id, first, last, len(datas))
+        self.entries_read_count += len(datas)
+        self.stored_entries_read_count += len(datas)
         return EntryRun(ledger_id, first, datas)
 
     async def read_entry(self, position: Position) -> Entry:

@@ -43,6 +43,7 @@ from pulsar_py.managed_ledger.cursors.format import COMPACTION_CURSOR
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.log.stats import ManagedLedgerStats
+from pulsar_py.managed_ledger.log.write_figures import NOTHING_WRITTEN
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
@@ -108,6 +109,9 @@ class PersistentTopic(Topic):
         self._lost = False  # another owner has the ledger
         self._stored_rate = 0.0  # of entries, in the last window
         self._stored_count_rolled = 0
+        self._read_rates = 0.0, 0.0  # of entries: all, and those that were not in memory
+        self._read_counts_rolled = 0, 0
+        self._written = NOTHING_WRITTEN  # in the last window
         # When the oldest message of the backlog was published, and for which cursor.
         self._oldest: tuple[int, str] | None = None
         self._max_read_position = LATEST  # later entries are held back from consumers
@@ -661,6 +665,9 @@ class PersistentTopic(Topic):
             ),
             oldest_backlog_message_subscription=slowest,
             stored_rate=self._stored_rate,
+            read_rate=self._read_rates[0],
+            uncached_read_rate=self._read_rates[1],
+            written=self._written,
             backlog_bytes=self.ledger.backlog_size_bytes(),
             backlog_quota_limit_bytes=size.limit_bytes if size else -1,
             backlog_quota_limit_seconds=age.limit_seconds if age else -1,
@@ -675,6 +682,12 @@ class PersistentTopic(Topic):
         count = self.ledger.entries_added_count
         self._stored_rate = (count - self._stored_count_rolled) / seconds
         self._stored_count_rolled = count
+        reading = self.ledger.reading
+        read, read_before = reading.entries_read_count, self._read_counts_rolled
+        stored = reading.stored_entries_read_count
+        self._read_rates = (read - read_before[0]) / seconds, (stored - read_before[1]) / seconds
+        self._read_counts_rolled = read, stored
+        self._written = self.ledger.roll_write_figures()
 
     def internal_stats(self) -> ManagedLedgerStats:
         """A snapshot of the managed ledger with its ledgers and cursors."""

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from pulsar_py.managed_ledger.log.write_figures import NOTHING_WRITTEN, WriteWindow
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
@@ -35,6 +36,12 @@ class TopicStats(Struct, frozen=True, kw_only=True):
     storage_bytes: int = 0
     stored_rate: float = 0.0
     """Entries stored a second."""
+    read_rate: float = 0.0
+    """Entries read a second, from memory or from storage."""
+    uncached_read_rate: float = 0.0
+    """Of these, the ones that were not in memory."""
+    written: WriteWindow = NOTHING_WRITTEN
+    """Sizes and latencies of the entries that were stored in the last window."""
     publish_limited_count: int = 0
     """How often publishing was held back by a limit on its rate."""
     backlog_bytes: int = 0

@@ -25,6 +25,8 @@ def parsed(text: str) -> dict[str, dict[Labels, float]]:
     kinds: set[str] = set()
     last = ""
     for line in text.splitlines():
+        if line.startswith("# HELP "):
+            continue
         if line.startswith("# TYPE "):
             _, _, last, _ = line.split(" ")
             assert last not in kinds, f"{last} twice"

@@ -17,7 +17,12 @@ def test_labels_are_escaped() -> None:
 
 
 def test_a_line_and_its_type() -> None:
-    assert type_line("a", "gauge") + line("a", '{b="c"}', 2.0) == '# TYPE a gauge\na{b="c"} 2\n'
+    name = "pulsar_rate_in"
+    assert type_line(name, "gauge") + line(name, '{b="c"}', 2.0) == (
+        "# HELP pulsar_rate_in Messages published a second.\n"
+        "# TYPE pulsar_rate_in gauge\n"
+        'pulsar_rate_in{b="c"} 2\n'
+    )
 
 
 def test_numbers_keep_all_their_digits() -> None:

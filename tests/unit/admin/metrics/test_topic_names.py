@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.admin.metrics.topic_names import SUBSCRIPTION_NAMES, TOPIC_NAMES
+from pulsar_py.admin.metrics.topic_names import SUBSCRIPTION_NAMES, TOPIC_NAMES, WRITTEN_NAMES
 from pulsar_py.proto.PulsarApi_pb2 import CommandAck
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.testing.clock import VirtualClock, run_virtual
@@ -83,7 +83,19 @@ def test_the_topics_numbers(metrics: dict[str, dict[Labels, float]]) -> None:
         "pulsar_storage_backlog_quota_limit": (-1, -1),
         "pulsar_storage_backlog_quota_limit_time": (-1, -1),
         "pulsar_storage_backlog_age_seconds": (-1, -1),
+        "pulsar_storage_read_rate": (TAKEN / WINDOW_SECONDS, 0),
+        "pulsar_storage_read_cache_misses_rate": (0, 0),
+        "pulsar_entry_size_count": (PUBLISHED, 0),
+        "pulsar_entry_size_sum": (SENT, 0),
+        "pulsar_entry_size_le_128": (PUBLISHED // 3, 0),
+        "pulsar_entry_size_le_512": (PUBLISHED // 3, 0),
+        "pulsar_entry_size_le_4_kb": (PUBLISHED // 3, 0),
     }
+    for kind in ("write_latency", "ledger_write_latency"):  # in virtual time nothing takes time
+        expected[f"pulsar_storage_{kind}_count"] = (PUBLISHED, 0)
+        expected[f"pulsar_storage_{kind}_le_0_5"] = (PUBLISHED, 0)
+    for name in WRITTEN_NAMES:
+        expected.setdefault(name, (0, 0))
     for name, (busy, quiet) in expected.items():
         assert found[name] == pytest.approx({BUSY: busy, QUIET: quiet}), name
     assert found.keys() == expected.keys()

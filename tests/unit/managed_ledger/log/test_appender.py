@@ -16,7 +16,7 @@ from pulsar_py.common.errors import (
     StoreBusyError,
 )
 from pulsar_py.managed_ledger.log.ledger_format import decode_ledger_list, ledger_path
-from tests.managed_ledger_parts import NAME, World, rolling, settle
+from tests.managed_ledger_parts import NAME, World, append_all, rolling, settle
 
 
 def named(ledger, stored):
@@ -488,3 +488,22 @@ async def test_a_full_ledger_grows_on_while_metadata_is_away(minimum_rollover_se
     ledger.append(b"x", 12)
     await settle()
     assert [stats.entries_count for stats in ledger.ledgers_info()] == [12, 1]
+
+
+async def test_entries_that_waited_for_a_ledger_took_longer_than_the_ledger(virtual_clock):
+    world = World(clock=virtual_clock)
+    ledger = await world.open(max_entries=2)
+    world.store.creations_may_proceed = asyncio.Event()
+    for number in range(3):
+        ledger.append(b"xyz", number)
+    await virtual_clock.sleep(0.3)
+    world.store.creations_may_proceed.set()
+    await settle()
+    window = ledger.roll_write_figures()
+    assert window.sizes[-2:] == (3, 9)
+    assert (window.latencies[0], window.latencies[8]) == (2, 1)
+    assert window.latencies[-1] == 300_000
+    assert window.ledger_latencies[0] == 3
+    assert window.ledger_latencies[-1] == 0
+    await append_all(ledger, 1)
+    assert ledger.roll_write_figures().sizes[-2] == 1

@@ -103,6 +103,7 @@ async def test_the_budget_is_never_exceeded_and_the_oldest_go_first(virtual_cloc
         caches[number % 3].insert(5, number * 10, datas(0, 10, size=100))
         assert manager.used_bytes <= manager.budget_bytes
         assert manager.used_bytes == sizes(manager)
+    assert manager.evictions_count == 16  # the first four groups fit
     assert caches[19 % 3].read(5, 190, 199, 10_000) is not None
     assert caches[0].read(5, 0, 9, 10_000) is None
 

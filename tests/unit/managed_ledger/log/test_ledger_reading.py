@@ -58,3 +58,16 @@ async def test_the_open_ledger_is_read_through_its_writer():
     world.store.is_cold = True
     assert ledger.reading.run_cached(3, 0, 2, 100) is None
     assert texts(await ledger.reading.run(3, 1, 2, 100)) == ["m1", "m2"]
+
+
+async def test_what_was_read_is_counted_and_what_was_not_in_memory():
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 3)
+    reading = ledger.reading
+    reading.run_cached(3, 0, 2, 100)
+    assert (reading.entries_read_count, reading.stored_entries_read_count) == (3, 0)
+    world.store.is_cold = True
+    assert reading.run_cached(3, 0, 2, 100) is None
+    await reading.run(3, 1, 2, 100)
+    assert (reading.entries_read_count, reading.stored_entries_read_count) == (5, 2)
