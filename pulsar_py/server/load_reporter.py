@@ -138,7 +138,7 @@ class LoadReporter:
             bundle = await self._bundle_of(topic)
             if bundle not in owned:
                 continue
-            stats, sums = await topic.stats_in_turns(turns), found[bundle]
+            stats, sums = await topic.stats_in_turns(turns, explains=False), found[bundle]
             found[bundle] = BundleStats(
                 messages_in_rate=sums.messages_in_rate + stats.message_in_rate,
                 bytes_in_rate=sums.bytes_in_rate + stats.bytes_in_rate,

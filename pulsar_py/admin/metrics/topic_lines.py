@@ -24,6 +24,7 @@ from pulsar_py.admin.metrics.topic_names import (
     THROTTLED_NAMES,
     TOPIC_NAMES,
     TOPIC_SUMS,
+    WRITTEN_NAMES,
     compaction_values,
     consumer_values,
     joined_values,
@@ -31,8 +32,10 @@ from pulsar_py.admin.metrics.topic_names import (
     subscription_values,
     throttled_values,
     topic_values,
+    written_values,
 )
 from pulsar_py.common.names import TopicName
+from pulsar_py.managed_ledger.log.write_figures import NOTHING_WRITTEN
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
 
@@ -46,11 +49,19 @@ class Table:
         self.names = names
         self.labels: list[str] = []
         self._values = array("d")
+        self._zeros = array("d", bytes(8 * len(names)))
 
     def add(self, labels: str, values: tuple[float, ...]) -> None:
         """Add a row; `labels` without braces."""
+        self.add_row(f"{{{labels}}}", values)
+
+    def add_row(self, labels: str, values: tuple[float, ...] | None) -> None:
+        """Add a row; `labels` in braces, no values mean that all are 0."""
+        self.labels.append(labels)
+        if values is None:
+            self._values += self._zeros
+            return
         assert len(values) == len(self.names), f"{len(values)} values, {len(self.names)} names"
-        self.labels.append(f"{{{labels}}}")
         self._values.extend(values)
 
     def column(self, name: str) -> array[float]:
@@ -87,6 +98,7 @@ class TopicFigures(Struct):
     cluster: str
     selection: Selection
     topics: Table = field(default_factory=lambda: Table(TOPIC_NAMES))
+    written: Table = field(default_factory=lambda: Table(WRITTEN_NAMES))
     compactions: Table = field(default_factory=lambda: Table(COMPACTION_NAMES))
     subscriptions: Table = field(default_factory=lambda: Table(SUBSCRIPTION_NAMES))
     throttled: Table = field(default_factory=lambda: Table(THROTTLED_NAMES))
@@ -113,6 +125,8 @@ class TopicFigures(Struct):
             return
         labels = self._labels_of(name, namespace)
         self.topics.add(labels, values)
+        written = None if stats.written is NOTHING_WRITTEN else written_values(stats.written)
+        self.written.add_row(self.topics.labels[-1], written)
         if (compactions := compaction_values(stats.compaction)) is not None:
             self.compactions.add(labels, compactions)
         for subscription_name, subscription in stats.subscriptions.items():
@@ -150,7 +164,7 @@ class TopicFigures(Struct):
     ) -> None:
         subscriptions = [subscription_values(each) for each in stats.subscriptions.values()]
         sent = [sum(each[i] for each in subscriptions) for i in range(len(SUBSCRIPTION_SUMS))]
-        added = [*values[: len(TOPIC_SUMS)], *sent]
+        added = [*values[: len(TOPIC_SUMS)], *sent, *written_values(stats.written)]
         before = self.sums_by_namespace.get(namespace) or [0.0] * len(added)
         self.sums_by_namespace[namespace] = [a + b for a, b in zip(before, added, strict=True)]
 
@@ -161,13 +175,19 @@ class TopicFigures(Struct):
             counts.add(labels_text({"cluster": self.cluster, "namespace": namespace}), (count,))
         yield from counts.pieces()
         yield from self._namespace_pieces()
-        of_topics = (self.topics, self.compactions, self.subscriptions, self.throttled)
+        of_topics = (
+            self.topics,
+            self.written,
+            self.compactions,
+            self.subscriptions,
+            self.throttled,
+        )
         for table in (*of_topics, self.consumers, self.producers):
             yield from table.pieces()
 
     def _namespace_pieces(self) -> Iterator[str]:
         """Pulsar has the backlog of a namespace with a label more, for replication."""
-        sums = Table((*TOPIC_SUMS, *SUBSCRIPTION_SUMS))
+        sums = Table((*TOPIC_SUMS, *SUBSCRIPTION_SUMS, *WRITTEN_NAMES))
         backlogs = Table((_BACKLOG,))
         for namespace, values in self.sums_by_namespace.items():
             labels = labels_text({"cluster": self.cluster, "namespace": namespace})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pulsar_py.managed_ledger.log.write_figures import WriteWindow
 from pulsar_py.server.compaction.compaction_status import CompactionStats
 from pulsar_py.server.publishing.producer_stats import ProducerStats
 from pulsar_py.server.subscriptions.subscription_stats import ConsumerStats, SubscriptionStats
@@ -24,7 +25,7 @@ _LATENCIES: Final = (
     "overflow", "count", "sum",
 )  # fmt: skip
 
-WRITTEN_NAMES: Final = (
+WRITTEN_NAMES: Final[tuple[str, ...]] = (
     *(f"pulsar_entry_size_{each}" for each in _SIZES),
     *(f"pulsar_storage_write_latency_{each}" for each in _LATENCIES),
     *(f"pulsar_storage_ledger_write_latency_{each}" for each in _LATENCIES),
@@ -53,7 +54,6 @@ TOPIC_SUMS: Final = (
     "pulsar_delayed_message_index_size_bytes",
     "pulsar_storage_read_rate",
     "pulsar_storage_read_cache_misses_rate",
-    *WRITTEN_NAMES,
 )
 TOPIC_NAMES: Final = (
     *TOPIC_SUMS,
@@ -87,14 +87,16 @@ def topic_values(stats: TopicStats, copies_count: int) -> tuple[float, ...]:
         sum([each.delayed_index_bytes for each in subscriptions]),
         stats.read_rate,
         stats.uncached_read_rate,
-        *stats.written.sizes,
-        *stats.written.latencies,
-        *stats.written.ledger_latencies,
         stats.average_message_bytes,
         stats.backlog_quota_limit_bytes,
         stats.backlog_quota_limit_seconds,
         stats.oldest_backlog_message_age_seconds,
     )
+
+
+def written_values(written: WriteWindow) -> tuple[float, ...]:
+    """The values of `WRITTEN_NAMES`."""
+    return (*written.sizes, *written.latencies, *written.ledger_latencies)
 
 
 COMPACTION_NAMES: Final = (

@@ -168,7 +168,12 @@ class NonPersistentSubscription(Subscription):
             self._dropped_rate = (dropped - self._dropped_rolled_count) / elapsed_seconds
         self._dropped_rolled_count = dropped
 
-    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
+    def _stats(
+        self,
+        consumers: tuple[ConsumerStats, ...],
+        *,
+        explains: bool = True,  # noqa: ARG002 - nothing waits here
+    ) -> SubscriptionStats:
         dispatcher = self._dispatcher
         active = None if dispatcher is None else dispatcher.active_consumer
         sticky = dispatcher if isinstance(dispatcher, NonPersistentStickyKeyDispatcher) else None

@@ -672,7 +672,9 @@ class PersistentSubscription(Subscription):
         else:
             self._initial_properties = dict(properties)
 
-    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
+    def _stats(
+        self, consumers: tuple[ConsumerStats, ...], *, explains: bool = True
+    ) -> SubscriptionStats:
         dispatcher = self._dispatcher
         shared = dispatcher if isinstance(dispatcher, MultipleConsumersDispatcher) else None
         sticky = dispatcher if isinstance(dispatcher, StickyKeyDispatcher) else None
@@ -709,7 +711,7 @@ class PersistentSubscription(Subscription):
             properties=self.properties(),
             filter_counts=replace(self.filter_counts),
             throttled_events=replace(self._throttled_events),
-            standstill=tuple(each.cause for each in self.standstill()),
+            standstill=tuple(each.cause for each in self.standstill()) if explains else (),
             consumers=consumers,
         )
 

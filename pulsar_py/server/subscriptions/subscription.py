@@ -474,8 +474,11 @@ class Subscription(ABC):
         """A snapshot for REST and metrics, in one go."""
         return self._stats(tuple(consumer.stats() for consumer in self.consumers))
 
-    async def stats_in_turns(self, turns: Turns) -> SubscriptionStats:
-        """As `stats`; others have turns while consumers are asked, so that some may have left."""
+    async def stats_in_turns(self, turns: Turns, *, explains: bool = True) -> SubscriptionStats:
+        """As `stats`; others have turns while consumers are asked, so that some may have left.
+
+        Without `explains` nobody looks why it does not move, which is a tenth of the work.
+        """
         consumers: list[ConsumerStats] = []
         units = CONSUMER_UNITS
         if self.subscription_type is SubscriptionType.KEY_SHARED:  # each looks at all slots
@@ -484,11 +487,13 @@ class Subscription(ABC):
             await turns.take(units)
             consumers.append(consumer.stats())
         await turns.take(SUBSCRIPTION_UNITS)
-        return self._stats(tuple(consumers))
+        return self._stats(tuple(consumers), explains=explains)
 
     @abstractmethod
-    def _stats(self, consumers: tuple[ConsumerStats, ...]) -> SubscriptionStats:
-        """The statistics, with those of the consumers."""
+    def _stats(
+        self, consumers: tuple[ConsumerStats, ...], *, explains: bool = True
+    ) -> SubscriptionStats:
+        """The statistics, with those of the consumers, and with why it does not move."""
 
     def hash_stats_of(self, consumer: Consumer) -> HashStats:  # noqa: ARG002 - Key_Shared's only
         """The hash ranges of a Key_Shared consumer."""

@@ -489,15 +489,18 @@ class Topic(ABC):
             {name: each.stats() for name, each in self.subscriptions.items()},
         )
 
-    async def stats_in_turns(self, turns: Turns) -> TopicStats:
-        """As `stats`; others have turns, so that its parts may be of different moments."""
+    async def stats_in_turns(self, turns: Turns, *, explains: bool = True) -> TopicStats:
+        """As `stats`; others have turns, so that its parts may be of different moments.
+
+        Without `explains` nobody looks why subscriptions do not move.
+        """
         producers: list[ProducerStats] = []
         for producer in list(self.producers.values()):
             await turns.take(PRODUCER_UNITS)
             producers.append(producer.stats())
         subscriptions: dict[str, SubscriptionStats] = {}
         for name, subscription in list(self.subscriptions.items()):
-            subscriptions[name] = await subscription.stats_in_turns(turns)
+            subscriptions[name] = await subscription.stats_in_turns(turns, explains=explains)
         return self._stats(tuple(producers), subscriptions)
 
     @abstractmethod

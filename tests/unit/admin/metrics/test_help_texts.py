@@ -22,6 +22,7 @@ from pulsar_py.admin.metrics.topic_names import (
     SUBSCRIPTION_NAMES,
     THROTTLED_NAMES,
     TOPIC_NAMES,
+    WRITTEN_NAMES,
 )
 from pulsar_py.testing.clock import VirtualClock, run_virtual
 from tests.unit.admin.metrics.metric_pages import page_text
@@ -33,7 +34,7 @@ STORES = BOOKIE_METRICS | BOOKKEEPER_METRICS | JOURNAL_METRICS | STORAGE_METRICS
 
 def test_what_a_page_rarely_has_has_a_text() -> None:
     names = {name for name, _ in STORES.values()} | {*CURSOR_METRICS.values(), HOOK_ERRORS, REFUSED}
-    names |= {*TOPIC_NAMES, *SUBSCRIPTION_NAMES, *CONSUMER_NAMES, *PRODUCER_NAMES}
+    names |= {*TOPIC_NAMES, *WRITTEN_NAMES, *SUBSCRIPTION_NAMES, *CONSUMER_NAMES, *PRODUCER_NAMES}
     for name in sorted(names | {*COMPACTION_NAMES, *THROTTLED_NAMES}):
         assert help_text(name).endswith("."), name
 

@@ -32,6 +32,7 @@ def test_namespaces_alone() -> None:
     place = (("cluster", "standalone"), ("namespace", "public/default"))
     assert metrics["pulsar_in_messages_total"] == {place: PUBLISHED}
     assert metrics["pulsar_out_bytes_total"] == {place: OUT}
+    assert metrics["pulsar_entry_size_count"] == {place: PUBLISHED}
     backlog = PUBLISHED + PUBLISHED - ACKNOWLEDGED
     assert metrics["pulsar_msg_backlog"] == {(*place, ("remote_cluster", "local")): backlog}
     assert not [name for name in metrics if name.startswith("pulsar_subscription_")]

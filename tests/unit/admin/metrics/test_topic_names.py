@@ -61,7 +61,7 @@ OUT = sum(len(each) for each in entries()[:TAKEN])
 
 
 def test_the_topics_numbers(metrics: dict[str, dict[Labels, float]]) -> None:
-    found = {name: by(metrics, name, "topic") for name in TOPIC_NAMES}
+    found = {name: by(metrics, name, "topic") for name in (*TOPIC_NAMES, *WRITTEN_NAMES)}
     expected = {
         "pulsar_subscriptions_count": (2, 0),
         "pulsar_producers_count": (1, 0),

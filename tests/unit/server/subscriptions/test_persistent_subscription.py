@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from pulsar_py.common.errors import (
     ServiceMetadataError,
@@ -15,6 +16,7 @@ from pulsar_py.common.errors import (
     UnknownServiceError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
@@ -22,6 +24,7 @@ from pulsar_py.server.subscriptions.persistent_subscription import (
     PersistentSubscription,
     SubscriptionState,
 )
+from pulsar_py.server.subscriptions.standstill import Cause
 from pulsar_py.server.subscriptions.subscription import RESET_WAIT_SECONDS
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
@@ -605,6 +608,16 @@ async def test_stats_name_the_active_consumer_and_the_mode(topic: Topic) -> None
     )
     assert (failover.active_consumer_name, failover.key_shared_mode) == ("aaa", None)
     assert (key_shared.active_consumer_name, key_shared.key_shared_mode) == (None, "AUTO_SPLIT")
+
+
+async def test_who_does_not_ask_gets_no_reasons_and_all_else(topic: Topic) -> None:
+    await topic.publish(message())
+    subscription = await topic.subscription()
+    whole = subscription.stats()
+    assert whole.standstill == (Cause.NO_CONSUMERS,)
+    assert await subscription.stats_in_turns(Turns()) == whole
+    plain = await subscription.stats_in_turns(Turns(), explains=False)
+    assert plain == replace(whole, standstill=())
 
 
 async def test_a_replicated_subscription_is_marked_in_its_cursor(topic: Topic) -> None:
