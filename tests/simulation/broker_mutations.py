@@ -141,6 +141,24 @@ def a_former_sessions_record_is_somebody_elses() -> Iterator[None]:
 
 
 @contextmanager
+def a_record_without_an_answer_is_forgotten() -> Iterator[None]:
+    """A creation that got no answer is left to whoever asks next; the broker may own unknowingly."""
+    with _replaced(BundleOwnership, _unsettle=lambda self, key, record: None):
+        yield
+
+
+@contextmanager
+def who_gave_a_bundle_up_writes_on() -> Iterator[None]:
+    """A good session alone says that a topic's metadata may be written."""
+
+    def check_owner(self: Any, managed_ledger_name: str) -> None:
+        self._ownership.check_session()
+
+    with _replaced(NamespaceService, check_owner=check_owner):
+        yield
+
+
+@contextmanager
 def owners_are_deleted_without_version() -> Iterator[None]:
     """Giving up deletes whatever record is there."""
 
@@ -425,6 +443,8 @@ MUTATIONS: dict[str, Mutation] = {
         a_lost_bundles_topics_stay,
         a_lost_topic_is_written_down,
         a_former_sessions_record_is_somebody_elses,
+        a_record_without_an_answer_is_forgotten,
+        who_gave_a_bundle_up_writes_on,
         owners_are_deleted_without_version,
         an_unload_stops_where_it_fails,
         a_topic_that_fails_to_close_ends_the_unload,

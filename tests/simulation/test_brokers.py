@@ -24,16 +24,6 @@ def test_seeds_hold_and_have_enough_of_everything() -> None:
     assert all(held[name] for name in INVARIANTS)
 
 
-def test_a_bundle_whose_record_was_made_late_is_served() -> None:
-    """Its creation got no answer, the connection was lost: the broker did not know that it owns."""
-    run_seed(590)
-
-
-def test_who_gave_a_bundle_up_while_it_opened_a_topic_writes_nothing() -> None:
-    """Its session was good all the time; the next owner was fenced by its write."""
-    run_seed(1292)
-
-
 def digest(seed: int, salt: int) -> str:
     command = [sys.executable, "-m", "tests.simulation", "--brokers", str(seed), "1"]
     return subprocess.run(
