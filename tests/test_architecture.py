@@ -17,6 +17,7 @@ import pytest
 
 from tests.import_circles import circles, import_graph, room_graph
 from tests.package_source import PACKAGE, Import, Module, imports, modules
+from tests.set_walks import set_walks
 
 MODULES = modules()
 
@@ -636,6 +637,45 @@ def test_sets_hold_values() -> None:
         and ast.unparse(node.slice) not in SET_ELEMENTS
     ]
     assert not wrong, "\n".join(wrong)
+
+
+REPLAYED = (
+    *("common", "wire", "schema", "ledgers", "storage", "metadata", "bookkeeper", "zookeeper"),
+    *("managed_ledger", "server", "admin", "websocket", "client", "testing"),
+)
+"""Packages of which simulations run a part."""
+
+
+def test_nobody_goes_through_a_set_of_texts() -> None:
+    """Its order differs in each process, and a simulation that hangs on it does not replay."""
+    walks = [
+        f"{module.name}:{line} goes through the set {text}: take a dict"
+        for module in MODULES
+        if module.name.split(".")[1:2] and module.name.split(".")[1] in REPLAYED
+        for line, text in set_walks(module.tree)
+    ]
+    assert not walks, "\n".join(walks)
+
+
+@pytest.mark.parametrize(
+    ("source", "is_found"),
+    [
+        ("for each in {'a', 'b'}: tell(each)", True),
+        ("def f(names: set[str]):\n    return [ask(each) for each in names]", True),
+        (
+            "class C:\n    def f(self):\n        self.a: set[str] = set()\n        list(self.a)",
+            True,
+        ),
+        ("names = {each.name for each in them}\nask(*names)", True),
+        ("names = set(them)\nnames.pop()", True),
+        ("names = set(them)\nfor each in sorted(names): ask(each)", False),
+        ("names = set(them)\nreturn_ = all(each in others for each in names)", False),
+        ("def f(ids: set[int]):\n    for each in ids: ask(each)", False),
+        ("def f(names: set[str]): ...\ndef g(names: list[str]):\n    return list(names)", False),
+    ],
+)
+def test_walks_through_sets_are_found(source: str, *, is_found: bool) -> None:
+    assert bool(set_walks(ast.parse(source))) is is_found
 
 
 @pytest.mark.parametrize("edges", [FILES, FOREIGN_JSON, TASKS, CLOCKS, TLS_CONTEXTS, HTTP])

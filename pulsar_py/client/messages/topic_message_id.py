@@ -174,10 +174,10 @@ def route(message_id: MessageId, topics: Collection[str]) -> str:
 
 def _partition_of_one_topic(index: int, topics: Collection[str]) -> str | None:
     """The partition of that index, if all topics are partitions of one."""
-    bases = {TopicName.parse(topic).base for topic in topics}
+    bases = list(dict.fromkeys(TopicName.parse(topic).base for topic in topics))
     if len(bases) != 1:
         return None
-    return str(bases.pop().partition(index))
+    return str(bases[0].partition(index))
 
 
 SeekTarget = MessageId | Mapping[str, MessageId] | int | Callable[[str], MessageId | int | None]

@@ -95,8 +95,8 @@ class ClusterRules:
         await self._refresh()
         counts: Counter[str] = Counter()
         for broker_id, report in brokers.items():
-            namespaces = {name.rpartition("/")[0] for name in report.bundles if name != bundle}
-            for namespace in namespaces:
+            namespaces = (name.rpartition("/")[0] for name in report.bundles if name != bundle)
+            for namespace in dict.fromkeys(namespaces):
                 counts[broker_id] += await self._group(namespace) == group
         return AntiAffinity(counts=counts, domains=self._domains if uses_domains else {})
 

@@ -190,7 +190,7 @@ def decide(
     if target.topic is not None and action.scope is not Scope.NAMESPACE:
         places += [
             (grants.get("destination_auth") or {}).get(str(name))
-            for name in {target.topic, target.topic.base}
+            for name in (target.topic, target.topic.base)
         ]
     return any(
         wanted & set(actions or ())

@@ -308,7 +308,7 @@ class LedgerStorage:
             table_id = self._allocate_table_id()
             await write_table(self.disk, table_id, change.items)
             tables.insert(0, await IndexTable.open(self.disk, table_id, self.index.cache))
-        gone = set(self.manifest.logs)
+        gone: set[int] = set(self.manifest.logs)
         await self._install(manifest, tables)
         gone = (gone | self.run_log.pass_mark(manifest.mark)) - set(manifest.logs)
         for ledger_id in change.deleted:
