@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -96,6 +97,23 @@ def collector_knows_no_cursor_ledgers() -> Iterator[None]:
         return []
 
     with patch.object(ManagedLedgerOpener, "_named_by_cursor", mutated):
+        yield
+
+
+@contextmanager
+def the_end_is_what_a_reader_knows() -> Iterator[None]:
+    """Who opens a topic opens its last ledger, and takes what that handle says for the end."""
+    original = ManagedLedgerOpener._end_last_ledger
+
+    async def mutated(self: Any, *arguments: Any) -> None:
+        store, self.ledger_store = self.ledger_store, SimpleNamespace()
+        self.ledger_store.recover = store.open
+        try:
+            await original(self, *arguments)
+        finally:
+            self.ledger_store = store
+
+    with patch.object(ManagedLedgerOpener, "_end_last_ledger", mutated):
         yield
 
 
@@ -371,6 +389,7 @@ MUTATIONS: dict[str, Mutation] = {
         collector_takes_what_it_does_not_know,
         ledgers_without_labels,
         collector_knows_no_cursor_ledgers,
+        the_end_is_what_a_reader_knows,
         a_busy_store_ends_the_ledger,
         a_fence_is_another_owner,
         a_fence_of_a_cursor_ledger_is_another_owner,
@@ -400,6 +419,7 @@ FOUND_BY: dict[str, int] = {
     "collector_takes_what_it_does_not_know": 0,
     "ledgers_without_labels": 0,
     "collector_knows_no_cursor_ledgers": 1,
+    "the_end_is_what_a_reader_knows": 2,
     "a_busy_store_ends_the_ledger": 2,
     "a_fence_is_another_owner": 9,
     "a_fence_of_a_cursor_ledger_is_another_owner": 10,
