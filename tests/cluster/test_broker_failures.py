@@ -39,6 +39,9 @@ from tests.integration.test_kill9 import History, run_rounds
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
+KILLS = 20
+"""How many have to interrupt SENDs."""
+
 SETTINGS: Final = {
     "defaultRetentionTimeInMinutes": -1,
     "defaultRetentionSizeInMB": -1,
@@ -180,7 +183,7 @@ def test_nothing_confirmed_is_lost_when_the_broker_is_killed(
 
     broker.start()
     try:
-        asyncio.run(run_rounds(broker, history, random.Random(seed)))
+        asyncio.run(run_rounds(broker, history, random.Random(seed), kills_count=KILLS))
     finally:
         broker.kill()
         with capsys.disabled():

@@ -26,13 +26,11 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 from tests.interop.broker_process import BrokerProcess
 from tests.wire_client import Received, WireClient, body_of, send_frame
 
-KILLS = 20
-"""How many have to interrupt SENDs."""
+ACK_KILLS = 3
+"""How many kills have to interrupt acknowledgements, too."""
 
-ACK_KILLS = 5
-"""How many of them have to interrupt acknowledgements, too."""
-
-MOST_KILLS = 30
+FUTILE_KILLS = 10
+"""Most that interrupt nothing."""
 LEAST_SENDS = 100
 WINDOW = 200
 """SENDs in flight between two turns of the publisher, every 20 ms."""
@@ -259,9 +257,13 @@ async def check_acknowledgements(broker: BrokerProcess, history: History, played
     await client.close()
 
 
-async def run_rounds(broker: BrokerProcess, history: History, chance: random.Random) -> None:
-    while history.kills_that_count < KILLS or history.ack_kills < ACK_KILLS:
-        assert len(history.unreceipted_per_kill) < MOST_KILLS, "too few kills interrupt anything"
+async def run_rounds(
+    broker: BrokerProcess, history: History, chance: random.Random, kills_count: int
+) -> None:
+    """Kill until so many kills have interrupted SENDs, and some acknowledgements."""
+    while history.kills_that_count < kills_count or history.ack_kills < ACK_KILLS:
+        kills = len(history.unreceipted_per_kill)
+        assert kills < kills_count + FUTILE_KILLS, "too few kills interrupt anything"
         played = await load_then_kill(broker, history, chance)
         broker.start()
         await check_receipts(broker, history, history.verified_up_to)
@@ -270,8 +272,9 @@ async def run_rounds(broker: BrokerProcess, history: History, chance: random.Ran
     await check_receipts(broker, history, (-1, -1))
 
 
+@pytest.mark.parametrize("kills_count", [8, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_confirmed_is_lost_by_kill_9(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kills_count: int
 ) -> None:
     seed = int(os.environ.get("KILL_SEED", random.randrange(2**32)))
     history = History()
@@ -288,7 +291,7 @@ def test_nothing_confirmed_is_lost_by_kill_9(
     broker.start()
 
     try:
-        asyncio.run(run_rounds(broker, history, random.Random(seed)))
+        asyncio.run(run_rounds(broker, history, random.Random(seed), kills_count))
     finally:
         if broker.process is not None:
             broker.stop()

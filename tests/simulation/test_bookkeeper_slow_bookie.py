@@ -1,4 +1,4 @@
-"""One bookie that answers after five seconds, for ten minutes of writing at full rate."""
+"""One bookie that answers after five seconds, for minutes of writing at full rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pulsar_py.testing.network import SimulatedLoop, run_simulated
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
 from tests.unit.bookkeeper.scripted_cluster import THREE, Listener, ScriptedCluster
 
-MINUTES = 10
+MINUTES = (2, pytest.param(10, marks=pytest.mark.slow))
 ENTRY = bytes(16_000)
 PAUSE_SECONDS = 0.02  # of the writer: 800 kB/s, four times what may wait within an answer's time
 SETTINGS = BookKeeperSettings(
@@ -24,7 +24,7 @@ SETTINGS = BookKeeperSettings(
 
 
 def confirms_only(bookie: ScriptedBookie) -> None:
-    """Ten minutes of entries are too much to keep."""
+    """Minutes of entries are too much to keep."""
     bookie.says = lambda _operation, _ledger, _entry: BookieCode.EOK
 
 
@@ -35,8 +35,11 @@ def buffered_bytes() -> int:
     return max((each.get_write_buffer_size() for each in loop.network.connections), default=0)
 
 
+@pytest.mark.parametrize("minutes", MINUTES)
 @pytest.mark.parametrize("bookies_count", [3, 4])
-def test_memory_stays_within_its_bounds_and_writing_goes_on(bookies_count: int) -> None:
+def test_memory_stays_within_its_bounds_and_writing_goes_on(
+    bookies_count: int, minutes: int
+) -> None:
     async def work() -> None:
         cluster = ScriptedCluster(bookies_count)
         await cluster.start()
@@ -48,7 +51,7 @@ def test_memory_stays_within_its_bounds_and_writing_goes_on(bookies_count: int) 
         slow = (await cluster.ensemble(1))[1]
         slow.delay_seconds = 5.0
         loop = asyncio.get_running_loop()
-        end_seconds, refused_count = loop.time() + 60 * MINUTES, 0
+        end_seconds, refused_count = loop.time() + 60 * minutes, 0
         most_pinned = most_waiting = 0.0
         while loop.time() < end_seconds:
             try:
@@ -65,18 +68,19 @@ def test_memory_stays_within_its_bounds_and_writing_goes_on(bookies_count: int) 
         if bookies_count == 4:
             assert slow not in await cluster.ensemble(1)
             assert not refused_count
-            assert listener.last >= 60 * MINUTES / PAUSE_SECONDS - 10
+            assert listener.last >= 60 * minutes / PAUSE_SECONDS - 10
             assert store.figures()["pinned_bytes"] < 10 * len(ENTRY)
         else:
             assert refused_count, "nobody could take its place"
             most = SETTINGS.connection.max_waiting_bytes / len(ENTRY) / slow.delay_seconds
-            assert listener.last > 0.8 * 60 * MINUTES * most, "as fast as the slow one lets it"
+            assert listener.last > 0.8 * 60 * minutes * most, "as fast as the slow one lets it"
         await cluster.close()
 
     run_simulated(work(), latency_seconds=0.0005)
 
 
-def test_publishers_with_a_window_are_slowed_down_and_none_is_refused() -> None:
+@pytest.mark.parametrize("minutes", MINUTES)
+def test_publishers_with_a_window_are_slowed_down_and_none_is_refused(minutes: int) -> None:
     async def work() -> None:
         cluster = ScriptedCluster(3)
         await cluster.start()
@@ -87,7 +91,7 @@ def test_publishers_with_a_window_are_slowed_down_and_none_is_refused() -> None:
         writer = await store.create(listener, THREE)
         (await cluster.ensemble(1))[1].delay_seconds = 5.0
         loop = asyncio.get_running_loop()
-        end_seconds = loop.time() + 60 * MINUTES
+        end_seconds = loop.time() + 60 * minutes
         window_count = SETTINGS.connection.max_waiting_bytes // 3 // len(ENTRY)
         while loop.time() < end_seconds:
             if writer.last_add_pushed - listener.last < window_count:
@@ -96,7 +100,7 @@ def test_publishers_with_a_window_are_slowed_down_and_none_is_refused() -> None:
         assert not listener.failures
         assert store.figures()["busy_refusals_count"] == 0
         rate = SETTINGS.connection.max_waiting_bytes / 2 / len(ENTRY) / 5.0
-        assert listener.last > 0.8 * 60 * MINUTES * rate
+        assert listener.last > 0.8 * 60 * minutes * rate
         await cluster.close()
 
     run_simulated(work(), latency_seconds=0.0005)

@@ -35,8 +35,8 @@ def check(outcome: Outcome, *, confirmed: int) -> None:
 
 
 def test_every_invariant_holds_in_a_few_minutes() -> None:
-    outcome = run_soak(3, 8)
-    check(outcome, confirmed=15_000)
+    outcome = run_soak(3, 3)
+    check(outcome, confirmed=6_000)
     assert all(outcome.faults[kind] for kind in FAULTS)
 
 
@@ -70,7 +70,7 @@ def digests(*arguments: str, salts: tuple[int, ...]) -> set[str]:
 
 
 def test_a_seed_replays_exactly_in_another_process() -> None:
-    assert len(digests("--seed", "5", salts=(0, 1, 2))) == 1
+    assert len(digests("--seed", "5", salts=(0, 1))) == 1
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_many_seeds_replay_exactly_in_another_process(seed: int) -> None:
 
 
 def test_an_order_that_hangs_on_addresses_is_found() -> None:
-    assert len(digests("--broken", "--minutes", "3", salts=(1, 2))) > 1
+    assert len(digests("--broken", salts=(1, 2))) > 1
 
 
 # --- bugs put in on purpose --------------------------------------------------------------------
@@ -136,23 +136,25 @@ def chunks_that_are_left_over_stay() -> Iterator[None]:
 
 
 MUTATIONS = {
-    nothing_is_sent_again: 10,
-    the_newest_is_sent_first: 10,
-    one_message_in_a_thousand_is_swallowed: 10,
-    chunks_that_are_left_over_stay: 15,
+    nothing_is_sent_again: (10, 2),
+    the_newest_is_sent_first: (10, 2),
+    one_message_in_a_thousand_is_swallowed: (10, 3),
+    chunks_that_are_left_over_stay: (15, 3),
 }
-"""The seed that found it last; it moves with every change of what the client does."""
+"""The seed that found it last, and its minutes; they move with every change of what the client does."""
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.__name__)
 def test_a_bug_is_found(mutation: Any) -> None:
     with mutation():
-        assert not all(holds(seed) for seed in chain((MUTATIONS[mutation],), range(10, 16)))
+        known = (MUTATIONS[mutation],)
+        others = ((seed, 3) for seed in range(10, 16))
+        assert not all(holds(seed, minutes) for seed, minutes in chain(known, others))
 
 
-def holds(seed: int) -> bool:
+def holds(seed: int, minutes: float) -> bool:
     try:
-        run_soak(seed, 3)
+        run_soak(seed, minutes)
     except SoakError:
         return False
     return True

@@ -13,7 +13,7 @@ from tests.simulation.machine import METADATA_FAULTS
 from tests.simulation.model import INVARIANTS
 from tests.simulation.run import run_seed
 
-FAST_SEEDS_COUNT = 400
+FAST_SEEDS_COUNT = 150
 PIECES_COUNT = 8
 
 
@@ -31,10 +31,10 @@ def test_every_invariant_holds_under_every_fault() -> None:
     held, faults = held_in(range(FAST_SEEDS_COUNT))
 
     print("held:", dict(held), "met:", dict(faults))  # noqa: T201 - shown when it fails
-    assert all(held[name] >= 50 for name in INVARIANTS), held
+    assert all(held[name] >= 20 for name in INVARIANTS), held
     kinds = ("crash", "full", "damage", "short read", "slow sync", "failed sync", *METADATA_FAULTS)
     for name in kinds:
-        assert faults[name] >= 10, faults
+        assert faults[name] >= 3, faults
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_every_invariant_holds_for_thousands_of_seeds(piece: int) -> None:
 
 
 def test_a_seed_replays_exactly() -> None:
-    for seed in range(40):
+    for seed in range(20):
         assert run_seed(seed).digest == run_seed(seed).digest
 
 
