@@ -1,7 +1,9 @@
 """What all tests share: property tests run the same examples every time, and few enough.
 
 With xdist, the long tests begin first, and what shares a result worked out once a process (the
-transcripts) stays in one process; everything else goes to whichever process is free.
+transcripts) stays in one process; everything else goes to whichever process is free. A process that
+is free takes tests from the end of another's, so the first ones stay with the first process: it
+alone starts Spark, whose tests are there.
 """
 
 from __future__ import annotations
@@ -17,8 +19,12 @@ from tests.cluster.bookie_process import BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
 from tests.cluster.zookeeper_process import ZooKeeperProcess
 
-FIRST = ("tests/integration/test_kill9.py", "tests/integration/test_transcripts.py")
-"""Modules that take longest; the rest fills up what they leave."""
+FIRST = (
+    "tests/integration/test_kill9.py",
+    "tests/integration/test_transcripts.py",
+    "tests/spark/",
+)
+"""Modules and folders that take longest; the rest fills up what they leave."""
 
 TOGETHER = ("tests/integration/test_transcripts.py",)
 
@@ -61,9 +67,13 @@ def pytest_collection() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the modules in `FIRST` at the front, in that order."""
-    ranks = {module: rank for rank, module in enumerate(FIRST)}
-    items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(FIRST)))
+    """Put what is in `FIRST` at the front, in that order."""
+
+    def rank(item: pytest.Item) -> int:
+        ranks = (rank for rank, start in enumerate(FIRST) if item.nodeid.startswith(start))
+        return next(ranks, len(FIRST))
+
+    items.sort(key=rank)
 
 
 @pytest.hookimpl(optionalhook=True)
