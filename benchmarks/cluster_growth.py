@@ -102,8 +102,8 @@ async def open_topics(client: Client, names: Sequence[str]) -> None:
 
 
 def loaded_count(broker: OurBroker) -> int:
-    """Topics that a broker has loaded."""
-    return int(sum(broker.metrics("pulsar_broker_topics_count").values()))
+    """Topics that a broker has loaded; not from its page of metrics, which costs it each topic."""
+    return int(broker.get("brokers/load")["loadedTopics"])
 
 
 async def standalone_megabytes(directory: Path, count: int) -> float:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from pulsar_py.common.loops.clock import Clock
-from pulsar_py.common.loops.work import Turns
+from pulsar_py.common.loops.work import MAX_UNITS, Turns
 from pulsar_py.server.load.broker_report import (
     UNKNOWN_LIMIT,
     BrokerReport,
@@ -31,9 +31,13 @@ from pulsar_py.server.load.broker_report import (
 from pulsar_py.server.load.cluster_membership import ClusterMembership, with_bundles_of
 from pulsar_py.server.load.machine import Machine
 from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.topics.traffic import traffic_of
 
 _KILOBITS_A_BYTE: Final = 8 / 1000
 _CPU_LIMIT: Final = 100.0
+
+TOPIC_UNITS: Final = 5
+"""Units of work that a topic's part of a report is, beside one for each consumer."""
 
 
 class ReportingSettings(Struct, frozen=True, kw_only=True):
@@ -138,14 +142,15 @@ class LoadReporter:
             bundle = await self._bundle_of(topic)
             if bundle not in owned:
                 continue
-            stats, sums = await topic.stats_in_turns(turns, explains=False), found[bundle]
+            await turns.take(TOPIC_UNITS + min(topic.consumers_count, MAX_UNITS // 2))
+            traffic, sums = traffic_of(topic), found[bundle]
             found[bundle] = BundleStats(
-                messages_in_rate=sums.messages_in_rate + stats.message_in_rate,
-                bytes_in_rate=sums.bytes_in_rate + stats.bytes_in_rate,
-                messages_out_rate=sums.messages_out_rate + stats.message_out_rate,
-                bytes_out_rate=sums.bytes_out_rate + stats.bytes_out_rate,
-                consumers_count=sums.consumers_count + topic.consumers_count,
-                producers_count=sums.producers_count + len(topic.producers),
+                messages_in_rate=sums.messages_in_rate + traffic.message_in_rate,
+                bytes_in_rate=sums.bytes_in_rate + traffic.bytes_in_rate,
+                messages_out_rate=sums.messages_out_rate + traffic.message_out_rate,
+                bytes_out_rate=sums.bytes_out_rate + traffic.bytes_out_rate,
+                consumers_count=sums.consumers_count + traffic.consumers_count,
+                producers_count=sums.producers_count + traffic.producers_count,
                 topics_count=sums.topics_count + 1,
             )
         return {name: found[name] for name in sorted(owned)}

@@ -458,6 +458,11 @@ class Producer:
             self.dropped_count,
         )
 
+    @property
+    def in_rates(self) -> tuple[float, float]:
+        """Messages and bytes a second over the last window."""
+        return self._rates[0], self._rates[1]
+
     def stats(self) -> ProducerStats:
         """A snapshot for REST and metrics."""
         message_rate, bytes_rate, chunk_rate, dropped_rate, *_ = self._rates

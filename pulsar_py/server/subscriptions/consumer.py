@@ -424,6 +424,11 @@ class Consumer:
         )
 
     @property
+    def out_rates(self) -> tuple[float, float]:
+        """Messages and bytes a second over the last window."""
+        return self._rates.values[0], self._rates.values[1]
+
+    @property
     def last_flow_millis(self) -> int:
         """When it last sent FLOW; 0 for never."""
         return self._last_flow_millis
