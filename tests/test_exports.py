@@ -7,12 +7,17 @@ import importlib
 import importlib.metadata
 import subprocess
 import sys
+from types import ModuleType
 from typing import get_origin
 
 import pytest
 
 import pulsar_py
+import pulsar_py.blocking
 import pulsar_py.client
+import pulsar_py.schema
+import pulsar_py.telemetry
+from pulsar_py import admin_client
 from tests.package_source import modules
 
 PACKAGES = [module for module in modules() if module.is_package]
@@ -94,3 +99,23 @@ def test_the_checker_sees_no_getattr_that_takes_any_name(name: str) -> None:
     assert not any(
         isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body
     )
+
+
+DERIVED_FROM = {
+    "Authentication", "Clock", "ConsumerInterceptor", "CryptoKeyReader", "ProducerInterceptor",
+}  # fmt: skip
+"""Bases of programs' own classes, which say nothing of those."""
+
+
+@pytest.mark.parametrize(
+    "package", [pulsar_py, pulsar_py.schema, pulsar_py.blocking, pulsar_py.telemetry, admin_client]
+)
+def test_every_public_object_says_what_it_is(package: ModuleType) -> None:
+    silent = set()
+    for name in package.__all__:
+        thing = getattr(package, name)
+        if isinstance(thing, type) and not getattr(thing, "_is_protocol", False):
+            shown = thing.__repr__  # type: ignore[comparison-overlap] # as `object`'s
+            if shown is object.__repr__ and name not in DERIVED_FROM:
+                silent.add(name)
+    assert silent == set()

@@ -44,6 +44,9 @@ class AsyncAdminClient:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return f"AsyncAdminClient({self._requests.url})"
+
     async def close(self) -> None:
         """Close the connections; the next call opens others."""
         await self._requests.close()

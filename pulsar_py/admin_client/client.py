@@ -56,6 +56,9 @@ class AdminClient:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"AdminClient({self._requests.url})"
+
     def close(self) -> None:
         """Close the connections; the next call opens others."""
         self._requests.close()

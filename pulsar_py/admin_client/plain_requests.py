@@ -82,6 +82,11 @@ class PlainRequests:
         self._idle: dict[str, http.client.HTTPConnection] = {}
         self._lock = threading.Lock()  # guards `_idle` and `_base_urls`
 
+    @property
+    def url(self) -> str:
+        """The URL that was given."""
+        return self._settings.url
+
     def exchange(self, method: str, path: str, body: object = NO_BODY) -> Reply:
         """The whole answer.
 

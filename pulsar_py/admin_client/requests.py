@@ -56,6 +56,11 @@ class Requests:
             trust_options=TRUST_OPTIONS,
         )
 
+    @property
+    def url(self) -> str:
+        """The URL that was given."""
+        return self._settings.url
+
     async def send(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
         """The JSON of the answer; None for an empty one.
 

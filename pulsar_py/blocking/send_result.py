@@ -111,3 +111,9 @@ class SendResult:
         It must neither block nor raise: the client stands still meanwhile.
         """
         self._way.add_observer(self, lambda: callback(self))
+
+    def __repr__(self) -> str:
+        if self._error is not None:
+            return f"blocking.SendResult(failed: {self._error})"
+        inner = self._inner
+        return "blocking.SendResult(on its way)" if inner is None else f"blocking.{inner!r}"

@@ -109,6 +109,9 @@ class AvroDefined(Schema[T]):
         """See `Schema`."""
         return self._info
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.types.branch})"
+
     def misfit(self, error: Exception) -> SchemaSerializationError:
         """The error for a value that doesn't fit."""
         return SchemaSerializationError(f"{self.types.branch}: {error}")

@@ -78,6 +78,9 @@ class KeyValueSchema(Schema[KeyValue[K, V]]):
         self._encoding = encoding
         self._info = _info_of(key_schema.schema_info(), value_schema.schema_info(), encoding)
 
+    def __repr__(self) -> str:
+        return f"KeyValueSchema({self._key_schema}, {self._value_schema}, {self._encoding.name})"
+
     @property
     def key_schema(self) -> Schema[K]:
         """The schema of the keys."""

@@ -31,6 +31,9 @@ Decoder = Callable[[bytes | None, bytes | None], T | None]
 class Schema(ABC, Generic[T]):
     """Encodes and decodes one type of values, and describes it to the broker."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def schema_info(self) -> SchemaInfo:
         """The definition that producers register and consumers are checked by."""

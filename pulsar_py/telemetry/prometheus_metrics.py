@@ -31,6 +31,9 @@ class ClientCollector(Collector):
         """`client`: of asyncio or blocking, before or after its first use."""
         self._snapshots = Snapshots(client)
 
+    def __repr__(self) -> str:
+        return f"ClientCollector({self._snapshots.client!r})"
+
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """One family for each metric; without samples before the client was used."""
         statistics = self._snapshots.take()

@@ -36,6 +36,11 @@ class Snapshots:
         self._last: ClientStatistics | None = None
         self._valid_until = 0.0
 
+    @property
+    def client(self) -> Client | BlockingClient:
+        """Whose statistics they are."""
+        return self._client
+
     def take(self) -> ClientStatistics | None:
         """The statistics now, or the last ones; None before the client was used."""
         if self._clock.monotonic_seconds() < self._valid_until:

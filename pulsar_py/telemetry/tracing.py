@@ -54,6 +54,9 @@ class TracingProducerInterceptor(ProducerInterceptor):
         # `max_pending_messages` of each producer.
         self._spans: dict[int, Span] = {}
 
+    def __repr__(self) -> str:
+        return f"TracingProducerInterceptor({len(self._spans)} messages on their way)"
+
     def before_send(
         self, producer: Producer[Any], message: OutgoingMessage
     ) -> OutgoingMessage:  # Any: of whatever values
@@ -108,6 +111,9 @@ class TracingConsumerInterceptor(ConsumerInterceptor):
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         """`tracer_provider`: None for the global one."""
         self._tracer = _tracer(tracer_provider)
+
+    def __repr__(self) -> str:
+        return "TracingConsumerInterceptor()"
 
     def before_consume(
         self, consumer: Consumer[Any], message: Message

@@ -111,6 +111,11 @@ class OutgoingMessage:
         self.schema_version: bytes | None = None
         self._check()
 
+    def __repr__(self) -> str:
+        count = len(self.property_map or ())
+        what = "null" if self.null_value else type(self.content).__name__
+        return f"OutgoingMessage({what}, key {self.key!r}, {count} properties)"
+
     def _check(self) -> None:
         if self.property_map:
             _check_properties(self.property_map)

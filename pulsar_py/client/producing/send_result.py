@@ -171,3 +171,11 @@ class SendResult:
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
         """Call `callback(self)` when it is done, at once if it is. It must not raise."""
         self._completion.observe(lambda: callback(self))
+
+    def __repr__(self) -> str:
+        completion = self._completion
+        if not completion.is_done:
+            return "SendResult(on its way)"
+        if completion.error is not None:
+            return f"SendResult(failed: {completion.error})"
+        return f"SendResult({completion.outcome(self._batch_index)})"

@@ -91,6 +91,9 @@ class Field:
         # The node that checks values; made when the first value is checked.
         self._node: ValueType | None = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(default={self._default!r}, required={self._required})"
+
     def default(self) -> Any:
         """The value in a new record."""
         return self._default

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
@@ -20,6 +21,7 @@ from pulsar_py.common.errors import (
     ServiceMetadataError,
 )
 from pulsar_py.common.message_id import MessageId
+from pulsar_py.schema import AvroSchema
 from pulsar_py.standalone import Broker
 from tests.integration.client.consuming import (
     ACK_GROUP_SECONDS,
@@ -184,6 +186,26 @@ async def test_receive_ends_with_its_time(client: Client) -> None:
     assert consumer.receive_nowait() is None
     await publish(client, numbered(1))
     assert (await consumer.receive(5000)).data() == b"0"
+
+
+@dataclass
+class Reading:
+    degrees: int
+
+
+async def test_a_record_is_there_for_who_does_not_wait(client: Client) -> None:
+    consumer = await client.subscribe(TOPIC, "s", schema=AvroSchema(Reading))
+    producer = await client.create_producer(TOPIC, schema=AvroSchema(Reading))
+    await producer.send(Reading(21))
+    got: list[Message[Reading]] = []
+
+    def asked() -> bool:
+        message = consumer.receive_nowait()
+        got.extend([] if message is None else [message])
+        return bool(got)
+
+    await until(asked)
+    assert got[0].value() == Reading(21)
 
 
 async def test_receivers_are_served_in_turn(client: Client) -> None:

@@ -17,6 +17,7 @@ def test_a_result_is_waited_for(client: blocking.Client, topic: str) -> None:
     assert str(result.result(5)) == str(result.result())
     assert result.done()
     assert result.exception() is None
+    assert repr(result) == f"blocking.SendResult({result.result()})"
 
 
 def test_a_callback_gets_the_result(client: blocking.Client, topic: str) -> None:

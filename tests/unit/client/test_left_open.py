@@ -7,12 +7,21 @@ import gc
 import re
 import warnings
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
+from pulsar_py.admin_client import AdminClient
 from pulsar_py.client.client import Client
 from pulsar_py.client.messages.message import Message
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.schema import AvroSchema, KeyValueSchema, StringSchema
 from pulsar_py.testing.restartable_broker import RestartableBroker
 from tests.simulated_client import World
 from tests.simulated_client import simulated as in_a_world
+
+
+@dataclass
+class Order:
+    number: int
 
 
 def left_open(work: Callable[[Client], Awaitable[object]]) -> list[str]:
@@ -70,11 +79,27 @@ def test_repr_says_what_it_is_and_its_state() -> None:
         assert repr(view) == f"TableView({topic}, 0 keys, open)"
         assert repr(world.client) == "Client(pulsar://broker:6650, open)"
         assert repr(world.broker) == "Broker(pulsar://broker:6650, running)"
+        sent = producer.send_nowait(b"x")
+        assert repr(sent) == "SendResult(on its way)"
+        await sent
+        assert re.fullmatch(r"SendResult\(\(?\d+.*\)", repr(sent))
         await world.client.close()
         for each in (producer, many, consumers, reader, view, world.client):
             assert repr(each).endswith("closed)"), repr(each)
 
     in_a_world(work)
+
+
+def test_repr_of_values_shows_no_contents() -> None:
+    message = OutgoingMessage(b"secret", {"a": "b"}, partition_key="k")
+    assert repr(message) == "OutgoingMessage(bytes, key 'k', 1 properties)"
+    assert repr(OutgoingMessage(None)) == "OutgoingMessage(null, key None, 0 properties)"
+    order = AvroSchema(Order)
+    assert repr(order) == "AvroSchema(Order)"
+    assert repr(KeyValueSchema(StringSchema(), order)) == (
+        "KeyValueSchema(StringSchema(), AvroSchema(Order), INLINE)"
+    )
+    assert repr(AdminClient("http://localhost:8080")) == "AdminClient(http://localhost:8080)"
 
 
 def test_a_consumer_drains_the_calls_of_its_listener() -> None:
