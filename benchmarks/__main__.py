@@ -60,7 +60,7 @@ LOADS = [
     *(
         Load(
             f"durable publish, unbatched, {label}, {count} connection{'s' * (count > 1)}",
-            lambda target, seconds, size=size, count=count: loads.durable_publish(
+            lambda target, seconds, size=size, count=count: loads.durable_publish(  # type: ignore[misc]
                 target, size_bytes=size, connections=count, seconds=seconds
             ),
         )
@@ -76,7 +76,7 @@ LOADS = [
     *(
         Load(
             f"durable publish of 2 GB after a sync of all disks, {label}, 1 connection",
-            lambda target, seconds, size=size: loads.durable_publish(
+            lambda target, seconds, size=size: loads.durable_publish(  # type: ignore[misc]
                 target, size_bytes=size, connections=1, seconds=seconds, total_bytes=RUN_BYTES
             ),
         )
@@ -92,7 +92,7 @@ LOADS = [
         Load(
             f"publish with ascending sequence ids, {label}, {'with' if is_on else 'without'} "
             "deduplication",
-            lambda target, _, size=size, batch=batch: loads.publish_ascending(
+            lambda target, _, size=size, batch=batch: loads.publish_ascending(  # type: ignore[misc]
                 target, size_bytes=size, batch=batch
             ),
             settings={"brokerDeduplicationEnabled": str(is_on).lower()},
@@ -111,7 +111,7 @@ LOADS = [
     *(
         Load(
             f"tailing, {count} subscription{'s' * (count > 1)}, dispatched, 1 KB",
-            lambda target, seconds, count=count: loads.tailing_consume(
+            lambda target, seconds, count=count: loads.tailing_consume(  # type: ignore[misc]
                 target, subscriptions=count, seconds=seconds
             ),
         )
@@ -120,7 +120,7 @@ LOADS = [
     *(
         Load(
             f"Shared, each message acknowledged, {label} receipts",
-            lambda target, _, asks=asks: loads.acknowledge(target, asks_for_receipts=asks),
+            lambda target, _, asks=asks: loads.acknowledge(target, asks_for_receipts=asks),  # type: ignore[misc]
         )
         for label, asks in (("without", False), ("with", True))
     ),
@@ -143,7 +143,7 @@ LOADS = [
     *(
         Load(
             f"durable publish over TLS, unbatched, {label}, 1 connection",
-            lambda target, seconds, size=size: loads.durable_publish(
+            lambda target, seconds, size=size: loads.durable_publish(  # type: ignore[misc]
                 target, size_bytes=size, connections=1, seconds=seconds
             ),
             is_tls=True,

@@ -36,7 +36,7 @@ class CallCounter:
         self._plain_future = self._loop.create_future
 
     def __enter__(self) -> Self:
-        self._loop.set_task_factory(self._make_task)
+        self._loop.set_task_factory(self._make_task)  # type: ignore[arg-type]  # passes options on
         if not type(self._loop).__module__.startswith("uvloop"):
             self._loop.create_future = self._make_future  # type: ignore[method-assign]
         sys.setprofile(self._on_event)

@@ -22,6 +22,7 @@ import sys
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks.client_loads import Job, Run
 from benchmarks.targets import Target, start_ours
@@ -126,12 +127,11 @@ def figures_of(run: Run, broker_cpu_seconds: float) -> Figures:
 def medians(rounds: list[Figures]) -> Figures:
     """The median of each figure."""
     dicts = [asdict(figures) for figures in rounds]
-    return Figures(
-        **{
-            name: None if value is None else statistics.median(each[name] for each in dicts)
-            for name, value in dicts[0].items()
-        }
-    )
+    values: dict[str, Any] = {  # Any: some figures may be None
+        name: None if value is None else statistics.median(each[name] for each in dicts)
+        for name, value in dicts[0].items()
+    }
+    return Figures(**values)
 
 
 def ratio(ours: Figures, official: Figures) -> float:

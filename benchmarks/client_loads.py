@@ -11,11 +11,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 MESSAGE_BYTES = 1024
 WARM_UP_MESSAGES = 5_000
 
-BATCHING = {
+BATCHING: dict[str, Any] = {  # Any: options of several types
     "batching_enabled": True,
     "batching_max_messages": 1000,
     "batching_max_allowed_size_in_bytes": 2 << 20,
@@ -25,7 +26,7 @@ BATCHING = {
 }
 """Options of both clients' producers for the batched rows."""
 
-UNBATCHED = {
+UNBATCHED: dict[str, Any] = {  # Any: as above
     "batching_enabled": False,
     "max_pending_messages": 2_000,
     "block_if_queue_full": True,

@@ -11,7 +11,8 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pulsar
 
@@ -34,7 +35,7 @@ def connect(job: Job) -> pulsar.Client:
     return pulsar.Client(job.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
-def produce(job: Job, options: dict[str, object]) -> Run:
+def produce(job: Job, options: Mapping[str, Any]) -> Run:
     """Send for some seconds, count what is confirmed."""
     client = connect(job)
     producer = client.create_producer(job.topic, **options)
@@ -70,7 +71,7 @@ def produce_unbatched(job: Job) -> Run:
     return produce(job, UNBATCHED)
 
 
-def produce_plain(job: Job, options: dict[str, object]) -> Run:
+def produce_plain(job: Job, options: Mapping[str, Any]) -> Run:
     """Send for some seconds without callbacks; a flush at the end raises what failed."""
     client = connect(job)
     producer = client.create_producer(job.topic, **options)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from benchmarks.client_loads import (
     BATCHING,
@@ -32,7 +33,7 @@ BLOCKS_UNDER_WAY = 8
 """Together they fill the producer's queue, so that neither side waits for the other."""
 
 
-async def produce(job: Job, options: dict[str, object]) -> Run:
+async def produce(job: Job, options: Mapping[str, Any]) -> Run:
     """Send for some seconds, look at each outcome."""
     async with Client(job.url) as client:
         producer = await client.create_producer(job.topic, **options)
@@ -73,7 +74,7 @@ async def produce_unbatched(job: Job) -> Run:
     return await produce(job, UNBATCHED)
 
 
-async def produce_plain(job: Job, options: dict[str, object]) -> Run:
+async def produce_plain(job: Job, options: Mapping[str, Any]) -> Run:
     """Send for some seconds, look at one result a block, so as not to get too far ahead."""
     async with Client(job.url) as client:
         producer = await client.create_producer(job.topic, **options)

@@ -41,7 +41,7 @@ LOADS: Final = (
     *(
         Load(
             f"publish, {label}, {count} topic{'s' * (count > 1)}",
-            lambda target, seconds, size=size, count=count: loads.durable_publish(
+            lambda target, seconds, size=size, count=count: loads.durable_publish(  # type: ignore[misc]
                 target, size_bytes=size, connections=count, seconds=seconds
             ),
         )

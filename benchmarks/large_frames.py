@@ -52,8 +52,9 @@ def _is_variable(message: Descriptor, *, above: tuple[str, ...] = ()) -> bool:
         if each.is_repeated or each.type in _LONG_TYPES:
             return True
         part = each.message_type
-        is_new = part is not None and part.name not in above
-        if is_new and _is_variable(part, above=(*above, message.name)):
+        if part is None or part.name in above:
+            continue
+        if _is_variable(part, above=(*above, message.name)):
             return True
     return False
 
@@ -61,7 +62,8 @@ def _is_variable(message: Descriptor, *, above: tuple[str, ...] = ()) -> bool:
 VARIABLE_KINDS = frozenset(
     kind
     for kind, name in FIELD_NAMES.items()
-    if _is_variable(BaseCommand.DESCRIPTOR.fields_by_name[name].message_type)
+    if (message := BaseCommand.DESCRIPTOR.fields_by_name[name].message_type) is not None
+    and _is_variable(message)
 )
 """Types of commands whose size is up to who sends them, those of a broker included."""
 

@@ -56,8 +56,11 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandWatchScalableTopics,
     CommandWatchTopicList,
     KeySharedMeta,
+    KeySharedMode,
     MessageMetadata,
+    ScalableConsumerType,
     Schema,
+    Subscription,
 )
 from pulsar_py.wire.framing import FRAME_PADDING
 
@@ -176,7 +179,7 @@ def _subscriptions(fresh: str, room: int) -> list[LargestCommand]:
         request_id=REQUEST_ID, consumer_name="\N{LATIN SMALL LETTER E WITH ACUTE}",
     )  # fmt: skip
     subscribe_bytes = subscribe.SerializeToString()
-    ranges = KeySharedMeta(keySharedMode=1).SerializePartialToString()
+    ranges = KeySharedMeta(keySharedMode=KeySharedMode.STICKY).SerializePartialToString()
     count = room // len(field(3, hash_range(1 << 20)))
     all_ranges = ranges + b"".join(field(3, hash_range(index)) for index in range(count))
     count = (MAX_UNITS - len(subscribe.ListFields()) - 2) // 3
@@ -427,7 +430,7 @@ def _transactions(topic: str, room: int) -> list[LargestCommand]:
                 command.END_TXN_ON_SUBSCRIPTION,
                 CommandEndTxnOnSubscription(
                     request_id=REQUEST_ID,
-                    subscription={"topic": topic, "subscription": "x" * (room - 200)},
+                    subscription=Subscription(topic=topic, subscription="x" * (room - 200)),
                 ).SerializeToString(),
             ),
             command.END_TXN_ON_SUBSCRIPTION_RESPONSE,
@@ -495,7 +498,7 @@ def _others(topic: str, room: int) -> list[LargestCommand]:
                 "SCALABLE_TOPIC_SUBSCRIBE, a long name", command.SCALABLE_TOPIC_SUBSCRIBE,
                 CommandScalableTopicSubscribe(
                     request_id=REQUEST_ID, topic=topic, subscription=text, consumer_name="c",
-                    consumer_id=9, consumer_type=0,
+                    consumer_id=9, consumer_type=ScalableConsumerType.STREAM,
                 ),
                 command.ERROR,
             ),

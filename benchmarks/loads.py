@@ -401,14 +401,16 @@ async def catch_up(
     read_after = target.metric(metric)
     consuming.close()
     publishing.close()
-    is_read_known = read_before is not None and read_after is not None
-    if target.is_ours and not is_read_known:
+    read_bytes = None
+    if read_before is not None and read_after is not None:
+        read_bytes = read_after - read_before
+    if target.is_ours and read_bytes is None:
         raise RuntimeError(f"{target.name} does not export {metric}")
     return Figures(
         entries_per_second=total / elapsed,
         megabytes_per_second=total * size_bytes / elapsed / 1e6,
         cpu_micros_per_entry=used / total * 1e6,
-        entry_log_megabytes_read=(read_after - read_before) / 1e6 if is_read_known else None,
+        entry_log_megabytes_read=None if read_bytes is None else read_bytes / 1e6,
     )
 
 

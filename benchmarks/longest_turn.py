@@ -19,7 +19,7 @@ from benchmarks.large_frames import LargestCommand
 from benchmarks.largest_commands import largest_commands
 from benchmarks.loads import fresh_topic
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandPing, CommandPong, CommandSubscribe
 
 BOUND_MILLIS = 100
 """The most that one turn may cost."""
@@ -168,17 +168,17 @@ async def _measure(broker: TimedBroker, topic: str, row: LargestCommand) -> Turn
 
     def on_frame(data: memoryview) -> None:
         size = int.from_bytes(data[4:8], "big")
-        command = BaseCommand.FromString(data[8 : 8 + size])
+        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
         if command.type == BaseCommand.PONG:
             done.set()
         elif command.type == BaseCommand.PING:
-            attacker.write(frame(BaseCommand(type=BaseCommand.PONG, pong={})))
+            attacker.write(frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
 
     publishing = asyncio.create_task(publish())
     attacker.on_frame = on_frame
     _, before = broker.take()
     attacker.write(row.frame)
-    attacker.write(frame(BaseCommand(type=BaseCommand.PING, ping={})))
+    attacker.write(frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing())))
     assert attacker.transport is not None
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not done.is_set():

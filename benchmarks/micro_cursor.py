@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
-from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerStore
@@ -53,7 +53,7 @@ class Owner:
     def __init__(self) -> None:
         self.name = "t/n/persistent/a"
         self.config = ManagedLedgerConfig()
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock()
         self.tasks = TaskOwner("benchmark")
         self.flusher = CursorFlusher(self.clock)
         self.cursor_memory = CursorMemory()
@@ -220,7 +220,7 @@ def memory_of(state: CursorState) -> int:
     records = state.batch_deleted_indexes
     copies = type(records)()
     for key in records.page_keys():
-        copies.merge_page(key, records.encode_page(key))
+        copies.merge_page(key, records.encode_page(key)[0])
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return used + state.individual_deleted_messages.size_bytes()

@@ -179,7 +179,7 @@ def protobuf_values() -> tuple[Schema[Any], list[Any]]:
     for number, (name, kind) in enumerate(
         [("id", 3), ("name", 9), ("value", 1), ("at", 3), ("note", 9)], start=1
     ):
-        message.field.add(name=name, number=number, type=kind, label=1)  # type: ignore[arg-type] # numbers of the enum
+        message.field.add(name=name, number=number, type=kind, label=1)
     pool = DescriptorPool()
     pool.Add(file)
     kind_of = GetMessageClass(pool.FindMessageTypeByName("bench.Reading"))

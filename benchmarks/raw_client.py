@@ -18,6 +18,7 @@ import crc32c
 
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
+    CommandPong,
     CommandSubscribe,
     MessageMetadata,
     SingleMessageMetadata,
@@ -41,7 +42,7 @@ def batch_entry(bodies: list[bytes]) -> bytes:
         publish_time=1_700_000_000_000,
         num_messages_in_batch=len(bodies),
     ).SerializeToString()
-    parts = []
+    parts: list[bytes] = []
     for body in bodies:
         single = SingleMessageMetadata(payload_size=len(body)).SerializeToString()
         parts += (_SIZE.pack(len(single)), single, body)
@@ -199,7 +200,7 @@ class RawConnection(asyncio.Protocol):
 
     def _take(self, command: BaseCommand) -> int:
         if command.type == BaseCommand.PING:
-            self.write(frame(BaseCommand(type=BaseCommand.PONG, pong={})))
+            self.write(frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong())))
         elif command.type not in (BaseCommand.SEND_RECEIPT, BaseCommand.MESSAGE):
             self._answers.put_nowait(command)
         else:

@@ -6,8 +6,9 @@ same columns, but reads no more than one: only the way into Spark is measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -25,7 +26,9 @@ class RepeatedReader(PulsarBatchReader):
             return
         piece = partition.planned.piece
         assert piece.start.ledger_id == piece.end.ledger_id, piece
-        with closing(self._task.read(partition.planned)) as batches:
+        with closing(
+            cast("Generator[pa.RecordBatch]", self._task.read(partition.planned))
+        ) as batches:
             batch = next(batches)
         for _ in range(piece.end.entry_id - piece.start.entry_id):
             yield batch
