@@ -113,7 +113,7 @@ class Broker:
             ledger_options: Of new ledgers where no policy says otherwise; None: one copy.
             is_of_cluster: Whether the cluster exists without this broker, which changes neither
                 its addresses nor its tenants; else the broker makes what a new cluster starts with.
-            authenticators: The methods by which clients prove who they are; None: those that
+            authenticators: The methods by which clients authenticate; None: those that
                 `config` names.
 
         Raises:
@@ -266,7 +266,7 @@ class Broker:
         )
 
     async def _listen(self, service: BrokerService, clock: Clock) -> None:
-        """Take all ports, write down what a new cluster holds, and only then let anybody in."""
+        """Bind all ports, store what a new cluster has, and only then accept connections."""
         config = self._config
         in_virtual_time = not self._is_loop_watched
         web = Web(service, clock, self._page_rules, imports_at_once=in_virtual_time)

@@ -230,7 +230,7 @@ class Web:
     async def _caller_of(
         self, headers: Mapping[str, str], peer: Peer
     ) -> tuple[Authenticated | None, Caller]:
-        """Who sends a handshake, and what proves it.
+        """The caller who sends a handshake, and its credentials.
 
         Raises:
             AuthenticationError: The credentials are missing or invalid.

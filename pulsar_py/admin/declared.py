@@ -76,12 +76,12 @@ class Parameter(Struct, frozen=True):
     schema: ClassVar[Mapping[str, object]] = {"type": "string"}
 
     def text(self, request: Request) -> str | None:
-        """Its first value as it was sent; None if it was not."""
+        """The parameter's first value as it was sent; None if it was not."""
         self._check(request)
         return request.query.get(self.name)
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         return dict(self.schema)
 
     def _check(self, request: Request) -> None:
@@ -95,12 +95,12 @@ class Flag(Parameter, frozen=True):
     default: bool = False
 
     def of(self, request: Request) -> bool:
-        """Its value, the default if it was not sent."""
+        """The parameter's value, the default if it was not sent."""
         value = self.text(request)
         return self.default if value is None else value.lower() == "true"
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         return {"type": "boolean", "default": self.default}
 
 
@@ -111,7 +111,7 @@ class Text(Parameter, frozen=True):
     default: str | None = None
 
     def of(self, request: Request) -> str | None:
-        """Its value, the default if it was not sent.
+        """The parameter's value, the default if it was not sent.
 
         Raises:
             PathValueError: It is none of the choices.
@@ -124,7 +124,7 @@ class Text(Parameter, frozen=True):
         return value
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         chosen = {"enum": list(self.choices)} if self.choices else {}
         default = {} if self.default is None else {"default": self.default}
         return {"type": "string", **chosen, **default}
@@ -134,12 +134,12 @@ class Texts(Parameter, frozen=True):
     """A text that may be given several times."""
 
     def of(self, request: Request) -> list[str]:
-        """All values."""
+        """All values that were sent."""
         self._check(request)
         return request.all_values(self.name)
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         return {"type": "array", "items": {"type": "string"}}
 
 
@@ -149,7 +149,7 @@ class Number(Parameter, frozen=True):
     bits: int = INT_BITS
 
     def of(self, request: Request) -> int | None:
-        """Its value, None if it was not sent.
+        """The parameter's value, None if it was not sent.
 
         Raises:
             PathValueError: It is not such a number.
@@ -157,7 +157,7 @@ class Number(Parameter, frozen=True):
         return _number(self.text(request), self.name, self.bits)
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         return _number_schema(self.bits)
 
 
@@ -180,7 +180,7 @@ class PathNumber(Parameter, frozen=True):
         return number
 
     def json_schema(self) -> Json:
-        """Its type for the OpenAPI document."""
+        """The parameter's type for the OpenAPI document."""
         return _number_schema(self.bits)
 
 
@@ -212,7 +212,7 @@ class Body(Generic[T]):
         self.content_types = content_types
 
     def of(self, request: Request) -> T | None:
-        """Its value; None for an empty body, and for `null`.
+        """The body's value; None for an empty body, and for `null`.
 
         Raises:
             UnreadableBodyError: It is no JSON, or not of the type.
@@ -251,7 +251,7 @@ class RawBody:
         self.content_types = content_types
 
     def of(self, request: Request) -> str:
-        """Its text; bytes that are none are replaced."""
+        """The body's text; bytes that are not UTF-8 are replaced."""
         declared = request.declared
         assert declared is None or self in declared, f"{request.raw_path}: the body is not declared"
         return request.body.decode("utf-8", "replace")
@@ -272,7 +272,7 @@ def json_of(value: Struct) -> Json:
 
 @cache
 def _value_of(kind: Any) -> Value:  # Any: a type or a form of one
-    """What reads JSON, which is not null, as a type."""
+    """The function that reads JSON other than null as a type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in _SIMPLE:
         reader = _SIMPLE[kind]

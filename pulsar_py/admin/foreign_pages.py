@@ -64,7 +64,7 @@ class PageRules(Struct, frozen=True, kw_only=True):
     ) -> Self:
         """Make the rules from the two settings, the broker's names, and the host that it binds.
 
-        `is_open` says that nobody has to prove who they are.
+        `is_open` says that authentication is off.
 
         Raises:
             ConfigurationError: An entry of a setting is no origin, or no host.

@@ -26,16 +26,16 @@ class Successor(Protocol):
         """Write the answer to the request, and go on in one's own protocol."""
 
     def data_received(self, data: bytes) -> None:
-        """As of asyncio's protocols."""
+        """Take received bytes, as `data_received` of asyncio's protocols."""
 
     def connection_lost(self) -> None:
         """The socket is gone, maybe before `begin`; called once."""
 
     def pause_writing(self) -> None:
-        """As of asyncio's protocols."""
+        """Take received bytes, as `data_received` of asyncio's protocols."""
 
     def resume_writing(self) -> None:
-        """As of asyncio's protocols."""
+        """Take received bytes, as `data_received` of asyncio's protocols."""
 
 
 UpgradeHandler = Callable[

@@ -93,7 +93,7 @@ def _fields(
 
 
 def nothing(_: Reply) -> None:
-    """For calls without an answer."""
+    """Return None: the decoder of calls without an answer."""
 
 
 def as_json(reply: Reply) -> Json:

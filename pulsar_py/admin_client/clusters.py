@@ -177,27 +177,27 @@ def delete_resource_group(name: str) -> Call[None]:
 
 
 def default_quota() -> Call[ResourceQuota]:
-    """What a bundle is expected to take, where nothing else is set."""
+    """The default resource quota of bundles: the load that one is expected to bring."""
     return get("resource-quotas", as_record(ResourceQuota))
 
 
 def set_default_quota(quota: ResourceQuota) -> Call[None]:
-    """Replace the default."""
+    """Replace the default resource quota of bundles."""
     return post("resource-quotas", quota)
 
 
 def bundle_quota(namespace: str, bundle: str) -> Call[ResourceQuota]:
-    """What one bundle is expected to take."""
+    """The resource quota of one bundle: the load that it is expected to bring."""
     return get(_quota(namespace, bundle), as_record(ResourceQuota))
 
 
 def set_bundle_quota(namespace: str, bundle: str, quota: ResourceQuota) -> Call[None]:
-    """Set it for one bundle."""
+    """Set the resource quota of one bundle."""
     return post(_quota(namespace, bundle), quota)
 
 
 def reset_bundle_quota(namespace: str, bundle: str) -> Call[None]:
-    """Go back to the default for one bundle."""
+    """Remove the resource quota of one bundle, so that the default applies."""
     return delete(_quota(namespace, bundle))
 
 
@@ -212,17 +212,17 @@ def bookie_racks() -> Call[Json]:
 
 
 def bookie_rack(bookie: str) -> Call[BookieInfo]:
-    """Where one bookie stands."""
+    """The rack of one bookie."""
     return get(f"bookies/racks-info/{seg(bookie)}", as_record(BookieInfo))
 
 
 def set_bookie_rack(bookie: str, info: BookieInfo, *, group: str = "default") -> Call[None]:
-    """Say where a bookie stands."""
+    """Set the rack of one bookie."""
     return post(f"bookies/racks-info/{seg(bookie)}", info, group=group)
 
 
 def delete_bookie_rack(bookie: str) -> Call[None]:
-    """Forget where a bookie stands."""
+    """Delete the rack of one bookie."""
     return delete(f"bookies/racks-info/{seg(bookie)}", destroys=f"the rack of bookie {bookie}")
 
 

@@ -82,7 +82,7 @@ def split_bundle(
     algorithm: str | None = None,
     boundaries: Sequence[int] = (),
 ) -> Call[None]:
-    """Divide a bundle; `boundaries` are for the algorithm `specified_positions_divide`."""
+    """Split a bundle; `boundaries` are for the algorithm `specified_positions_divide`."""
     return put(
         f"{_path(namespace, bundle)}/split",
         list(boundaries) if boundaries else NO_BODY,
@@ -149,7 +149,7 @@ def revoke_subscription_permission(namespace: str, subscription: str, role: str)
 
 
 def property_of(namespace: str, key: str) -> Call[Json]:
-    """One property."""
+    """The value of one property of a namespace."""
     return get(f"{_path(namespace)}/property/{seg(key)}", as_json)
 
 
@@ -164,7 +164,7 @@ def remove_property(namespace: str, key: str) -> Call[Json]:
 
 
 def properties(namespace: str) -> Call[dict[str, str]]:
-    """All properties."""
+    """All properties of a namespace."""
     return get(f"{_path(namespace)}/properties", as_json)
 
 
@@ -186,7 +186,7 @@ def anti_affinity_namespaces(
 
 
 def set_resource_group(namespace: str, group: str) -> Call[None]:
-    """Share the rates of a resource group."""
+    """Put a namespace into a resource group, whose rates its topics share."""
     return post(f"{_path(namespace)}/resourcegroup/{seg(group)}")
 
 

@@ -88,7 +88,7 @@ class PolicyCalls(Generic[V]):
         return call(self.set_method, path, nothing, NO_BODY, query=given)
 
     def remove(self, place: str, **query: Query) -> Call[None]:
-        """Have no value of its own here any more."""
+        """Remove the value, so that the value of the next level up applies."""
         path = self.remove_path or self.set_path or self.path
         return call("DELETE", f"{place}/{path}", nothing, query=query)
 

@@ -62,12 +62,12 @@ def clear_backlog(topic: str, subscription: str) -> Call[None]:
 
 
 def expire_older(topic: str, subscription: str, age_seconds: int) -> Call[None]:
-    """Acknowledge messages that are older."""
+    """Acknowledge messages that are older than a number of seconds."""
     return _destroying(topic, subscription, f"expireMessages/{age_seconds}")
 
 
 def expire_until(topic: str, subscription: str, position: ResetCursorData) -> Call[None]:
-    """Acknowledge messages up to a position."""
+    """Acknowledge the messages of a subscription up to a position."""
     return _destroying(topic, subscription, "expireMessages", position)
 
 
@@ -82,12 +82,12 @@ def expire_older_on_all(topic: str, age_seconds: int) -> Call[None]:
 
 
 def reset_to_time(topic: str, subscription: str, time_millis: int) -> Call[None]:
-    """Go to the first message that was published at a time or later."""
+    """Move a subscription to the first message published at a time or later."""
     return _destroying(topic, subscription, f"resetcursor/{time_millis}")
 
 
 def reset_to_position(topic: str, subscription: str, position: ResetCursorData) -> Call[None]:
-    """Go to a position."""
+    """Move a subscription to a position."""
     return _destroying(topic, subscription, "resetcursor", position)
 
 
@@ -105,7 +105,7 @@ def properties(topic: str, subscription: str) -> Call[dict[str, str]]:
 
 
 def set_properties(topic: str, subscription: str, values: Mapping[str, str]) -> Call[None]:
-    """Replace the properties."""
+    """Replace the properties of a subscription."""
     return put(f"{_path(topic, subscription)}/properties", dict(values))
 
 
@@ -115,7 +115,7 @@ def replicated_status(topic: str, subscription: str) -> Call[dict[str, bool]]:
 
 
 def set_replicated_status(topic: str, subscription: str, *, replicated: bool) -> Call[None]:
-    """Whether it is replicated."""
+    """Set whether a subscription is replicated to other clusters."""
     return post(f"{_path(topic, subscription)}/replicatedSubscriptionStatus", replicated)
 
 
@@ -156,7 +156,7 @@ def readable_messages(topic: str, **query: str | int) -> Call[Json]:
 
 
 def message(topic: str, ledger_id: int, entry_id: int) -> Call[Reply]:
-    """One entry."""
+    """The entry at a position."""
     return get(f"{topic_path(topic)}/ledger/{ledger_id}/entry/{entry_id}", lambda reply: reply)
 
 

@@ -87,7 +87,7 @@ def partitions(topic: str) -> Call[PartitionedTopicMetadata]:
 def grow_partitions(
     topic: str, partitions_count: int, *, local_only: bool = False, force: bool = False
 ) -> Call[None]:
-    """Have that many partitions, more than before."""
+    """Add partitions to a topic, up to that many."""
     path = f"{topic_path(topic)}/partitions"
     return post(path, partitions_count, updateLocalTopicOnly=local_only, force=force)
 
@@ -125,12 +125,12 @@ def trim(topic: str) -> Call[None]:
 
 
 def terminate(topic: str) -> Call[MessageIdData]:
-    """Let nobody publish any more; gives the last message."""
+    """Terminate a topic, so that nobody publishes to it; returns its last message."""
     return call("POST", f"{topic_path(topic)}/terminate", as_record(MessageIdData))
 
 
 def terminate_partitions(topic: str) -> Call[Json]:
-    """The same for all partitions; gives their last messages, by index."""
+    """Terminate all partitions; returns their last messages, by index."""
     return call("POST", f"{topic_path(topic)}/terminate/partitions", as_json)
 
 
@@ -210,7 +210,7 @@ def internal_info(topic: str) -> Call[Json]:
 
 
 def last_message_id(topic: str) -> Call[MessageIdData]:
-    """The last message."""
+    """The id of a topic's last message."""
     return get(f"{topic_path(topic)}/lastMessageId", as_record(MessageIdData))
 
 
@@ -220,7 +220,7 @@ def message_id_at(topic: str, time_millis: int) -> Call[MessageIdData]:
 
 
 def backlog_bytes(topic: str, after: MessageIdData) -> Call[int]:
-    """How much lies after a message."""
+    """The bytes of the backlog after a message."""
     path = f"{topic_path(topic)}/backlogSize"
     return call("PUT", path, lambda reply: int(reply.json()), after)
 
@@ -256,17 +256,17 @@ def remove_property(topic: str, key: str | None = None) -> Call[None]:
 
 
 def shadow_topics(topic: str) -> Call[list[str]]:
-    """The topics that show this one's messages."""
+    """The shadow topics of a topic, which show its messages."""
     return get(f"{topic_path(topic)}/shadowTopics", as_names)
 
 
 def set_shadow_topics(topic: str, shadows: Sequence[str]) -> Call[None]:
-    """Replace them."""
+    """Replace the shadow topics of a topic."""
     return put(f"{topic_path(topic)}/shadowTopics", list(shadows))
 
 
 def remove_shadow_topics(topic: str) -> Call[None]:
-    """Have none."""
+    """Remove all shadow topics of a topic."""
     return delete(f"{topic_path(topic)}/shadowTopics")
 
 
@@ -287,7 +287,7 @@ def schema(topic: str, version: int | None = None) -> Call[SchemaData]:
 
 
 def all_schemas(topic: str) -> Call[list[SchemaData]]:
-    """All versions."""
+    """All versions of a topic's schema."""
     return get(
         f"{_schemas(topic)}/schemas",
         lambda reply: [SchemaData.of(each) for each in reply.json()["getSchemaResponses"]],

@@ -16,7 +16,7 @@ class HandsOver(Protocol):
     """A producer, consumer or reader, whose threads hand things over to the loop."""
 
     def hand_over(self) -> None:
-        """Take all of it; called in the loop."""
+        """Take everything that threads have queued; called in the loop."""
 
 
 @dataclass(frozen=True, slots=True)

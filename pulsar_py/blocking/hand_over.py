@@ -183,7 +183,7 @@ class HandOver:
         self.take()
 
     def take(self) -> None:
-        """Submit what there is."""
+        """Submit the queued messages to the asyncio producer."""
         with self._lock:
             taken, self._outgoing = self._outgoing, []
             self._outgoing_bytes = 0

@@ -250,23 +250,23 @@ class BookKeeperLedgerStore(ChosenLedgers):
         )
 
     async def delete(self, ledger_id: int) -> None:
-        """Delete its record."""
+        """Delete a ledger's metadata."""
         self._check_open()
         async with in_time(self._cluster, ledger_id):
             await self._cluster.records.delete(ledger_id)
 
     async def list_ledgers(self) -> AsyncIterator[Sequence[int]]:
-        """The ids of all records."""
+        """The ids of all ledgers, as their metadata has them."""
         self._check_open()
         async for page in self._cluster.records.ids():
             yield page
 
     async def custom_metadata(self, ledger_id: int) -> Mapping[str, bytes]:
-        """Its labels."""
+        """A ledger's labels."""
         return (await self.info(ledger_id)).custom_metadata
 
     async def info(self, ledger_id: int) -> LedgerInfo:
-        """What its record says."""
+        """A ledger's state, as its metadata has it."""
         self._check_open()
         async with in_time(self._cluster, ledger_id):
             metadata = (await self._cluster.records.read(ledger_id)).metadata

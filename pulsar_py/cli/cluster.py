@@ -84,7 +84,7 @@ def _places(command: F) -> F:
 @click.option("-ub", "--broker-service-url", help="Address of the new cluster for clients.")
 @click.option("-tb", "--broker-service-url-tls", help="The same with TLS.")
 @click.option("-te", "--tls-enable", is_flag=True, help="Brokers reach the new cluster over TLS.")
-@click.option("--auth-plugin", help="How they prove who they are there.")
+@click.option("--auth-plugin", help="The plugin by which brokers authenticate there.")
 @click.option("--auth-parameters", help="What that plugin needs.")
 @click.option("-pu", "--proxy-url", help="A proxy before the new cluster.")
 @click.option(

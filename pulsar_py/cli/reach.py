@@ -54,12 +54,12 @@ class Reach:
         return is_loopback(self.host)
 
     def log(self) -> None:
-        """Log who can reach the broker, as a warning if nobody has to prove who they are."""
+        """Log who can reach the broker: a warning if other machines can without authentication."""
         who = "programs of this machine" if self.is_local else "all who reach this machine"
         may = (
-            "can connect, and have to prove who they are"
+            "can connect, and have to authenticate"
             if self.is_authenticated
-            else "can connect and do everything: nobody has to prove who they are"
+            else "can connect and do everything: authentication is off"
         )
         is_well = self.is_local or self.is_authenticated
         logger.log(

@@ -29,7 +29,7 @@ _MICROSECONDS = 1_000_000
 async def supervised(
     clock: Clock, environment: Mapping[str, str] | None = None
 ) -> AsyncIterator[None]:
-    """Say that the service is ready, give signs of life within, and say at the end that it ends."""
+    """Tell the supervisor of readiness and of the end, with watchdog notices in between."""
     given = os.environ if environment is None else environment
     address = given.get("NOTIFY_SOCKET", "")
     if not address:
@@ -48,7 +48,7 @@ async def supervised(
 
 
 def _interval_seconds(environment: Mapping[str, str]) -> float | None:
-    """Seconds between two signs of life; None if none are expected of this process."""
+    """Seconds between two watchdog notices; None if none are expected of this process."""
     text = environment.get("WATCHDOG_USEC", "")
     if not text.isdecimal() or not int(text):
         return None

@@ -26,7 +26,7 @@ class Durations:
 
     @property
     def count(self) -> int:
-        """All durations."""
+        """The number of durations."""
         return sum(self._counts)
 
     def add(self, seconds: float) -> None:

@@ -61,7 +61,7 @@ class BundleMoves:
         others: OtherBrokers,
         split_algorithm: Callable[[], str],
     ) -> None:
-        """`split_algorithm` names the one of whoever names none; no `membership`: no others."""
+        """`split_algorithm` is the default; without `membership` there are no other brokers."""
         self._namespaces = namespaces
         self._topics = topics
         self._connections = connections

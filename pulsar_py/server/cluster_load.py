@@ -102,7 +102,7 @@ class ClusterLoad:
 
 
 def placement_rules(config: BrokerConfig) -> PlacementRules:
-    """Who takes bundles without owner."""
+    """The rules that choose brokers for bundles without owner."""
     return PlacementRules(
         is_even=config.loadBalancerDistributeBundlesEvenlyEnabled,
         max_topics=config.loadBalancerBrokerMaxTopics,
@@ -112,7 +112,7 @@ def placement_rules(config: BrokerConfig) -> PlacementRules:
 
 
 def report_settings(config: BrokerConfig) -> ReportingSettings:
-    """When a broker reports."""
+    """The settings that say when a broker reports its load."""
     gbits = config.loadBalancerOverrideBrokerNicSpeedGbps
     return ReportingSettings(
         look_seconds=config.loadBalancerReportUpdateMinIntervalMillis / 1000,
@@ -124,7 +124,7 @@ def report_settings(config: BrokerConfig) -> ReportingSettings:
 
 
 def balancing_settings(config: BrokerConfig) -> BalancingSettings:
-    """What the leader does."""
+    """The settings by which the leader moves and splits bundles."""
     return BalancingSettings(
         is_shedding=config.loadBalancerSheddingEnabled,
         shedding=_shedding_rules(config),
@@ -170,7 +170,7 @@ def _shedding_rules(config: BrokerConfig) -> SheddingRules:
 
 
 def call_settings(config: BrokerConfig) -> CallSettings:
-    """How other brokers are spoken to."""
+    """The settings of REST calls to other brokers."""
     return CallSettings(
         plugin=config.brokerClientAuthenticationPlugin,
         parameters=config.brokerClientAuthenticationParameters,

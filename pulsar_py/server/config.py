@@ -287,7 +287,7 @@ class _OwnSettings:
         self.given: dict[str, str] = {}
 
     def take(self, name: str, text: str) -> bool:
-        """Whether it is one of theirs."""
+        """Whether a setting is one of the providers' own."""
         if self._declared is None:
             from pulsar_py.server.security.providers import own_settings  # noqa: PLC0415 - at first use
 

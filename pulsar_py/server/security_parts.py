@@ -43,7 +43,7 @@ _OWN: Final = (
 
 
 def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
-    """What methods of authentication are made of."""
+    """The settings of the methods of authentication."""
     return AuthenticationSettings(
         is_enabled=config.authenticationEnabled,
         provider_names=config.authenticationProviders,
@@ -66,7 +66,7 @@ def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
 
 
 def openid_settings(config: BrokerConfig) -> OpenIdSettings:
-    """What tokens of OpenID issuers are checked by."""
+    """The settings by which tokens of OpenID issuers are checked."""
     return OpenIdSettings(
         allowed_issuers=config.openIDAllowedTokenIssuers,
         allowed_audiences=config.openIDAllowedAudiences,
@@ -100,7 +100,7 @@ class ProxyRules(Struct, frozen=True, kw_only=True):
 
 
 def proxy_rules(config: BrokerConfig) -> ProxyRules:
-    """Whose word about clients' addresses counts.
+    """The proxies that are trusted to name their clients' addresses.
 
     Raises:
         ConfigurationError: Nobody's, though a setting says so, or an address is none.
@@ -126,7 +126,7 @@ def proxy_rules(config: BrokerConfig) -> ProxyRules:
 
 
 def authorization_settings(config: BrokerConfig) -> AuthorizationSettings:
-    """What rules of authorization go by."""
+    """The settings of authorization."""
     return AuthorizationSettings(
         super_user_roles=config.superUserRoles,
         proxy_roles=config.proxyRoles,

@@ -30,9 +30,9 @@ from pulsar_py.storage.entry_logs.entry_log import log_path
 from pulsar_py.storage.index.index_table import table_path
 from pulsar_py.storage.shared.manifest import PATH as MANIFEST_PATH
 
-__all__ = ["HELD_SECONDS", "copied"]
+__all__ = ["HOLD_SECONDS", "copied"]
 
-HELD_SECONDS: Final = 30.0
+HOLD_SECONDS: Final = 30.0
 """The longest time that no ledger can be created or deleted."""
 
 
@@ -47,18 +47,18 @@ async def copied(
         copy_metadata: Copies the metadata that names the engine's ledgers.
 
     Raises:
-        StorageError: The disk can't do it now, or it takes more than `HELD_SECONDS`.
+        StorageError: The disk can't do it now, or it takes more than `HOLD_SECONDS`.
     """
     storage = bookie.storage
     async with storage.hold.of_files():
         try:
-            async with storage.hold.of_ledgers(), asyncio.timeout(HELD_SECONDS):
+            async with storage.hold.of_ledgers(), asyncio.timeout(HOLD_SECONDS):
                 await copy_metadata()
                 await bookie.flush()
                 manifest = storage.manifest
         except TimeoutError:
             raise StorageError(
-                f"metadata and ledgers were not brought together within {HELD_SECONDS:g} s"
+                f"metadata and ledgers were not brought together within {HOLD_SECONDS:g} s"
             ) from None
         mark = (manifest.mark[0] + 1, 0)
         paths = [

@@ -62,7 +62,7 @@ class ProducerDialog:
         self._is_full = False  # nothing more is read until receipts have come
 
     def on_open(self) -> None:
-        """Nothing: the client begins."""
+        """Do nothing: the client sends first."""
 
     def on_text(self, text: str) -> None:
         """Publish a frame, or answer why not."""

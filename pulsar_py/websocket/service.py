@@ -73,7 +73,7 @@ class HandshakeCaller(Protocol):
 
     @property
     def credentials(self) -> Credentials | None:
-        """What proves who he is; None while nobody has to prove it."""
+        """The credentials of the caller; None while authentication is off."""
 
     @property
     def peername(self) -> tuple[str, int] | None:

@@ -24,7 +24,7 @@ async def authenticate(
     settings: ZooKeeperSettings,
     random_bytes: Callable[[int], bytes],
 ) -> None:
-    """Say everything that proves who this is; nothing where nothing is configured.
+    """Send all configured credentials; nothing where none are configured.
 
     Raises:
         SaslError: The server does not believe it, or can't prove that it knows the password.

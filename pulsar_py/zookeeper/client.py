@@ -329,7 +329,7 @@ class ZooKeeperClient:
         return None if self._settings.tls is None else client_ssl_context(self._settings.tls)
 
     async def _connect(self, host: str, port: int) -> None:
-        """Have a connection to one server, with a session, and proven who this is."""
+        """Connect to one server, open a session and authenticate."""
         session = self.session
         loop = asyncio.get_running_loop()
         self._lost.clear()

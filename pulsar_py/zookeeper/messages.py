@@ -145,7 +145,7 @@ class Acl:
     identity: str
 
     def encode(self) -> bytes:
-        """As a request carries it."""
+        """The form in which a request carries it."""
         return jute.int32(self.permissions) + jute.text(self.scheme) + jute.text(self.identity)
 
 
@@ -323,5 +323,5 @@ def parts(paths: Sequence[str], max_bytes: int, max_count: int = 10_000) -> list
 
 
 def auth(scheme: str, credentials: bytes) -> bytes:
-    """The record that proves who this client is, by a scheme such as `digest`."""
+    """The record that authenticates this client, by a scheme such as `digest`."""
     return jute.int32(0) + jute.text(scheme) + jute.buffer(credentials)

@@ -105,7 +105,7 @@ class _Operations:
         self.latency_counts[bisect_left(LATENCY_BOUNDS_MILLIS, latency_seconds * 1e3)] += 1
 
     def snapshot(self) -> OperationStatistics:
-        """As of now."""
+        """The counts as they are now."""
         return OperationStatistics(
             answered_count=self.answered_count,
             failed_count=self.failed_count,

@@ -121,7 +121,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, request: Request) -> Query:
-        """Read it from the request's query.
+        """Read the search from the request's query.
 
         Raises:
             HttpError: 400, a parameter is not what it has to be.

@@ -16,7 +16,7 @@ from pulsar_py.server.load.broker_report import BrokerReport
 
 
 def load_lines(broker: BrokerService, cluster: str) -> Iterator[str]:
-    """All of them; none but of ownership where there are no other brokers."""
+    """The lines of load and ownership; a broker without others has those of ownership alone."""
     yield from _ownership_lines(broker, cluster)
     membership = broker.membership
     if membership is None or not membership.is_joined:

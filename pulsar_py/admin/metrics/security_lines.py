@@ -36,7 +36,7 @@ _NAMES: Final[Mapping[type, str]] = {
 
 
 def security_lines(authenticators: Authenticators, cluster: str) -> Iterator[str]:
-    """All lines; none while authentication is off."""
+    """The lines of authentication; none while it is off."""
     if not authenticators.is_enabled:
         return
     figures = authenticators.counts.statistics()

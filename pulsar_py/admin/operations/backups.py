@@ -79,7 +79,7 @@ class Backups:
         return Response(HTTPStatus.OK, content_type=TAR, headers=headers, stream=_rest(parts))
 
     async def _parts(self, source: BackupSource) -> AsyncGenerator[bytes, None]:
-        """First the size as text, then the archive."""
+        """Yield the size as text, then the archive."""
         self._is_busy = True
         try:
             async with source.opened() as files:

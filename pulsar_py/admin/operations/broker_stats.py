@@ -134,7 +134,7 @@ class BrokerStats:
         )
 
     def _usage(self, totals: _Totals) -> Json:
-        """Of the processor in percent of a core, of memory in MiB, of networks in KiB a second.
+        """The usage of processor (percent of a core), memory (MiB) and networks (KiB a second).
 
         The processor's is the mean since the last report. Nothing limits the networks: -1.
         """

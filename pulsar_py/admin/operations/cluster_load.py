@@ -42,7 +42,7 @@ class ClusterLoadView:
         return (get("/admin/v2/brokers/load", self.load, Action.READ_BROKERS),)
 
     async def load(self, request: Request) -> Response:  # noqa: ARG002
-        """Return all of it; of a standalone broker what there is."""
+        """Return the cluster's load; a standalone broker reports itself alone."""
         broker = self._broker
         membership, namespaces = broker.membership, broker.namespaces
         is_joined = membership is not None and membership.is_joined

@@ -123,7 +123,7 @@ class InternalInfo:
 
 
 async def _offline_json(topic: PersistentTopic) -> Json:
-    """Of the ledgers, and of the cursors that are stored."""
+    """The statistics of the ledgers, and of the cursors that are stored, as JSON."""
     stats = await topic.ledger.internal_stats_in_turns(Turns())
     behind = {
         name: cursor.backlog_count()

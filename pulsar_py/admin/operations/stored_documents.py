@@ -21,7 +21,7 @@ MAX_ATTEMPTS: Final = 20
 
 
 def _decoded(path: str, data: bytes) -> Document:
-    """An object.
+    """The JSON object that is stored.
 
     Raises:
         MetadataError: The bytes are something else.

@@ -154,8 +154,8 @@ def _of_reach(broker: BrokerService) -> Iterator[Symptom]:
             "OPEN_TO_ALL",
             Urgency.ERROR,
             ", ".join(outside),
-            "Other machines can connect, and nobody has to prove who they are: everybody may read, "
-            "write and delete everything.",
+            "Other machines can connect, and authentication is off: everybody may read, write and "
+            "delete everything.",
             "Set authenticationEnabled and authorizationEnabled (pulsar-py secure init), or listen "
             "on 127.0.0.1.",
         )

@@ -20,7 +20,7 @@ class Place(Protocol):
     """Where a policy stands in the document of a topic."""
 
     def get(self, document: Document) -> Any:
-        """Its value, None if it is not set."""
+        """The policy's value, None if it is not set."""
 
     def put(self, document: Document, value: Any) -> dict[str, Any]:
         """The document with another value; None removes it."""

@@ -104,7 +104,7 @@ class Persistence:
         return NO_CONTENT
 
     async def remove(self, request: Request) -> Response:
-        """Go back to the broker's settings."""
+        """Remove the namespace's quorums, so that the broker's settings apply."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         await self._store(namespace, None)
@@ -129,7 +129,7 @@ class Persistence:
         return NO_CONTENT
 
     async def remove_affinity(self, request: Request) -> Response:
-        """Let them be on all bookies."""
+        """Let the namespace's next ledgers use all bookies."""
         await self._store_affinity(request, None)
         return NO_CONTENT
 

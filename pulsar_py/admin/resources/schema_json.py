@@ -55,7 +55,7 @@ _TYPES: Final = {
 
 
 def schema_json(stored: StoredSchema) -> dict[str, Any]:  # Any: JSON
-    """One version."""
+    """A version of a schema as JSON."""
     definition = stored.definition
     return {
         "version": stored.version,

@@ -62,7 +62,7 @@ class Schemas:
         self._schemas = broker.schemas
 
     def routes(self) -> Iterable[Route]:
-        """Its routes."""
+        """The routes of this resource."""
         return (
             get(TOPIC + "/schema", self.latest, Action.GET_METADATA, answer="SchemaVersionAnswer"),
             get(

@@ -37,7 +37,7 @@ class OneAnswer:
         """Done with the bookie's answer, or one that stands for none."""
 
     def on_answers(self, answers: Sequence[tuple[BookieRequest, BookieAnswer]]) -> None:
-        """Take it."""
+        """Take the answer."""
         if not self.answer.done():
             self.answer.set_result(answers[0][1])
 

@@ -62,7 +62,7 @@ class BookKeeperSettings:
 
     @property
     def limits(self) -> StoreLimits:
-        """As the contract has them."""
+        """The limits in the form of the contract of ledger stores."""
         fits = self.connection.max_frame_bytes - FRAME_OVERHEAD_BYTES
         return StoreLimits(
             max_entry_bytes=fits if self.max_entry_bytes is None else self.max_entry_bytes,

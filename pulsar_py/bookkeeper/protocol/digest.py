@@ -44,7 +44,7 @@ class EntryDigest:
     """Works out the digests of one ledger."""
 
     def __init__(self, digest_type: DigestType, password: bytes) -> None:
-        """As the ledger's metadata says."""
+        """Arguments are those of the ledger's metadata."""
         self._type = digest_type
         self._mac_key = hashlib.sha1(b"mac" + password, usedforsecurity=False).digest()
         self.size_bytes: Final = _SIZES_BYTES[digest_type]

@@ -366,7 +366,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
         return self.last_add_pushed == before and self.last_add_confirmed > self._lac_told
 
     async def tell_end(self) -> None:
-        """Tell the write set of the last confirmed entry that it is."""
+        """Tell the write set of the last confirmed entry that this entry is confirmed."""
         last = self.last_add_confirmed
         metadata = self._ledger.recorded.metadata
         ensemble = metadata.last_segment.bookie_ids

@@ -75,7 +75,7 @@ def _data(a: Args) -> ClusterData:
 
 
 def _list(a: Args) -> Steps:
-    """With a `*` at the cluster of the broker itself, with `--current`."""
+    """List clusters; `--current` marks the broker's own with a `*`."""
     reply = yield clusters.clusters()
     names = [str(each) for each in reply.json()]
     settings = yield brokers.runtime_settings()
@@ -84,7 +84,7 @@ def _list(a: Args) -> Steps:
 
 
 def _delete(a: Args) -> Steps:
-    """With `--all`, every tenant with its namespaces and topics goes first."""
+    """Delete a cluster; `--all` first deletes all tenants with namespaces and topics."""
     if a.all:
         tenants = yield clusters.tenants()
         for tenant in tenants.json():
@@ -129,7 +129,7 @@ def _set_domain(a: Args) -> Any:  # Any: a call
 
 
 def _isolate(a: Args) -> Any:  # Any: a call
-    """Both parameters of the one type that there is have to be given.
+    """The isolation policy, whose one type needs both of its parameters.
 
     Raises:
         ValueError: They are not, or the type is unknown.

@@ -50,16 +50,16 @@ class _Summaries(click.Group):
     """A group that lists its commands without making them."""
 
     def summaries(self) -> list[tuple[str, str]]:
-        """Names and phrases."""
+        """The commands' names, each with its summary."""
         raise NotImplementedError
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names."""
+        """The commands' names."""
         del ctx
         return [name for name, _ in self.summaries()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write names and phrases."""
+        """Write the commands' names and summaries."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(self.summaries())
@@ -69,7 +69,7 @@ class Groups(_Summaries):
     """`admin`: the groups of words."""
 
     def summaries(self) -> list[tuple[str, str]]:
-        """The groups with a phrase each."""
+        """The groups, each with its summary."""
         here = [(name, about) for name, (_, about) in GROUPS.items()]
         return here + [(name, "Not here; says why") for name in ABSENT]
 
@@ -92,11 +92,11 @@ class Words(_Summaries):
         self._words = words
 
     def summaries(self) -> list[tuple[str, str]]:
-        """The words that `--help` shows."""
+        """The commands that `--help` shows."""
         return [(name, word.summary) for name, word in self._words.items() if not word.is_hidden]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a word."""
+        """The command of that name."""
         del ctx
         word = self._words.get(cmd_name)
         return None if word is None else command_of(word)
@@ -110,7 +110,7 @@ def words_of(group: str) -> Group:
 
 
 def command_of(word: Word) -> click.Command:
-    """A word as a command of click."""
+    """The click command for an entry of the table."""
     options = word.parsed_options()
     taken = {name for option in options for name in option.names}
     parameters: list[click.Parameter] = [
@@ -133,7 +133,7 @@ def command_of(word: Word) -> click.Command:
 
 
 def _common() -> list[click.Option]:
-    """Options that each word has, unless one of its own has the name."""
+    """Options that each command has, unless one of its own has the name."""
     return [
         click.Option(
             ["-o", "--output", "common_output"],
@@ -220,7 +220,7 @@ def _option(option: Option) -> click.Option:
 
 
 def _run(word: Word, given: Mapping[str, Any]) -> None:
-    """Send a word's calls and print the answer."""
+    """Send a command's calls and print the answer."""
     context = click.get_current_context()
     options: AdminOptions = context.find_object(AdminOptions) or AdminOptions({})
     options = replace(
@@ -259,7 +259,7 @@ def _cooked(word: Word, name: str, value: Any) -> Any:  # Any: as above
     "admin",
     cls=Groups,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Administer a cluster, with the words of pulsar-admin.",
+    help="Administer a cluster, with the commands and options of pulsar-admin.",
 )
 @click.option("--admin-url", metavar="URL", help="A broker's HTTP address.")
 @click.option("--auth-plugin", metavar="NAME", help="token, tls, basic, oauth2 or Java's name.")
@@ -294,7 +294,7 @@ def _cooked(word: Word, name: str, value: Any) -> Any:  # Any: as above
 @click.version_option(None, "-v", "--version", package_name="pulsar_py", prog_name="pulsar-py")
 @click.pass_context
 def admin(context: click.Context, /, **given: Any) -> None:  # Any: each option has its own type
-    """Keep the options for the word."""
+    """Keep the options for the command that follows."""
     context.obj = AdminOptions(
         connection={
             "webServiceUrl": given["admin_url"],

@@ -152,19 +152,19 @@ def backlog_quota(a: Args) -> BacklogQuota:
 
 
 def quota(limit_bytes: int | None, limit_seconds: int | None, policy: str) -> BacklogQuota:
-    """A quota with both bounds; None is none."""
+    """A backlog quota with both bounds; None is no bound."""
     size = -1 if limit_bytes is None else limit_bytes
     time = -1 if limit_seconds is None else limit_seconds
     return BacklogQuota(limit=size, limit_size=size, limit_time=time, policy=policy)
 
 
 def quota_type(a: Args) -> dict[str, Any]:
-    """Which quota is meant."""
+    """The type of backlog quota that the options name."""
     return {"backlogQuotaType": a.type}
 
 
 def persistence(a: Args) -> PersistencePolicies:
-    """Copies of entries, and how often cursors are written."""
+    """The persistence policy: copies of entries, and how often cursors are written."""
     return PersistencePolicies(
         bookkeeper_ensemble=a.bookkeeper_ensemble,
         bookkeeper_write_quorum=a.bookkeeper_write_quorum,
@@ -175,7 +175,7 @@ def persistence(a: Args) -> PersistencePolicies:
 
 
 def dispatch_rate(a: Args) -> DispatchRate:
-    """What is sent in a period."""
+    """The dispatch rate: messages and bytes in a period."""
     return DispatchRate(
         dispatch_throttling_rate_in_msg=a.msg_dispatch_rate,
         dispatch_throttling_rate_in_byte=a.byte_dispatch_rate,
@@ -193,7 +193,7 @@ def subscribe_rate(a: Args) -> SubscribeRate:
 
 
 def publish_rate(a: Args) -> PublishRate:
-    """What is published a second."""
+    """The publish rate: messages and bytes a second."""
     return PublishRate(
         publish_throttling_rate_in_msg=a.msg_publish_rate,
         publish_throttling_rate_in_byte=a.byte_publish_rate,
@@ -201,14 +201,14 @@ def publish_rate(a: Args) -> PublishRate:
 
 
 def delayed_delivery(a: Args) -> DelayedDeliveryPolicies:
-    """Whether messages are delivered later."""
+    """The policy of delayed delivery."""
     return DelayedDeliveryPolicies(
         tick_time=a.time, active=one_of(a), max_delivery_delay_in_millis=a.maxDelay
     )
 
 
 def inactive_topics(a: Args) -> InactiveTopicPolicies:
-    """When unused topics are deleted."""
+    """The policy of inactive topics: when unused ones are deleted."""
     return InactiveTopicPolicies(
         inactive_topic_delete_mode=a.delete_mode,
         max_inactive_duration_seconds=a.max_inactive_duration,
@@ -219,12 +219,12 @@ def inactive_topics(a: Args) -> InactiveTopicPolicies:
 
 
 def auto_subscription(a: Args) -> AutoSubscriptionCreationOverride:
-    """Whether use creates subscriptions."""
+    """The policy of automatic creation of subscriptions."""
     return AutoSubscriptionCreationOverride(allow_auto_subscription_creation=a.enable)
 
 
 def entry_filters(a: Args) -> EntryFilterNames:
-    """The filters' names."""
+    """The names of entry filters."""
     return EntryFilterNames(entry_filter_names=a.entry_filters_name)
 
 
@@ -241,7 +241,7 @@ def switched(a: Args) -> bool:
 def offload_policies(
     a: Args, *, block: int, buffer: int, after_bytes: int | None, after_seconds: int | None
 ) -> Json:
-    """Where ledgers are moved, and when.
+    """The offload policies: where ledgers are moved, and when.
 
     Raises:
         ValueError: A bucket of S3 without a region or an endpoint.

@@ -34,7 +34,7 @@ Exchange = Callable[[Call[Any]], Reply]
 def run_word(
     word: Word, args: Args, options: AdminOptions, exchange: Exchange | None = None
 ) -> int:
-    """Run a word; returns the exit code.
+    """Run a command; returns the exit code.
 
     Args:
         word: The word.

@@ -23,7 +23,7 @@ _PRIMITIVE: Final = frozenset(
 
 
 def _get(a: Args) -> Steps:
-    """The newest with its version, that of a version alone, or all."""
+    """The newest schema with its version, that of one version, or all."""
     if a.version is not None and a.all_version:
         raise ValueError("Only one or neither of --version and --all-version can be specified.")
     name = full_topic(a.topic).rpartition("/")[2]

@@ -38,7 +38,7 @@ class WordSession:
         self._sleep = sleep
 
     def run(self, word: Word, args: Args) -> Any:  # Any: JSON, or what a generator returned
-        """What the word prints, as a value; None without an answer.
+        """What the command prints, as a value; None without an answer.
 
         Raises:
             NotConfirmedError: The user did not want it.

@@ -22,7 +22,7 @@ _BUNDLE: Final = "--namespace/-n --bundle/-b"
 
 
 def _create(a: Args) -> Steps:
-    """Without clusters, in all that there are."""
+    """Create a tenant, in all clusters if none are given."""
     allowed = a.allowed_clusters
     if not allowed:
         reply = yield clusters.clusters()
@@ -33,7 +33,7 @@ def _create(a: Args) -> Steps:
 
 
 def _update(a: Args) -> Steps:
-    """What is not given stays."""
+    """Change what is given of a tenant; the rest stays."""
     roles, allowed = a.admin_roles, a.allowed_clusters
     if not roles or not allowed:
         reply = yield clusters.tenant(a.tenant)

@@ -46,7 +46,7 @@ def _offload(a: Args) -> object:
 
 
 def _quota(a: Args) -> object:
-    """In `topics` both bounds are sent, whatever the type."""
+    """The backlog quota; `topics` sends both bounds, whatever the type."""
     return p.quota(a.limit, a.limitTime, a.policy)
 
 

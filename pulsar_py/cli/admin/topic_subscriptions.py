@@ -70,7 +70,7 @@ def _expire(a: Args) -> Call[None]:
 
 
 def _reset(a: Args) -> Call[None]:
-    """To a message, or to a time before now."""
+    """Reset a cursor to a message, or to a time before now."""
     if (a.messageId is None) == (a.time is None):
         raise ValueError(
             "Either Timestamp (--time) or messageId (--messageId) has to be provided to reset "

@@ -74,7 +74,7 @@ def _lookup_partitions(a: Args) -> Steps:
 
 
 def _delete(a: Args) -> Steps:
-    """One topic, those that a pattern matches, or those of a file."""
+    """Delete one topic, those that a pattern matches, or those of a file."""
     if a.from_file:
         names = Path(a.topic).read_text().split()
     elif a.regex:
@@ -134,7 +134,7 @@ def _message_id(value: Any) -> str:  # Any: JSON
 
 
 def _status(look: Callable[[str], Call[Any]], what: str) -> Callable[[Args], Steps]:
-    """Look at something that runs long, until it is over with `--wait-complete`."""
+    """Show the status of a long operation; `--wait-complete` waits for its end."""
 
     def run(a: Args) -> Steps:
         while True:
@@ -181,7 +181,7 @@ def _offload(a: Args) -> Steps:
 
 
 def _create_shadow(a: Args) -> Steps:
-    """As many partitions as its source has, and its properties."""
+    """Create a shadow topic with the partitions and properties of its source."""
     source = full_topic(a.source)
     count = (yield topics.partitions(source)).json()["partitions"]
     properties = {**a.properties, _SOURCE: source}

@@ -52,14 +52,14 @@ class Option:
 
     @property
     def key(self) -> str:
-        """The name of its value."""
+        """The name under which the option's value is passed on."""
         long = next((each for each in self.names if each.startswith("--")), self.names[0])
         name = long.lstrip("-").replace("-", "_")
         return f"{name}_" if name in {"global", "from"} else name
 
     @classmethod
     def parse(cls, text: str) -> Option:
-        """Of the form that the module's docstring describes."""
+        """Parse an option's text, whose form the module's docstring describes."""
         head, equals, default = text.partition("=")
         is_required = head.endswith("!")
         names, _, kind = head.rstrip("!").partition(":")
@@ -98,7 +98,7 @@ Group = Mapping[str, Word]
 
 
 def group(*words: Word) -> Group:
-    """Words by name."""
+    """Commands by name."""
     return {each.name: each for each in words}
 
 

@@ -67,7 +67,7 @@ class TopSnapshot:
 
     @classmethod
     def of(cls, seconds: float, answer: Json, namespace: str | None = None) -> TopSnapshot:
-        """Of the JSON, perhaps of one namespace alone."""
+        """Read a snapshot from JSON, perhaps of one namespace alone."""
         found: dict[str, Json] = {}
         for name, bundles in (answer or {}).items():
             if namespace is not None and name != namespace:

@@ -40,19 +40,19 @@ class ConnectionListener(Protocol):
     """
 
     def connected(self, who: str, broker: str) -> None:
-        """It has its place for the first time, at the broker `host:port`."""
+        """It is registered for the first time, at the broker `host:port`."""
         del who, broker  # a body: who derives may leave it out
 
     def disconnected(self, who: str, reason: str) -> None:
-        """It lost its place, and looks for another one by itself."""
+        """It is registered no more, and reconnects by itself."""
         del who, reason
 
     def reconnected(self, who: str, broker: str) -> None:
-        """It has a place again."""
+        """It is registered again."""
         del who, broker
 
     def given_up(self, who: str, error: Exception) -> None:
-        """It had a place, and will have none any more; its calls raise `error` from now on."""
+        """It was registered, and will not reconnect; its calls raise `error` from now on."""
         del who, error
 
 

@@ -78,7 +78,7 @@ class _Tail:
         self._entries_count = _TAIL_ENTRIES
 
     async def entry(self, entry_id: int) -> EntryBytes:
-        """An entry.
+        """The entry of that id.
 
         Raises:
             CorruptDataError, EntryNotFoundError: It can't be read.

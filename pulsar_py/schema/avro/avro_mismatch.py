@@ -53,7 +53,7 @@ class _Comparison:
         )
 
     def _alike(self, writer: AvroNode, reader: AvroNode, path: str) -> str | None:
-        """Two of one kind."""
+        """Why one type can't read the other, both of one kind; None if it can."""
         match writer.kind:
             case "record":
                 return self._records(writer, reader, path)

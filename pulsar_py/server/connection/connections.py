@@ -102,13 +102,13 @@ class Connections:
         return ServerCnx(self)
 
     def new_proxied_connection(self, client: tuple[str, int] | None) -> ServerCnx:
-        """One whose client a proxy named; None: it named none."""
+        """A protocol object whose client a proxy named; None: it named none."""
         cnx = self.new_connection()
         cnx.peer = named_peer(client)
         return cnx
 
     def new_connection_for(self, caller: Caller) -> ServerCnx:
-        """One within the process, for a caller who has proved who he is, such as one of HTTP.
+        """A connection within the process, for an authenticated caller such as one of HTTP.
 
         It has his rights, whatever its CONNECT says.
         """

@@ -704,7 +704,7 @@ class ServerCnx(asyncio.Protocol):
         self._pause_reading(PAUSED_BY_SHUTDOWN)
 
     def on_connected(self) -> None:
-        """Take frames of any size: the client has proved who it is."""
+        """Take frames of any size: the client is authenticated."""
         self._decoder.set_max_frame_bytes(self.connections.settings.max_frame_bytes)
 
     def send_refresh_challenge(self) -> None:

@@ -15,7 +15,7 @@ MEBIBYTE = 1024 * 1024
 
 
 MAX_STRANGER_FRAME_BYTES: Final = 128 * 1024
-"""The longest frame of a client that has to prove who it is, and has not."""
+"""The longest frame of a client that has to authenticate, and has not yet."""
 
 
 class ConnectionSettings(Struct, frozen=True):
@@ -48,7 +48,7 @@ class ConnectionSettings(Struct, frozen=True):
 
     @property
     def max_stranger_frame_bytes(self) -> int:
-        """The same before the client has proved who it is: CONNECT and AUTH_RESPONSE alone.
+        """The same before the client is authenticated: CONNECT and AUTH_RESPONSE alone.
 
         The beginning of a frame is memory, which nobody knows here can have.
         """

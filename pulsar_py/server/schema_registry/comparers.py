@@ -40,7 +40,7 @@ class AnyComparer:
     """Every definition of the type can read every other one."""
 
     def problem(self, *, reader: SchemaDefinition, writer: SchemaDefinition) -> str | None:
-        """None: nothing is wrong."""
+        """None: any schema is compatible."""
         del reader, writer
         return None
 

@@ -219,7 +219,7 @@ class Authenticators:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether clients have to prove who they are."""
+        """Whether clients have to authenticate."""
         return bool(self.providers)
 
     async def close(self) -> None:

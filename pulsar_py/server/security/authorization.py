@@ -64,7 +64,7 @@ class AccessTarget(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_topic(cls, topic: TopicName, subscription: str | None = None) -> AccessTarget:
-        """A topic, or a subscription on it."""
+        """The target for a topic, or for a subscription on it."""
         namespace = topic.namespace_name
         return cls(
             tenant=namespace.tenant, namespace=namespace, topic=topic, subscription=subscription
@@ -72,7 +72,7 @@ class AccessTarget(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_namespace(cls, namespace: NamespaceName) -> AccessTarget:
-        """A namespace."""
+        """The target for a namespace."""
         return cls(tenant=namespace.tenant, namespace=namespace)
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Unrestricted:
         return True
 
     async def allows(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
-        """Yes."""
+        """True: authorization is off, so every caller may do everything."""
         del caller, action, target
         return True
 

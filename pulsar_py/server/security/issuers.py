@@ -65,7 +65,7 @@ class KeysByIssuer(Protocol):
         """
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End the fetches that are under way."""
 
 
 class IssuerTimes(Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ class Issuers:
         return kept
 
     async def close(self) -> None:
-        """End what is under way."""
+        """End the fetches that are under way."""
         await self._tasks.close()
 
 

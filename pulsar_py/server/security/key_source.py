@@ -61,7 +61,7 @@ class KeySource(Generic[T]):
     def __init__(
         self, name: str, text: str, parse: Callable[[bytes], T], *, is_secret: bool
     ) -> None:
-        """Read it.
+        """Read the file.
 
         Args:
             name: The setting, for errors.

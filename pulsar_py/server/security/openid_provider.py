@@ -202,4 +202,4 @@ class _KeysOfFile(KeysByIssuer):
         return key
 
     async def close(self) -> None:
-        """Nothing is under way."""
+        """Do nothing: no fetch is ever under way."""

@@ -135,7 +135,7 @@ class PacedServer:
             self._tasks.spawn(self._accept(each), "accept")
 
     def close(self) -> None:
-        """Stop accepting; connections stay, those that TLS has not begun with end."""
+        """Stop accepting; connections stay, but for those on which TLS has not begun."""
         self._tasks.abandon()
         for each in self.sockets:
             each.close()

@@ -35,15 +35,15 @@ class ProviderChain(AuthenticationProvider):
 
     @property
     def method_name(self) -> str:
-        """The method of all."""
+        """The method's name, which all providers share."""
         return self.providers[0].method_name
 
     def new_state(self, credentials: ClientCredentials) -> AuthenticationState:
-        """The states of all."""
+        """A state that has one of each provider."""
         return _ChainState([each.new_state(credentials) for each in self.providers])
 
     async def authenticate_http(self, credentials: HttpCredentials) -> Authenticated | None:
-        """The role that the first one proves.
+        """The role by the first provider that accepts the credentials.
 
         Raises:
             AuthenticationError: There are credentials, and each provider refuses them.
@@ -62,7 +62,7 @@ class ProviderChain(AuthenticationProvider):
         return None
 
     async def close(self) -> None:
-        """Close each."""
+        """Close each provider."""
         for each in self.providers:
             await close_provider(each)
 

@@ -58,7 +58,7 @@ class TlsSettings(Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files that a change of would be noticed in."""
+        """The files whose changes are noticed."""
         if self.key_store_path:
             found: tuple[str, ...] = (self.key_store_path, self.trust_store_path)
         else:

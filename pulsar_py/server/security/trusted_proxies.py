@@ -27,7 +27,7 @@ class TrustedProxies:
     """The listed addresses and networks; immutable."""
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
-        """Without any, nobody is believed."""
+        """Without any address, no peer is trusted."""
         self._networks = tuple(networks)
 
     @classmethod

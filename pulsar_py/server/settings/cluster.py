@@ -36,7 +36,7 @@ class LedgerDigest(Enum):
 
     @property
     def digest_type(self) -> DigestType:
-        """As ledgers have it."""
+        """The digest type in the form that ledgers have."""
         return DigestType.HMAC if self is LedgerDigest.MAC else DigestType[self.name]
 
 

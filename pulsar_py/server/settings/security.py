@@ -113,7 +113,7 @@ class SecuritySettings(Settings):
         default="", category=TLS, doc="Password of the trust store."
     )
     authenticationEnabled: bool = setting(
-        default=False, category=AUTHENTICATION, doc="Whether clients have to prove who they are."
+        default=False, category=AUTHENTICATION, doc="Whether clients have to authenticate."
     )
     authenticationProviders: tuple[str, ...] = setting(
         default=(),

@@ -37,7 +37,7 @@ class TopicLimits:
         self._subscribe: SubscribeLimit | None = None
 
     def publish_limiters(self, settings: TopicSettings) -> list[RateLimiter]:
-        """What an entry has to pass before it is appended; empty without limits."""
+        """The limiters that an entry has to pass before it is appended; empty without limits."""
         rate = settings.publish_rate
         if self._publish is None and rate is not None and rate.is_limited:
             self._publish = RateLimiter(self._clock)
@@ -57,7 +57,7 @@ class TopicLimits:
     def dispatch_throttle(
         self, settings: TopicSettings, subscription: str
     ) -> DispatchThrottle | None:
-        """What a subscription's dispatcher has to keep to; None without limits."""
+        """The limits of a subscription's dispatcher; None without limits."""
         dispatch = settings.dispatch
         own = dispatch.rates_of_subscriptions.get(subscription, dispatch.subscription_rate)
         found = [

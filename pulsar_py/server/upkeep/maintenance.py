@@ -22,8 +22,8 @@ from pulsar_py.server.topics.topic import Topic, TopicState
 
 logger = logging.getLogger(__name__)
 
-CHORES_AT_ONCE = 32
-"""Topics for which a chore runs at the same time."""
+MAX_CONCURRENT_TOPICS = 32
+"""The most topics that one chore works on at the same time."""
 
 
 class Chore(Struct, frozen=True):
@@ -103,4 +103,4 @@ class Maintenance:
                     extra={"chore": chore.name, "topic": str(topic.name), "error": str(error)},
                 )
 
-        await each_result(run_for, self._topics(), at_once=CHORES_AT_ONCE)
+        await each_result(run_for, self._topics(), at_once=MAX_CONCURRENT_TOPICS)

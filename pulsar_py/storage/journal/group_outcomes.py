@@ -30,10 +30,10 @@ class Housekeeping(Protocol):
     """The part of the `Housekeeper` that is called when groups end."""
 
     def on_group(self) -> None:
-        """One was written and applied."""
+        """Called when a group was written and applied."""
 
     def on_disk_full(self, error: DiskFullError) -> None:
-        """One was not, for want of room."""
+        """Called when a group was not written because the disk is full."""
 
 
 class GroupOutcomes:

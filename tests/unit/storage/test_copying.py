@@ -106,7 +106,7 @@ async def test_a_copy_that_fails_or_takes_too_long_lets_go(monkeypatch: pytest.M
     with pytest.raises(DiskFullError):
         async with copied(bookie, fail):
             pass
-    monkeypatch.setattr(copying, "HELD_SECONDS", 0.01)
+    monkeypatch.setattr(copying, "HOLD_SECONDS", 0.01)
     with pytest.raises(StorageError, match=r"within 0\.01 s"):
         async with copied(bookie, asyncio.Event().wait):  # type: ignore[arg-type]
             pass

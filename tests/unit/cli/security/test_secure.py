@@ -84,7 +84,7 @@ def test_three_commands_after_installing_a_client_publishes_over_tls(tmp_path: P
     finally:
         process.send_signal(signal.SIGTERM)
         log = process.communicate()[1]
-    assert "all who reach this machine can connect, and have to prove who they are" in log
+    assert "all who reach this machine can connect, and have to authenticate" in log
     assert "can be read by others" not in log
     assert "without TLS" not in log
     for secret in SECRET:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pulsar_py.common.errors import ServiceError
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.topics.topic import Topic
-from pulsar_py.server.upkeep.maintenance import CHORES_AT_ONCE, Chore, Maintenance
+from pulsar_py.server.upkeep.maintenance import MAX_CONCURRENT_TOPICS, Chore, Maintenance
 from tests.unit.server.topics.rig import Rig, name_of
 
 
@@ -60,7 +60,7 @@ async def test_closing_topics_are_left_alone(rig: Rig) -> None:
 
 
 async def test_a_topic_whose_chore_waits_holds_up_no_other(rig: Rig) -> None:
-    topics = [await rig.topic(f"t{number}") for number in range(CHORES_AT_ONCE + 10)]
+    topics = [await rig.topic(f"t{number}") for number in range(MAX_CONCURRENT_TOPICS + 10)]
     under_way, most = 0, 0
 
     async def run(topic: Topic) -> None:
@@ -74,4 +74,4 @@ async def test_a_topic_whose_chore_waits_holds_up_no_other(rig: Rig) -> None:
     start = rig.clock.monotonic_seconds()
     await Maintenance([chore], lambda: topics, rig.clock).run_chore(chore)
     assert rig.clock.monotonic_seconds() - start == 60
-    assert most == CHORES_AT_ONCE
+    assert most == MAX_CONCURRENT_TOPICS
