@@ -14,7 +14,15 @@ from pulsar_py.common.errors import (
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.subscriptions.subscription import MAX_JOIN_ATTEMPTS
 from tests.dispatch_fixtures import topic
-from tests.dispatch_parts import FakeConnection, Topic, new_consumer, received, settle
+from tests.dispatch_parts import (
+    FakeConnection,
+    Topic,
+    ack,
+    messages_of,
+    new_consumer,
+    received,
+    settle,
+)
 
 __all__ = ["topic"]
 
@@ -216,3 +224,58 @@ async def test_a_consumer_has_a_name_for_errors(topic: Topic) -> None:
         "Consumer{subscription=PersistentSubscription{topic=persistent://public/default/t, "
         "name=sub}, consumerId=7, consumerName=c, address=/127.0.0.1:1}"
     )
+
+
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED])
+async def test_a_consumer_that_comes_back_with_its_name_and_epoch_goes_on(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    """Its former connection is dead, which the broker finds out after it has come back."""
+    await topic.publish_many(6)
+    former = FakeConnection(is_responsive=False)
+    again = {"consumer_name": "c", "consumer_epoch": 3}
+    old = await topic.consume(1, kind, permits=4, connection=former, **again)
+    await settle()
+    ack(old, 0)
+    assert received(old) == [0, 1, 2, 3]
+    new = await topic.consume(1, kind, permits=10, **again)
+    await settle()
+    former.close()  # for Exclusive the probe has closed it already
+    await settle()
+    assert sorted(received(new)) == [1, 2, 3, 4, 5]
+    assert len(received(old)) <= 4
+    assert list(new.subscription.consumers) == [new]
+    epoch = 3 if kind.has_single_active_consumer else None
+    assert {each.consumer_epoch for each in messages_of(new)} == {epoch}
+    for entry_id in range(1, 6):
+        ack(new, entry_id)
+    assert new.subscription.stats().backlog_entries == 0
+
+
+async def test_a_name_and_epoch_do_not_displace_a_consumer_that_is_alive(topic: Topic) -> None:
+    alive = FakeConnection()
+    old = await topic.consume(1, EXCLUSIVE, connection=alive, consumer_name="c", consumer_epoch=3)
+    with pytest.raises(ConsumerBusyError):
+        await topic.consume(1, EXCLUSIVE, consumer_name="c", consumer_epoch=3)
+    assert alive.liveness_checks_count == 1
+    assert list(old.subscription.consumers) == [old]
+
+
+async def test_keys_are_a_consumers_again_when_it_comes_back(topic: Topic) -> None:
+    """The ring has a consumer's points by its name, so that others keep their keys."""
+    for number, name in enumerate("abc"):
+        await topic.consume(number, KEY_SHARED, consumer_name=name)
+    subscription = await topic.subscription()
+
+    def ranges() -> dict[str, object]:
+        return {
+            each.name: tuple(subscription.hash_stats_of(each).ranges)
+            for each in subscription.consumers
+        }
+
+    before = ranges()
+    leaving = next(each for each in subscription.consumers if each.name == "b")
+    leaving.close()
+    assert ranges().keys() == {"a", "c"}
+    await topic.consume(9, KEY_SHARED, consumer_name="b", consumer_epoch=1)
+    assert ranges() == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -250,14 +251,29 @@ async def test_what_a_lost_connection_had_waiting_is_dropped(rig: Rig) -> None:
     assert topic.ledger.entries_count <= 11
 
 
+RATE_SETTINGS = {
+    "broker": "dispatchThrottlingRateInMsg",
+    "each topic": "dispatchThrottlingRatePerTopicInMsg",
+    "each subscription": "dispatchThrottlingRatePerSubscriptionInMsg",
+}
+DISPATCH_LEVELS = [
+    "topic",
+    "subscription",
+    "own",
+    "namespace",
+    "subscriptions of a namespace",
+    "group",
+    *RATE_SETTINGS,
+]
+
+
 @pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("level", ["topic", "subscription", "own", "namespace", "broker", "group"])
+@pytest.mark.parametrize("level", DISPATCH_LEVELS)
 async def test_dispatch_keeps_to_the_rate_of_each_level(
     kind: SubscriptionType, level: str, virtual_clock: VirtualClock
 ) -> None:
-    config = BrokerConfig.from_values(
-        {"dispatchThrottlingRateInMsg": 20} if level == "broker" else {}
-    )
+    setting = RATE_SETTINGS.get(level)
+    config = BrokerConfig.from_values({} if setting is None else {setting: 20})
     async with Rig(virtual_clock, config=config) as rig:
         topic = await rig.topic("t")
         await fill(rig, topic, 800)
@@ -275,6 +291,8 @@ async def test_dispatch_keeps_to_the_rate_of_each_level(
             )
         elif level == "namespace":
             await set_namespace(rig, topicDispatchRate={"standalone": rate})
+        elif level == "subscriptions of a namespace":
+            await set_namespace(rig, subscriptionDispatchRate={"standalone": rate})
         elif level == "group":
             await rig.broker.resources.resource_groups.create(
                 "g", ResourceGroup({"dispatchRateInMsgs": 20, "dispatchRateInBytes": -1})
@@ -364,6 +382,36 @@ async def test_a_consumer_may_subscribe_only_so_often(
     await subscribe("a", consumer_id=2)
     await virtual_clock.sleep(5.2)
     await subscribe("a")
+
+
+@pytest.mark.parametrize("level", ["topic", "namespace", "broker"])
+async def test_subscribes_of_each_level(level: str, virtual_clock: VirtualClock) -> None:
+    """Two at once and two in each five seconds, whoever asks without end."""
+    rate = {"subscribeThrottlingRatePerConsumer": 2, "ratePeriodInSecond": 5}
+    settings = {
+        "subscribeThrottlingRatePerConsumer": 2,
+        "subscribeRatePeriodPerConsumerInSecond": 5,
+    }
+    config = BrokerConfig.from_values(settings if level == "broker" else {})
+    async with Rig(virtual_clock, config=config) as rig:
+        topic = await rig.topic("t")
+        if level == "topic":
+            await set_topic(rig, "t", subscribeRate=rate)
+        elif level == "namespace":
+            await set_namespace(rig, clusterSubscribeRate={"standalone": rate})
+        admitted: list[float] = []
+        start = virtual_clock.monotonic_seconds()
+        while (now := virtual_clock.monotonic_seconds() - start) < 32:
+            request = subscribe_request(
+                rig.cnx(), "s", SubscriptionType.SHARED, consumer_name="c", consumer_id=1
+            )
+            with contextlib.suppress(NotAllowedError):
+                await topic.subscribe(request)
+                admitted.append(now)
+            await virtual_clock.sleep(0.1)
+        assert sum(each < 1 for each in admitted) == 2
+        for begin in (2.0, 7.0, 12.0, 17.0, 22.0):
+            assert abs(sum(begin <= each < begin + 10 for each in admitted) - 4) <= 1
 
 
 async def test_system_topics_have_no_rates(rig: Rig) -> None:

@@ -1,5 +1,13 @@
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from pulsar_py.common.errors import (
+    ProducerBlockedQuotaExceededError,
+    ProducerBlockedQuotaExceededExceptionError,
+)
 from pulsar_py.common.policies import (
     BacklogQuota,
     BacklogQuotaAction,
@@ -8,10 +16,12 @@ from pulsar_py.common.policies import (
     InactiveTopicPolicy,
 )
 from pulsar_py.common.position import Position
+from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.upkeep import topic_upkeep as upkeep
+from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, send, subscribe_request
 
 
@@ -188,3 +198,75 @@ async def test_a_topic_becomes_inactive(rig: Rig) -> None:
     assert not upkeep.is_inactive(topic)
     rig.clock.jump(2)  # type: ignore[attr-defined]
     assert upkeep.is_inactive(topic)
+
+
+@pytest.mark.parametrize("has_subscription", [True, False])
+@pytest.mark.parametrize("mode", list(InactiveTopicDeleteMode))
+async def test_each_mode_of_inactivity(
+    rig: Rig, mode: InactiveTopicDeleteMode, *, has_subscription: bool
+) -> None:
+    """A subscription keeps a topic in one mode, its backlog alone in the other."""
+    topic = await rig.persistent()
+    await with_policies(rig, inactive_topics=InactiveTopicPolicy(mode, 100, True))
+    sub = await subscription(topic) if has_subscription else None
+    await published(rig, topic, 0)
+
+    def is_inactive_after(seconds: float) -> bool:
+        rig.clock.jump(seconds)  # type: ignore[attr-defined]
+        return upkeep.is_inactive(topic)
+
+    if sub is None:
+        assert is_inactive_after(101)
+        return
+    assert not is_inactive_after(101)
+    consumer = await topic.subscribe(subscribe_request(rig.cnx(), "sub"))
+    await sub.clear_backlog()
+    assert not is_inactive_after(101)  # somebody is connected
+    consumer.close()
+    assert not is_inactive_after(99)
+    caught_up = mode is InactiveTopicDeleteMode.DELETE_WHEN_SUBSCRIPTIONS_CAUGHT_UP
+    assert is_inactive_after(2) is caught_up
+
+
+REFUSALS = {
+    BacklogQuotaAction.PRODUCER_REQUEST_HOLD: ProducerBlockedQuotaExceededError,
+    BacklogQuotaAction.PRODUCER_EXCEPTION: ProducerBlockedQuotaExceededExceptionError,
+}
+
+
+@pytest.mark.parametrize("is_precise", [False, True])
+@pytest.mark.parametrize("action", list(BacklogQuotaAction))
+async def test_each_policy_of_a_quota_by_age(
+    virtual_clock: VirtualClock, action: BacklogQuotaAction, *, is_precise: bool
+) -> None:
+    """Fifty seconds are allowed; by default the age is that of the ledger since it was closed."""
+    config = BrokerConfig(preciseTimeBasedBacklogQuotaCheck=is_precise)
+    async with Rig(virtual_clock, config=config) as rig:
+        topic, cnx = await rig.persistent(), rig.cnx()
+        sub = await subscription(topic)
+        await with_policies(
+            rig, backlog_quotas={BacklogQuotaType.MESSAGE_AGE: BacklogQuota(-1, 50, action)}
+        )
+        await published(rig, topic, 0, 0)
+        await topic.ledger.roll_ledger()
+        await rig.clock.sleep(49)
+        await published(rig, topic, 0)
+        await rig.producer(topic, cnx, "p", producer_id=8)
+        await upkeep.enforce_backlog_quota(topic)
+        assert (sub.cursor.backlog_count(), cnx.closed_producers) == (3, [])
+        await rig.clock.sleep(2)
+        await upkeep.enforce_backlog_quota(topic)
+        refusal = REFUSALS.get(action)
+        if refusal is None:
+            assert (sub.cursor.backlog_count(), cnx.closed_producers) == (1, [])
+            await topic.check_producer_allowed(rig.request(cnx, "other"))
+            return
+        assert (sub.cursor.backlog_count(), cnx.closed_producers) == (3, [8])
+        text = f"Cannot create producer on topic with backlog quota exceeded: {topic.name}"
+        with pytest.raises(refusal, match=re.escape(text)):
+            await topic.check_producer_allowed(rig.request(cnx, "p"))
+        await sub.skip_messages(2)
+        await topic.check_producer_allowed(rig.request(cnx, "p"))
+        await rig.producer(topic, cnx, "p")
+        await upkeep.enforce_backlog_quota(topic)
+        assert cnx.closed_producers == [8]
