@@ -90,6 +90,7 @@ format: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.micro_receipts
 
 bench-storage: setup
 	$(BIN)/python -m benchmarks.storage
