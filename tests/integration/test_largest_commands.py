@@ -7,6 +7,7 @@ pair, range or name that is looked at costs a few. A second connection publishes
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import cast
 
 import pytest
@@ -34,6 +35,13 @@ MAX_CALLS_A_TURN = 10 * MAX_UNITS
 NAMES = [each.name for each in largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)]
 
 
+@lru_cache(maxsize=1)  # building them costs more than serving one, and brokers give one id
+def rows_of(ledger_id: int) -> dict[str, LargestCommand]:
+    """All commands for the topic's ledger by name."""
+    rows = largest_commands(TOPIC, ledger_id, ENTRIES, max_message_bytes=MAX_MESSAGE_BYTES)
+    return {each.name: each for each in rows}
+
+
 async def publish(client: WireClient, topic: str, count: int) -> int:
     """Publish and wait for the receipts; the ledger of the last."""
     await client.lookup(topic)
@@ -53,8 +61,8 @@ async def publish(client: WireClient, topic: str, count: int) -> int:
     return receipts[-1].send_receipt.message_id.ledgerId
 
 
-async def play(name: str) -> tuple[int, int, list[BaseCommand]]:
-    """Send one command; the calls of the busiest turn, what others published, all answers."""
+async def play(name: str) -> tuple[LargestCommand, int, int, list[BaseCommand]]:
+    """Send one command; with it the calls of the busiest turn, what others published, all answers."""
     loop = cast("CountingLoop", asyncio.get_running_loop())
     config = BrokerConfig(maxMessageSize=MAX_MESSAGE_BYTES)
     async with asyncio.timeout(120), Broker(config=config) as broker:
@@ -62,13 +70,7 @@ async def play(name: str) -> tuple[int, int, list[BaseCommand]]:
         other = await WireClient.connect(host, int(port))
         ledger_id = await publish(other, TOPIC, ENTRIES)
         await other.close()
-        row = next(
-            each
-            for each in largest_commands(
-                TOPIC, ledger_id, ENTRIES, max_message_bytes=MAX_MESSAGE_BYTES
-            )
-            if each.name == name
-        )
+        row = rows_of(ledger_id)[name]
         client, other = await clients_of(row, host, int(port))
         published = 0
 
@@ -89,7 +91,7 @@ async def play(name: str) -> tuple[int, int, list[BaseCommand]]:
         other.on_receipt = None
         await client.close()
         await other.close()
-        return most_calls, published, answers
+        return row, most_calls, published, answers
 
 
 async def clients_of(row: LargestCommand, host: str, port: int) -> tuple[WireClient, WireClient]:
@@ -138,14 +140,9 @@ def test_each_command_whose_size_is_up_to_the_client_has_its_largest_form() -> N
 @pytest.mark.parametrize("name", NAMES)
 def test_largest_command_is_served_in_small_turns_and_answered(name: str) -> None:
     with asyncio.Runner(loop_factory=CountingLoop) as runner:
-        most_calls, published, answers = runner.run(play(name))
+        row, most_calls, published, answers = runner.run(play(name))
     assert most_calls <= MAX_CALLS_A_TURN
     assert published, "the other connection was served"
-    row = next(
-        each
-        for each in largest_commands(TOPIC, 0, 1, max_message_bytes=1 << 14)
-        if each.name == name
-    )
     if row.answer is None or row.answer == BaseCommand.CONNECTED:
         return
     ids = [
