@@ -492,6 +492,23 @@ CUT_LABELS = """
 """Labels of plots that are not seen as a whole."""
 
 
+CUT_WORDS = """
+[...document.querySelectorAll('.tile, .menu a[aria-current]')].filter((each) => {
+  const seen = each.closest('.menu')?.getBoundingClientRect().right ?? innerWidth;
+  return each.scrollWidth > each.clientWidth || each.getBoundingClientRect().right > seen + 1;
+}).map((each) => each.textContent)
+"""
+"""Figures whose words do not fit into their frames, and the page's own name in the menu, if cut off."""
+
+
+SCALES_WITH_EQUAL_LABELS = """
+[...document.querySelectorAll('.plot')].filter((plot) => {
+  const labels = [...plot.querySelectorAll(".tick[text-anchor='end']")].map((each) => each.textContent);
+  return new Set(labels).size < labels.length;
+}).length
+"""
+
+
 def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
     narrow = {"viewport": {"width": 360, "height": 700}, "color_scheme": "dark"}
     with SignedIn(browser, broker, "admin", **narrow) as made:
@@ -501,9 +518,11 @@ def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
             show(page, view)
             wide = page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
             assert wide <= 0, (view, wide)
+            assert page.evaluate(CUT_WORDS) == [], view
         show(page, "#/")
         page.wait_for_selector(".plot .tick")
         assert page.evaluate(CUT_LABELS) == []
+        assert page.evaluate(SCALES_WITH_EQUAL_LABELS) == 0
         page.click("[title='Dark or light']")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert light == "rgb(244, 246, 249)"

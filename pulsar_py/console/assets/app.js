@@ -73,8 +73,10 @@ async function route() {
   document.querySelectorAll(".menu a").forEach((link) => {
     const own = link.dataset.page;
     const isHere = own === name || (own === "tenants" && ["tenant", "namespace", "topic", "subscription"].includes(name));
-    if (isHere) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (isHere) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });  // the menu is wider than a telephone
+    } else link.removeAttribute("aria-current");
   });
   const main = document.getElementById("main");
   replace(main, page.element);

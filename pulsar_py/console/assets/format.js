@@ -25,7 +25,7 @@ export function bytes(value) {
   for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
     if (Math.abs(value) >= size) return short.format(value / size) + " " + unit;
   }
-  return whole.format(value) + " B";
+  return (Math.abs(value) < 10 && value % 1 ? short : whole).format(value) + " B";
 }
 
 export function time(text) {
