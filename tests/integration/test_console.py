@@ -501,6 +501,18 @@ CUT_WORDS = """
 """Figures whose words do not fit into their frames, and the page's own name in the menu, if cut off."""
 
 
+GROUND_OF_A_FINDING = """
+(() => {
+  const list = document.createElement("ul"), item = document.createElement("li");
+  list.className = "findings";
+  item.className = "notice";
+  list.append(item);
+  document.querySelector("main").append(list);
+  const ground = getComputedStyle(item).backgroundColor;
+  list.remove();
+  return ground;
+})()
+"""
 SCALES_WITH_EQUAL_LABELS = """
 [...document.querySelectorAll('.plot')].filter((plot) => {
   const labels = [...plot.querySelectorAll(".tick[text-anchor='end']")].map((each) => each.textContent);
@@ -523,6 +535,8 @@ def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:
         page.wait_for_selector(".plot .tick")
         assert page.evaluate(CUT_LABELS) == []
         assert page.evaluate(SCALES_WITH_EQUAL_LABELS) == 0
+        # A finding has its urgency as class, of which one is the name of what pops up in a corner.
+        assert page.evaluate(GROUND_OF_A_FINDING) == "rgba(0, 0, 0, 0)"
         page.click("[title='Dark or light']")
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert light == "rgb(244, 246, 249)"
