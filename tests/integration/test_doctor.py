@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -93,7 +92,8 @@ class Patient:
                 while "NOTHING_THERE" not in await self.reasons():
                     await asyncio.sleep(0.1)
         finally:
-            process.send_signal(signal.SIGINT)
+            # Not SIGINT: it is ignored where the tests run behind a shell's `&`.
+            process.terminate()
             await asyncio.to_thread(process.communicate)
 
     async def send(self, count: int, **options: Any) -> None:

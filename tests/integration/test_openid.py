@@ -114,22 +114,31 @@ async def test_keys_of_an_issuer_that_went_away_expire(tmp_path: Path) -> None:
                     await asyncio.sleep(0.1)
 
 
-@pytest.mark.setting("openIDHttpConnectionTimeoutMillis", "openIDHttpReadTimeoutMillis")
-async def test_an_issuer_that_does_not_answer_holds_nobody_else_up(tmp_path: Path) -> None:
-    async def silence(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            await reader.read()
+@contextlib.asynccontextmanager
+async def a_silent_issuer(end: asyncio.Event) -> AsyncIterator[str]:
+    """The URL of one that takes connections and says nothing, until `end` closes them."""
+
+    async def silence(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await end.wait()
         writer.close()
 
     silent = await asyncio.start_server(silence, "localhost", 0)
-    async with silent, issuing(tmp_path) as issuer:
-        url = f"https://localhost:{silent.sockets[0].getsockname()[1]}"
+    async with silent:
+        try:
+            yield f"https://localhost:{silent.sockets[0].getsockname()[1]}"
+        finally:
+            end.set()
+
+
+async def test_an_issuer_that_does_not_answer_holds_nobody_else_up(tmp_path: Path) -> None:
+    end = asyncio.Event()
+    async with a_silent_issuer(end) as url, issuing(tmp_path) as issuer:
         settings = trusting(
             issuer,
             tmp_path,
             openIDAllowedTokenIssuers=f"{issuer.url},{url}",
-            openIDHttpConnectionTimeoutMillis=600,
-            openIDHttpReadTimeoutMillis=600,
+            openIDHttpConnectionTimeoutMillis=600_000,
+            openIDHttpReadTimeoutMillis=600_000,
             authenticationProviders=f"token,{JAVA}",
             tokenSecretKey=SECRET_KEY,
         )
@@ -140,7 +149,22 @@ async def test_an_issuer_that_does_not_answer_holds_nobody_else_up(tmp_path: Pat
                 assert await status(broker, issuer.token()) == 200
                 assert await status(broker, token("me")) == 200  # of the other provider
             assert not waiting.done()
+            end.set()
             assert await waiting == 401
+
+
+@pytest.mark.setting("openIDHttpConnectionTimeoutMillis", "openIDHttpReadTimeoutMillis")
+async def test_an_issuer_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    async with a_silent_issuer(asyncio.Event()) as url, issuing(tmp_path) as issuer:
+        settings = trusting(
+            issuer,
+            tmp_path,
+            openIDAllowedTokenIssuers=url,
+            openIDHttpConnectionTimeoutMillis=200,
+            openIDHttpReadTimeoutMillis=200,
+        )
+        async with Broker(config=settings) as broker:
+            assert await status(broker, issuer.token(iss=url)) == 401
 
 
 async def test_an_issuer_with_another_authoritys_certificate_is_not_asked(tmp_path: Path) -> None:
