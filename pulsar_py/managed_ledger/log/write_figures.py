@@ -93,6 +93,15 @@ class WriteFigures:
             counts = self._counts = _Counts()
         count = len(datas)
         counts.entries += count
+        if count == 1:  # of a slow producer; the rest would take three times as long
+            size_bytes, seconds = len(datas[0]), now - pushed[0]
+            counts.size_bytes += size_bytes
+            counts.sizes[bisect_left(SIZE_BOUNDS_BYTES, size_bytes)] += 1
+            counts.seconds += seconds
+            counts.latencies[bisect_left(LATENCY_BOUNDS_SECONDS, seconds)] += 1
+            if waited_since:
+                _add_waits(counts, pushed, now, waited_since)
+            return
         sizes = list(map(len, datas))
         counts.size_bytes += sum(sizes)
         place = bisect_left(SIZE_BOUNDS_BYTES, min(sizes))
