@@ -89,7 +89,8 @@ def test_the_newest_of_each_key_and_what_came_later(
     stats = json.loads(call(broker, f"{topic}/stats"))
     assert stats["compaction"]["lastCompactionRemovedEventCount"] == 3
     ledger = json.loads(call(broker, f"{topic}/internalStats"))["compactedLedger"]
-    assert ledger["entries"] == (2 if batches else 8)
+    # The client's clock may end a batch early on a busy machine.
+    assert 2 <= ledger["entries"] < 8 if batches else ledger["entries"] == 8
 
 
 def test_originals_may_be_gone_and_a_restart_changes_nothing() -> None:
