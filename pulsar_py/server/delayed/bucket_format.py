@@ -29,6 +29,7 @@ from pyroaring import BitMap
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.common.position import Position
 from pulsar_py.common.position_ranges import PositionRangeSet
+from pulsar_py.common.varint import varint
 from pulsar_py.proto.DelayedMessageIndexBucketMetadata_pb2 import (
     SnapshotMetadata,
     SnapshotSegmentMetadata,
@@ -39,7 +40,6 @@ _ENTRY_BITS: Final = 32
 _TIME_SHIFT: Final = 96
 _ENTRY_MASK: Final = (1 << _ENTRY_BITS) - 1
 _LEDGER_MASK: Final = (1 << 64) - 1
-_VARINT_BIT: Final = 0x80
 _LAST_SECOND: Final = (1 << 32) - 1  # what a segment's start is kept in
 
 INDEX_BYTES: Final = 60
@@ -127,7 +127,7 @@ class BucketBuilder:
     def _end_segment(self) -> None:
         segment, self._segment = self._segment, []
         stored, bitmaps = _encoded_metadata(segment)
-        framed = b"\x0a" + _varint(len(stored)) + stored
+        framed = b"\x0a" + varint(len(stored)) + stored
         if self._metadata and len(self._metadata) + len(framed) > self._max_metadata_bytes:
             self._end_bucket()
         self._metadata += framed
@@ -167,15 +167,6 @@ def _serialized(entry_ids: list[int]) -> bytes:
     bitmap = BitMap(entry_ids)
     bitmap.run_optimize()
     return bytes(bitmap.serialize())
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= _VARINT_BIT:
-        out.append(value & 0x7F | _VARINT_BIT)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def encode_segment(indexes: Iterable[int]) -> bytes:

@@ -21,6 +21,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final
 
+from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry, MarkedSchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.validation import comparable
@@ -173,18 +174,9 @@ def _room(size_bytes: int) -> bytes:
         return b""
     for header_bytes in range(_LEAST_ROOM_BYTES, size_bytes + 1):
         zeros = size_bytes - header_bytes
-        header = _ROOM_TAG + _varint(zeros)
+        header = _ROOM_TAG + varint(zeros)
         if len(header) == header_bytes:
             return header + bytes(zeros)
         if len(header) < header_bytes:
             break
     return _ROOM_TAG + b"\0" + _room(size_bytes - _LEAST_ROOM_BYTES)
-
-
-def _varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number >= 0x80:  # noqa: PLR2004 - seven bits a byte
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
