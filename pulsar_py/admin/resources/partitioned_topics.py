@@ -61,8 +61,6 @@ class PartitionedTopicResource:
         self._broker = broker
         self._topics = broker.topics
 
-        self._topics = broker.topics
-
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (

@@ -20,6 +20,9 @@ from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.topic import Topic
 
 NOT_THERE: Final = "Namespace does not exist"
+
+MISSING_PARTITION: Final = (HTTPStatus.NOT_FOUND,)
+"""Of a partition that another broker serves: it was deleted alone, or never loaded."""
 """The reason of calls about a namespace itself; those about its topics have another."""
 
 

@@ -14,6 +14,7 @@ from pulsar_py.admin.http_messages import HttpError, Request, Response, encoded_
 from pulsar_py.admin.resources.partitioned_stats_json import PartitionedStats
 from pulsar_py.admin.resources.requests import topic_of
 from pulsar_py.admin.resources.topic_access import (
+    MISSING_PARTITION,
     ask_owner,
     broker_id_of,
     partitions_in_turns,
@@ -49,17 +50,12 @@ _STATS: Final = (_NO_PUBLISHERS, _NO_CONSUMERS, _BACKLOG_SIZE, _EARLIEST, _PRECI
 _PER_PARTITION: Final = Flag("perPartition", default=True)
 _METADATA: Final = Flag("metadata")
 
-_MISSING: Final = (HTTPStatus.NOT_FOUND,)
-"""Of a partition that another broker serves: it was deleted alone, or never loaded."""
-
 
 class TopicStatistics:
     """Statistics of topics and partitions, and sums of those of partitioned topics."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
-        self._topics = broker.topics
-
         self._topics = broker.topics
 
     def routes(self) -> Iterable[Route]:
@@ -123,7 +119,7 @@ class TopicStatistics:
         )
         async for part in partitions_in_turns(name, partitions_count):
             what = f"/stats{request.passed_on_query}"
-            stats = await ask_owner(self._broker, part, "GET", what, tolerated=_MISSING)
+            stats = await ask_owner(self._broker, part, "GET", what, tolerated=MISSING_PARTITION)
             if stats is None and (topic := await self._partition(part)) is not None:
                 stats = await self._stats_json(topic, turns, request)
             if stats:
@@ -177,7 +173,9 @@ class TopicStatistics:
         turns = Turns()
         parts = {}
         async for part in partitions_in_turns(name, partitions_count):
-            stats = await ask_owner(self._broker, part, "GET", "/internalStats", tolerated=_MISSING)
+            stats = await ask_owner(
+                self._broker, part, "GET", "/internalStats", tolerated=MISSING_PARTITION
+            )
             if stats is None and (topic := await self._partition(part)) is not None:
                 stats = await self._internal_stats_json(topic, turns)
             if stats:

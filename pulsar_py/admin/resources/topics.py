@@ -14,6 +14,7 @@ from pulsar_py.admin.declared import PROPERTIES, Flag
 from pulsar_py.admin.http_messages import NO_CONTENT, HttpError, Request, Response, json_response
 from pulsar_py.admin.resources.requests import namespace_of, topic_of
 from pulsar_py.admin.resources.topic_access import (
+    MISSING_PARTITION,
     NOT_THERE,
     ask_owner,
     partitions_in_turns,
@@ -56,17 +57,11 @@ def message_id_json(position: Position, partition_index: int) -> Json:
     }
 
 
-_MISSING: Final = (HTTPStatus.NOT_FOUND,)
-"""Of a partition that another broker serves: it was deleted alone, or never loaded."""
-
-
 class Topics:
     """Operations on topics as a whole, one or all partitions."""
 
     def __init__(self, broker: BrokerService) -> None:
         self._broker = broker
-        self._topics = broker.topics
-
         self._topics = broker.topics
 
     def routes(self) -> Iterable[Route]:
@@ -176,7 +171,7 @@ class Topics:
             if self._topics.loaded(part) is not None:
                 await self._topics.unload(part)
             else:
-                await ask_owner(self._broker, part, "PUT", "/unload", tolerated=_MISSING)
+                await ask_owner(self._broker, part, "PUT", "/unload", tolerated=MISSING_PARTITION)
         return NO_CONTENT
 
     async def compact(self, request: Request) -> Response:
