@@ -93,31 +93,14 @@ class WriteFigures:
             counts = self._counts = _Counts()
         count = len(datas)
         counts.entries += count
-        if count == 1:  # of a slow producer; the rest would take three times as long
+        if count == 1:  # of a slow producer; what several take would need three times as long
             size_bytes, seconds = len(datas[0]), now - pushed[0]
             counts.size_bytes += size_bytes
             counts.sizes[bisect_left(SIZE_BOUNDS_BYTES, size_bytes)] += 1
             counts.seconds += seconds
             counts.latencies[bisect_left(LATENCY_BOUNDS_SECONDS, seconds)] += 1
-            if waited_since:
-                _add_waits(counts, pushed, now, waited_since)
-            return
-        sizes = list(map(len, datas))
-        counts.size_bytes += sum(sizes)
-        place = bisect_left(SIZE_BOUNDS_BYTES, min(sizes))
-        if place == bisect_left(SIZE_BOUNDS_BYTES, max(sizes)):
-            counts.sizes[place] += count
         else:
-            for each in sizes:
-                counts.sizes[bisect_left(SIZE_BOUNDS_BYTES, each)] += 1
-        counts.seconds += now * count - sum(pushed)
-        # Times only grow: a search for each bound counts those that took longer.
-        slowest = bisect_left(LATENCY_BOUNDS_SECONDS, now - pushed[0])
-        for place in range(bisect_left(LATENCY_BOUNDS_SECONDS, now - pushed[-1]), slowest):
-            slower = bisect_left(pushed, now - LATENCY_BOUNDS_SECONDS[place])
-            counts.latencies[place] += count - slower
-            count = slower
-        counts.latencies[slowest] += count
+            _add_several(counts, datas, pushed, now)
         if waited_since:
             _add_waits(counts, pushed, now, waited_since)
 
@@ -136,8 +119,26 @@ class WriteFigures:
         )
 
 
-def _place(seconds: float) -> int:
-    return bisect_left(LATENCY_BOUNDS_SECONDS, seconds)
+def _add_several(
+    counts: _Counts, datas: Sequence[bytes], pushed: Sequence[float], now: float
+) -> None:
+    count = len(datas)
+    sizes = list(map(len, datas))
+    counts.size_bytes += sum(sizes)
+    place = bisect_left(SIZE_BOUNDS_BYTES, min(sizes))
+    if place == bisect_left(SIZE_BOUNDS_BYTES, max(sizes)):
+        counts.sizes[place] += count
+    else:
+        for each in sizes:
+            counts.sizes[bisect_left(SIZE_BOUNDS_BYTES, each)] += 1
+    counts.seconds += now * count - sum(pushed)
+    # Times only grow: a search for each bound counts those that took longer.
+    slowest = bisect_left(LATENCY_BOUNDS_SECONDS, now - pushed[0])
+    for place in range(bisect_left(LATENCY_BOUNDS_SECONDS, now - pushed[-1]), slowest):
+        slower = bisect_left(pushed, now - LATENCY_BOUNDS_SECONDS[place])
+        counts.latencies[place] += count - slower
+        count = slower
+    counts.latencies[slowest] += count
 
 
 def _add_waits(
@@ -148,6 +149,6 @@ def _add_waits(
     if waited is None:
         waited = counts.waited = [0] * len(counts.latencies)
     for since, began in zip(waited_since, pushed, strict=False):
-        waited[_place(now - began)] -= 1
-        waited[_place(now - since)] += 1
+        waited[bisect_left(LATENCY_BOUNDS_SECONDS, now - began)] -= 1
+        waited[bisect_left(LATENCY_BOUNDS_SECONDS, now - since)] += 1
         counts.waited_seconds += began - since
