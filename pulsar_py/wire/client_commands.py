@@ -295,6 +295,17 @@ class SendEncoder:
         size = len(command)
         return SIZES.pack(size + 4 + payload_length, size) + command
 
+    def plain_start(self, id_size: int, payload_length: int) -> bytes:
+        """What `encode` gives for one message, up to its sequence id, whose bytes have to follow.
+
+        `id_size` is the number of these bytes, `payload_length` as there.
+        """
+        message = self._message
+        message.sequence_id = 1 << 7 * (id_size - 1)  # any that takes so many bytes
+        command = serialize(message)
+        size = len(command)
+        return SIZES.pack(size + 4 + payload_length, size) + command[:-id_size]
+
     def _serialize_rare(
         self,
         highest_sequence_id: int | None,

@@ -125,6 +125,8 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.is_writable = True
         # Queued since the last loop tick.
         self._out: list[Buffer] = []
+        # What to call just before the next flush: producers that gather messages until then.
+        self._before_flush: list[Callable[[], None]] = []
         self._is_flush_due = False
         # Whether nothing was written through since the last read or flush.
         self._may_write_through = True
@@ -348,9 +350,25 @@ class ClientCnx(asyncio.BufferedProtocol):
         if self._transport is None:
             return
         self._out += buffers
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
         if not self._is_flush_due:
             self._is_flush_due = True
             asyncio.get_running_loop().call_soon(self._flush)
+
+    def before_flush(self, prepare: Callable[[], None]) -> None:
+        """Call `prepare`, which may `write`, before the next flush: in the loop's next tick.
+
+        It is called once, and also if the connection is closed by then.
+        """
+        self._before_flush.append(prepare)
+        self._flush_soon()
+
+    @property
+    def writes_through(self) -> bool:
+        """Whether `write_through` would write at once."""
+        return self._may_write_through and not self._is_flush_due and self._transport is not None
 
     def write_through(self, buffers: Sequence[Buffer]) -> None:
         """As `write`, but the first one after a read or a flush goes out at once.
@@ -360,7 +378,8 @@ class ClientCnx(asyncio.BufferedProtocol):
         one more system call a tick.
         """
         # Hot path: produce and one by one in `make bench-client`.
-        if self._may_write_through and not self._is_flush_due and self._transport is not None:
+        if self.writes_through:
+            assert self._transport is not None, "`writes_through` without a transport"
             self._may_write_through = False
             self._transport.writelines(buffers)
         else:
@@ -368,10 +387,15 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         """Write what is queued now; for what the broker should have before this turn ends."""
-        if self._out:
+        if self._out or self._before_flush:
             self._flush()
 
     def _flush(self) -> None:
+        if self._before_flush:
+            self._is_flush_due = True  # what they write goes out with this flush
+            prepares, self._before_flush = self._before_flush, []
+            for prepare in prepares:
+                prepare()
         self._is_flush_due = False
         self._may_write_through = True
         if self._transport is not None and self._out:

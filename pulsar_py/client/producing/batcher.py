@@ -3,9 +3,11 @@
 A batch goes out when it is full, when its first message has waited for the publish delay, when it
 is flushed, and before a message that goes out alone: a delayed one, one larger than a batch may be,
 or a possible duplicate. So entries go out in the order of their messages, and sequence ids in the
-order of entries. Without batching every message goes out alone. `batch_container` decides when a
-batch is full. Two modules rest on when one is due: the turns of `message_router` last some publish
-delays, and `spark/writing/partition_sender.py`, for exactly once, sends batches by flushing alone.
+order of entries. Without batching every message goes out alone; those that have nothing but a
+payload are gathered until the connection writes, and encoded together (a run). `batch_container`
+decides when a batch is full. Two modules rest on when one is due: the turns of `message_router`
+last some publish delays, and `spark/writing/partition_sender.py`, for exactly once, sends batches
+by flushing alone.
 
 Source: ProducerImpl in Pulsar's Java client: serializeAndSendMessage, batchMessageAndSend.
 """
@@ -35,6 +37,8 @@ __all__ = ["Batcher", "plain_message"]
 
 _ENTRY_OVERHEAD_BYTES: Final = 1024
 _MESSAGE_OVERHEAD_BYTES: Final = 40
+_RUN_LIMIT: Final = 64
+"""Messages that are encoded together, without batching: they have one publish time."""
 
 
 def plain_message(payload: bytes) -> OutgoingMessage:
@@ -77,6 +81,11 @@ class Batcher:
         # `_on_timer` finds it gone, and sets the timer again for the next one.
         self._timer: asyncio.TimerHandle | None = None
         self._is_flush_due = False  # at the end of this step of the loop
+        # Without batching: the messages of this step of the loop that were not posted yet, entries
+        # and payloads, and when the first came.
+        self._run: list[PendingEntry] = []
+        self._run_payloads: list[bytes] = []
+        self._run_begun_at = 0.0
 
     def fit(self, max_message_size: int) -> None:
         """Limit batches so that they fit `max_message_size` with the metadata of their messages."""
@@ -101,10 +110,40 @@ class Batcher:
 
     def _post_plain_alone(self, payload: bytes, size: int) -> SendResult:
         # Hot path: produce unbatched in `make bench-client`.
-        entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
+        outbox, run = self._outbox, self._run
+        if size > outbox.max_message_size - _ENTRY_OVERHEAD_BYTES:
+            return self.post(plain_message(payload), size)
+        if not run:
+            if not outbox.is_plain:
+                return self.post(plain_message(payload), size)
+            self._run_begun_at = self._clock.monotonic_seconds()
+        entry = PendingEntry(self._run_begun_at, self._partition_index)
         entry.bytes_count = size
-        self._post_bytes(entry, payload)
+        if run:
+            run.append(entry)
+            self._run_payloads.append(payload)
+            if len(run) >= _RUN_LIMIT:
+                self._send_run()
+        elif outbox.writes_through:  # it comes alone, as far as can be known
+            self._post_bytes(entry, payload)
+        else:
+            run.append(entry)
+            self._run_payloads.append(payload)
+            outbox.before_flush(self._send_run)
         return SendResult(entry)
+
+    def _send_run(self) -> None:
+        # Hot path: produce unbatched in `make bench-client`.
+        entries, payloads = self._run, self._run_payloads
+        if not entries:
+            return
+        self._run, self._run_payloads = [], []
+        count = len(entries)
+        self._counters.messages_sent += count
+        self._counters.bytes_sent += sum(map(len, payloads))
+        self._outbox.post_plain_run(
+            entries, payloads, self._sequences.give_run(count), self._clock.wall_time_millis()
+        )
 
     def _post_bytes(self, entry: PendingEntry, payload: bytes) -> None:
         # Hot path: produce unbatched in `make bench-client`.
@@ -154,7 +193,8 @@ class Batcher:
         self._outbox.post_draft(entry, draft)
 
     def send_batches(self) -> None:
-        """Send all batches, full or not."""
+        """Send all batches, full or not, and the messages that go out alone."""
+        self._send_run()
         if self._container is not None and self._container.messages_count:
             for batch in self._container.take():
                 self._send_batch(batch)
@@ -210,8 +250,9 @@ class Batcher:
         """Stop the timers; returns the entries of messages that were never sent."""
         if self._timer is not None:
             self._timer.cancel()
+        run, self._run, self._run_payloads = self._run, [], []
         batches = [] if self._container is None else self._container.take()
         for batch in batches:
             batch.entry.messages_count = len(batch.messages)
             batch.entry.bytes_count = batch.bytes_count
-        return [batch.entry for batch in batches]
+        return run + [batch.entry for batch in batches]

@@ -101,6 +101,10 @@ class PendingMessages:
         """Add the newest entry."""
         self._entries.append(entry)
 
+    def extend(self, entries: Sequence[PendingEntry]) -> None:
+        """Add the newest entries, in order."""
+        self._entries.extend(entries)
+
     @property
     def oldest(self) -> PendingEntry | None:
         """The entry whose receipt comes next; None if the queue is empty."""

@@ -91,6 +91,8 @@ class TopicProducer(Producer[T_contra]):
         self._interceptors = ProducerInterceptors(
             () if partition_index >= 0 else config.interceptors
         )
+        # Whether bytes go out as they are, seen by nobody.
+        self._takes_plain = encoder.takes_bytes and not self._interceptors
         limit = (
             config.max_pending_messages if max_pending_messages is None else max_pending_messages
         )
@@ -192,7 +194,7 @@ class TopicProducer(Producer[T_contra]):
 
     def _send_plain(self, content: Any) -> SendResult:  # Any: as `send_nowait`
         # Hot path: produce in `make bench-client`.
-        if type(content) is bytes and self._values.takes_bytes and not self._interceptors:
+        if self._takes_plain and type(content) is bytes:
             return self.submit_plain(content)
         return self._send_message(OutgoingMessage(content))
 
@@ -232,9 +234,8 @@ class TopicProducer(Producer[T_contra]):
         # Hot path: latency in `make bench-client`.
         permits = self._permits
         if (
-            type(content) is not bytes
-            or not self._values.takes_bytes
-            or self._interceptors
+            not self._takes_plain
+            or type(content) is not bytes
             or permits.waiters_count  # they come first
             or permits.used >= permits.limit > 0
         ):
@@ -344,9 +345,15 @@ class TopicProducer(Producer[T_contra]):
         if is_stored:
             now = self._clock.monotonic_seconds()
             record = counters.latencies.record
+            created_at, alike = entries[0].created_at, 0
             for entry in entries:
-                if entry.messages_count:
-                    record(now - entry.created_at, entry.messages_count)
+                if entry.created_at != created_at and alike:
+                    record(now - created_at, alike)
+                    alike = 0
+                created_at = entry.created_at
+                alike += entry.messages_count
+            if alike:
+                record(now - created_at, alike)
             counters.receipts_received += count
             self._sequences.confirmed(max(entry.highest_sequence_id for entry in entries))
         else:

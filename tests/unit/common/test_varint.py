@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.common.varint import varint
+from pulsar_py.common.varint import varint, varints_in_row
 from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 
 
@@ -10,3 +10,10 @@ from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 def test_it_is_what_protobuf_writes(number: int) -> None:
     data = MessageIdData(ledgerId=number, entryId=0).SerializeToString()
     assert data == b"\x08" + varint(number) + b"\x10\x00"
+
+
+@pytest.mark.parametrize("first", [0, 100, 127, 128, 250, 16_300, 2**35 - 3, 2**63 - 700])
+@pytest.mark.parametrize("count", [0, 1, 3, 300])
+def test_numbers_in_a_row_are_encoded_as_each_alone(first: int, count: int) -> None:
+    expected = [varint(number) for number in range(first, first + count)]
+    assert varints_in_row(first, count) == expected

@@ -442,6 +442,33 @@ async def test_what_is_written_through_goes_out_at_once_after_each_read(
 
 
 @simulated
+async def test_who_gathers_until_the_flush_is_asked_once_and_in_order(
+    broker: ScriptedBroker,
+) -> None:
+    async with Connected(broker) as cnx:
+        written: list[bytes] = []
+        with patch.object(cnx._transport, "writelines", side_effect=written.extend):
+            cnx.before_flush(lambda: cnx.write((b"2",)))
+            assert not cnx.writes_through
+            cnx.write_through((b"1",))
+            cnx.before_flush(lambda: cnx.write((b"3",)))
+            assert written == []
+            await asyncio.sleep(0)
+            assert written == [b"1", b"2", b"3"]
+            cnx.before_flush(lambda: cnx.write((b"4",)))
+            cnx.flush()
+            assert written == [b"1", b"2", b"3", b"4"]
+            await asyncio.sleep(0)
+            assert written == [b"1", b"2", b"3", b"4"]
+        asked: list[bool] = []
+        cnx.before_flush(lambda: asked.append(cnx.is_connected))
+        cnx.close()
+        cnx.before_flush(lambda: asked.append(cnx.is_connected))
+        await asyncio.sleep(0)
+        assert asked == [True, False]
+
+
+@simulated
 async def test_a_broker_that_does_not_read_makes_writers_wait(broker: ScriptedBroker) -> None:
     async with Connected(broker) as cnx:
         await cnx.drain()

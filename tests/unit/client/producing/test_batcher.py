@@ -114,6 +114,71 @@ async def test_one_message_goes_out_in_plain_layout(broker: ScriptedBroker) -> N
 
 
 @simulated
+async def test_without_batching_messages_of_one_step_go_alone_and_in_order(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await client.create_producer(TOPIC)
+        contents = [b"%d" % number for number in range(150)]
+        results = [producer.send_nowait(each) for each in contents]
+        ids = await asyncio.gather(*results)
+        assert [each.entry_id for each in ids] == list(range(150))
+        assert payloads(broker) == [[each] for each in contents]
+        entries = [each.entry.metadata for each in sent(broker)]
+        assert [each.sequence_id for each in entries] == list(range(150))
+        assert producer.last_sequence_id() == 149
+        figures = producer.statistics()
+        assert figures.messages_sent == figures.receipts_received == 150
+
+
+@simulated
+async def test_what_was_gathered_goes_out_before_a_message_of_another_kind(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await client.create_producer(TOPIC)
+        send_all(producer, b"1", b"2", b"3")
+        send_all(producer, b"4", properties={"a": "b"})
+        send_all(producer, b"5", b"6")
+        send_all(producer, b"x" * (5 * 1024 * 1024 - 1000))
+        send_all(producer, b"7", sequence_id=2)
+        await producer.flush()
+        sizes = [(each.send.sequence_id, len(each.payloads[0])) for each in sent(broker)]
+        assert sizes == [
+            (0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (6, 5 * 1024 * 1024 - 1000), (2, 1)
+        ]  # fmt: skip
+
+
+@simulated
+async def test_what_was_gathered_when_the_connection_ended_is_sent_on_the_next(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker) as client:
+        producer = await client.create_producer(TOPIC)
+        results = [producer.send_nowait(b"%d" % number) for number in range(5)]
+        broker.end.cut()
+        results += [producer.send_nowait(b"%d" % number) for number in range(5, 8)]
+        broker.script[BaseCommand.SEND] = confirming()
+        await asyncio.gather(*results)
+        assert payloads(broker)[-8:] == [[b"%d" % number] for number in range(8)]
+
+
+@simulated
+async def test_what_was_gathered_when_the_producer_closed_is_sent_or_fails(
+    broker: ScriptedBroker,
+) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await client.create_producer(TOPIC)
+        results = [producer.send_nowait(b"%d" % number) for number in range(5)]
+        await producer.close()
+        assert payloads(broker) == [[b"%d" % number] for number in range(5)]
+        assert [(await each).entry_id for each in results] == list(range(5))
+
+
+@simulated
 async def test_delayed_messages_are_never_batched_and_keep_their_place(
     broker: ScriptedBroker,
 ) -> None:

@@ -53,6 +53,22 @@ def test_a_plain_message(size: int) -> None:
     assert entry.payload == b"x" * size
 
 
+@pytest.mark.parametrize("schema_version", [b"", b"\x00\x07"])
+@pytest.mark.parametrize("first", [0, 126, 16_382, 2**62])
+def test_plain_messages_together_are_framed_as_each_alone(
+    schema_version: bytes, first: int
+) -> None:
+    made = encoder(schema_version)
+    sizes = [0, 5, 5, 100_000, 16_384, 16_385, 5, 3]
+    run = [bytes((index,)) * size for index, size in enumerate(sizes)]
+    frames = made.encode_plain_run(run, first, 1_700_000_000_000)
+    alone = [
+        made.encode_plain(payload, first + index, 1_700_000_000_000)
+        for index, payload in enumerate(run)
+    ]
+    assert frames == alone
+
+
 def test_one_message_leaves_nothing_behind_for_the_next() -> None:
     made = encoder()
     made.encode_batch(container(message(b"a"), message(b"b")).take()[0], 0, 1)
