@@ -1,21 +1,30 @@
-"""The commands of `docker/cluster` run as processes, on a real ZooKeeper and real bookies."""
+"""The commands of `docker/cluster` run as processes, on a real ZooKeeper and real bookies.
+
+Those of Kubernetes run without rights to write anywhere but where the manifest mounts something,
+and what probes ask is asked.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import re
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pulsar
 import pytest
 import yaml
 
-from tests.cluster.bookie_process import ROOT, BookKeeperCluster
+from pulsar_py.client.client import Client
+from tests.cluster.apache_broker import ask
+from tests.cluster.bookie_process import HOST, ROOT, BookKeeperCluster, own_disks
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -25,26 +34,79 @@ SERVICES: dict[str, Any] = yaml.safe_load((DOCKER / "cluster" / "compose.yaml").
 ]
 
 
-class Containers:
-    """What the compose file starts of ours, in a directory each that is laid out as the image."""
+KUBERNETES: Final[Mapping[tuple[str, str], Any]] = {
+    (each["kind"], each["metadata"]["name"]): each
+    for path in (DOCKER / "cluster" / "kubernetes").glob("*.yaml")
+    for each in yaml.safe_load_all(path.read_text())
+}
+ZOOKEEPERS: Final = re.compile(
+    r"zk:zookeeper(-\d\.zookeeper)?:2181(,zookeeper-\d\.zookeeper:2181)*"
+)
+READ_ONLY_ROOT: Final = """
+mount --bind . /mnt
+mount -o remount,bind,ro /mnt
+mount -o remount,bind,ro /
+cd /mnt
+for each in $0; do mount -t tmpfs tmpfs "$each"; done
+exec "$@"
+"""
+"""As in a pod with `readOnlyRootFilesystem`: only what is mounted can be written."""
+KEYS_COUNT: Final = 30_000
+"""More than a compaction may hold in a megabyte."""
 
-    def __init__(self, bookkeeper: BookKeeperCluster, directory: Path) -> None:
-        self._zookeeper_url = f"{bookkeeper.zookeeper.url}/compose"
+
+class Containers:
+    """What is started of ours, in a directory each that is laid out as the image."""
+
+    def __init__(self, bookkeeper: BookKeeperCluster, directory: Path, chroot: str) -> None:
+        self._zookeeper_url = f"{bookkeeper.zookeeper.url}/{chroot}"
         servers = bookkeeper.zookeeper.url.removeprefix("zk:").replace(",", ";")
         self._bookkeeper_uri = f"zk+hierarchical://{servers}{ROOT}"
         self._directory = directory
         self.processes: list[subprocess.Popen[str]] = []
 
     def _here(self, text: str) -> str:
-        return text.replace("zk:zookeeper:2181", self._zookeeper_url)
+        return ZOOKEEPERS.sub(self._zookeeper_url, text)
 
     def start(self, name: str, **settings: str) -> subprocess.Popen[str]:
-        """Start a service, with free ports and on this machine's servers."""
-        service, home = SERVICES[name], self._directory / name
+        """Start a service of the compose file, with free ports and on this machine's servers."""
+        service = SERVICES[name]
+        return self._start(name, service["command"], service.get("environment", {}), settings)
+
+    def start_pod(self, kind: str, name: str, **settings: str) -> subprocess.Popen[str]:
+        """Start the first pod of a manifest, which may write to what is mounted and nothing else."""
+        spec = KUBERNETES[kind, name]["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        environment = {
+            key: value
+            for source in container.get("envFrom", ())
+            for key, value in KUBERNETES["ConfigMap", source["configMapRef"]["name"]][
+                "data"
+            ].items()
+        }
+        given = {"metadata.name": f"{name}-0", "metadata.namespace": "pulsar"}
+        for each in container.get("env", ()):
+            value = each.get("value") or given[each["valueFrom"]["fieldRef"]["fieldPath"]]
+            environment[each["name"]] = re.sub(
+                r"\$\((\w+)\)", lambda found: environment[found[1]], value
+            )
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        mounts = " ".join(each["mountPath"] for each in container.get("volumeMounts", ()))
+        command = ["unshare", "-rm", "sh", "-ec", READ_ONLY_ROOT, mounts, *container["command"]]
+        return self._start(name, command, environment, settings)
+
+    def _start(
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        settings: Mapping[str, str],
+    ) -> subprocess.Popen[str]:
+        home = self._directory / name
         subprocess.run([DOCKER / "lay-out", home], check=True)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PULSAR_")}
         programs = Path(sys.executable).parent
-        words = [self._here(word) for word in service["command"]]
+        words = [self._here(word) for word in command]
         if name == "initialize":  # bookies are there already
             words += ["--existing-bk-metadata-service-uri", self._bookkeeper_uri]
         process = subprocess.Popen(
@@ -52,8 +114,8 @@ class Containers:
             cwd=home,
             env=kept
             | {"PATH": f"{programs}{os.pathsep}{kept['PATH']}"}
-            | {key: self._here(value) for key, value in service.get("environment", {}).items()}
-            | settings,
+            | {key: self._here(value) for key, value in environment.items()}
+            | dict(settings),
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -61,26 +123,37 @@ class Containers:
         return process
 
     def start_broker(self, name: str) -> tuple[subprocess.Popen[str], str, str]:
-        """Start a broker; returns it with its service URL and its web URL."""
+        """Start a broker of the compose file; returns it with its service URL and its web URL."""
         process = self.start(
             name,
-            PULSAR_PREFIX_bindAddress="127.0.0.1",
             PULSAR_PREFIX_advertisedAddress="127.0.0.1",
             PULSAR_PREFIX_advertisedListeners="",
             PULSAR_PREFIX_internalListenerName="",
-            PULSAR_PREFIX_brokerServicePort="0",
-            PULSAR_PREFIX_webServicePort="0",
-            PULSAR_PREFIX_bookkeeperMetadataServiceUri=self._bookkeeper_uri,
+            **self.places(),
         )
-        assert process.stdout is not None
-        words = process.stdout.readline().split()
-        assert words[:2] == ["pulsar-py", "ready:"], words
-        return process, words[2], words[3]
+        return process, *ready(process)
+
+    def places(self) -> dict[str, str]:
+        """Settings of a broker on this machine."""
+        return {
+            "PULSAR_PREFIX_bindAddress": "127.0.0.1",
+            "PULSAR_PREFIX_brokerServicePort": "0",
+            "PULSAR_PREFIX_webServicePort": "0",
+            "PULSAR_PREFIX_bookkeeperMetadataServiceUri": self._bookkeeper_uri,
+        }
+
+
+def ready(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """The service URL and the web URL that a broker prints when it is ready."""
+    assert process.stdout is not None
+    words = process.stdout.readline().split()
+    assert words[:2] == ["pulsar-py", "ready:"], words
+    return words[2], words[3]
 
 
 @pytest.fixture
 def containers(bookkeeper: BookKeeperCluster, tmp_path: Path) -> Iterator[Containers]:
-    made = Containers(bookkeeper, tmp_path)
+    made = Containers(bookkeeper, tmp_path, chroot=tmp_path.name)
     yield made
     for process in made.processes:
         process.kill()
@@ -112,3 +185,69 @@ def test_the_compose_files_brokers_serve_and_hand_over(containers: Containers) -
     found = [consumer.receive(30_000).data() for _ in range(20)]
     assert found == [b"%d" % number for number in range(20)]
     client.close()
+
+
+async def test_a_broker_of_kubernetes_writes_only_to_what_is_mounted(
+    containers: Containers,
+) -> None:
+    if not own_disks():
+        pytest.skip("needs user namespaces")
+    assert containers.start_pod("Job", "initialize").wait(60) == 0
+    process = containers.start_pod(
+        "StatefulSet", "broker", PULSAR_PREFIX_topicCompactionMaxMemoryMB="1", **containers.places()
+    )
+    service_port, web_port = (int(url.rpartition(":")[2]) for url in ready(process))
+    web_url = f"http://{HOST}:{web_port}"
+    (container,) = KUBERNETES["StatefulSet", "broker"]["spec"]["template"]["spec"]["containers"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        await asyncio.to_thread(answered, web_url + container[probe]["httpGet"]["path"])
+    found = await asyncio.to_thread(
+        answered, f"{web_url}/lookup/v2/topic/persistent/public/default/many"
+    )
+    assert json.loads(found)["brokerUrl"] == f"pulsar://broker-0.broker.pulsar.svc:{service_port}"
+    await publish_many(service_port)
+    await asyncio.to_thread(compact_many, web_url)
+    process.terminate()
+    assert await asyncio.to_thread(process.wait, 90) == 0
+
+
+async def publish_many(port: int) -> None:
+    """Publish more keys than a compaction may hold; the broker's name means nothing here."""
+
+    async def connect(cnx: Any, _: object) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: cnx, HOST, port)
+
+    async with Client(f"pulsar://{HOST}:{port}") as client:
+        client.context.pool.connector = connect
+        producer = await client.create_producer("many", max_pending_messages=KEYS_COUNT)
+        sent = [
+            asyncio.ensure_future(producer.send(b"", partition_key=f"key-{number}"))
+            for number in range(KEYS_COUNT)
+        ]
+        await asyncio.gather(*sent)
+
+
+def compact_many(web_url: str) -> None:
+    path = "persistent/public/default/many/compaction"
+    ask(web_url, "PUT", path)
+    deadline = time.monotonic() + 60
+    while (told := ask(web_url, "GET", path))["status"] == "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert told["status"] == "SUCCESS", told
+
+
+def answered(url: str) -> bytes:
+    """What is answered with 200."""
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        assert answer.status == 200
+        return bytes(answer.read())
+
+
+def test_bookies_answer_their_probes(bookkeeper: BookKeeperCluster) -> None:
+    (container,) = KUBERNETES["StatefulSet", "bookie"]["spec"]["template"]["spec"]["containers"]
+    for probe in ("readinessProbe", "livenessProbe"):
+        assert container[probe]["httpGet"]["port"] == "http"
+        answered(
+            f"http://{HOST}:{bookkeeper.bookies[0].http_port}{container[probe]['httpGet']['path']}"
+        )

@@ -83,13 +83,16 @@ def test_parts_of_the_manifests_find_each_other() -> None:
         assert services[each["spec"]["serviceName"]]["spec"]["selector"] == labels[name]
         assert each["spec"]["selector"]["matchLabels"] == labels[name]
         budget = named("PodDisruptionBudget")[name]["spec"]
-        assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels[name]}}
+        assert budget["maxUnavailable"] == 1
+        assert budget["selector"] == {"matchLabels": labels[name]}
     for _, pod in pods():
         for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
             for source in container.get("envFrom", ()):
                 assert source["configMapRef"]["name"] in maps
             ports = {port["name"]: port["containerPort"] for port in container.get("ports", ())}
             for probe in ("readinessProbe", "livenessProbe"):
+                if container in pod["spec"]["containers"]:
+                    assert (probe in container) == (pod["spec"].get("restartPolicy") is None)
                 way = container.get(probe, {})
                 port = (way.get("httpGet") or way.get("tcpSocket") or {}).get("port")
                 assert port is None or port in ports
@@ -109,7 +112,26 @@ def test_a_broker_drains_before_it_is_killed() -> None:
     assert broker["livenessProbe"]["httpGet"]["path"] == "/admin/v2/brokers/version"
     assert "lifecycle" not in broker, "SIGTERM itself hands the topics over"
     for name in ("broker-1", "broker-2"):
-        assert COMPOSE["services"][name]["stop_grace_period"] == "60s"
+        assert COMPOSE["services"][name]["stop_grace_period"] == "90s"
+
+
+def test_a_root_that_can_not_be_written_has_a_place_for_scratch_files() -> None:
+    """Compaction of many keys, and stores of certificates, make temporary files."""
+    spec = named("StatefulSet")["broker"]["spec"]["template"]["spec"]
+    (broker,) = spec["containers"]
+    assert broker["securityContext"]["readOnlyRootFilesystem"]
+    (mount,) = broker["volumeMounts"]
+    assert mount["mountPath"] == "/tmp"
+    assert [each["name"] for each in spec["volumes"] if "emptyDir" in each] == [mount["name"]]
+
+
+def test_volumes_are_where_the_image_of_apache_has_a_directory() -> None:
+    """A new volume gets that one's owner; below `/pulsar/data` it would belong to root."""
+    mounts = [
+        each for service in COMPOSE["services"].values() for each in service.get("volumes", ())
+    ]
+    assert len(mounts) == 4
+    assert {each.partition(":")[2] for each in mounts} == {"/pulsar/data"}
 
 
 def test_manifests_keep_to_the_schemas_of_kubernetes() -> None:
