@@ -190,6 +190,7 @@ NOT_OURS = {
     "subscribePattern", "includeHeaders",
     "endOffset", "latestOffset", "groupBy",  # of Spark
     "writeLegacyFormat", "datetimeRebaseModeInWrite",
+    "requiredDuringSchedulingIgnoredDuringExecution",  # of Kubernetes
 }  # fmt: skip
 
 
