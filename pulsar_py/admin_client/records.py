@@ -8,13 +8,13 @@ Source: the classes of the same names in Pulsar's admin API (`org.apache.pulsar.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pulsar_py.admin_client.call import JsonRecord
 
+_NO_PROPERTIES: Final[Mapping[str, str]] = {}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
 class TenantInfo(JsonRecord):
     """Who may administer a tenant, and where its topics may be."""
 
@@ -22,7 +22,6 @@ class TenantInfo(JsonRecord):
     allowed_clusters: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterUrl(JsonRecord):
     """Where the topics of a cluster have moved to."""
 
@@ -32,7 +31,6 @@ class ClusterUrl(JsonRecord):
     broker_service_url_tls: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterData(JsonRecord):
     """The addresses of a cluster, and how other clusters' brokers log in there."""
 
@@ -64,7 +62,6 @@ class ClusterData(JsonRecord):
     listener_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionPolicies(JsonRecord):
     """How long and how much of what is acknowledged is kept; -1: without a bound."""
 
@@ -74,7 +71,6 @@ class RetentionPolicies(JsonRecord):
     retention_size_in_mb: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogQuota(JsonRecord):
     """How large or old a backlog may be, in bytes and seconds (-1: no bound), and what then."""
 
@@ -85,7 +81,6 @@ class BacklogQuota(JsonRecord):
     policy: str = "producer_request_hold"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PersistencePolicies(JsonRecord):
     """How many bookies keep an entry, and how often a cursor is written a second."""
 
@@ -96,7 +91,6 @@ class PersistencePolicies(JsonRecord):
     managed_ledger_storage_class_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BookieAffinityGroup(JsonRecord):
     """On which bookies the ledgers of a namespace are kept."""
 
@@ -104,7 +98,6 @@ class BookieAffinityGroup(JsonRecord):
     bookkeeper_affinity_group_secondary: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchRate(JsonRecord):
     """How much is sent to consumers in a period; -1: without a bound."""
 
@@ -114,7 +107,6 @@ class DispatchRate(JsonRecord):
     rate_period_in_second: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishRate(JsonRecord):
     """How much is published a second; -1: without a bound."""
 
@@ -122,7 +114,6 @@ class PublishRate(JsonRecord):
     publish_throttling_rate_in_byte: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscribeRate(JsonRecord):
     """How often a consumer may subscribe in a period; -1: without a bound."""
 
@@ -130,7 +121,6 @@ class SubscribeRate(JsonRecord):
     rate_period_in_second: int = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AutoTopicCreationOverride(JsonRecord):
     """Whether use creates topics, and which."""
 
@@ -140,14 +130,12 @@ class AutoTopicCreationOverride(JsonRecord):
     default_num_partitions: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AutoSubscriptionCreationOverride(JsonRecord):
     """Whether use creates subscriptions."""
 
     allow_auto_subscription_creation: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DelayedDeliveryPolicies(JsonRecord):
     """Whether messages are delivered later, checked how often, and by how much at most (ms)."""
 
@@ -156,7 +144,6 @@ class DelayedDeliveryPolicies(JsonRecord):
     max_delivery_delay_in_millis: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InactiveTopicPolicies(JsonRecord):
     """When a topic that nobody uses is deleted."""
 
@@ -165,14 +152,12 @@ class InactiveTopicPolicies(JsonRecord):
     delete_while_inactive: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilterNames(JsonRecord):
     """The filters that entries pass, separated by commas."""
 
     entry_filter_names: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BundlesData(JsonRecord):
     """The ranges of hashes that a namespace's topics are spread over."""
 
@@ -180,7 +165,6 @@ class BundlesData(JsonRecord):
     num_bundles: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MessageIdData(JsonRecord):
     """Where a message is; -1 for a partition or batch index stands for none."""
 
@@ -190,7 +174,6 @@ class MessageIdData(JsonRecord):
     batch_index: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResetCursorData(JsonRecord):
     """A position to set a subscription to."""
 
@@ -207,7 +190,6 @@ LATEST = ResetCursorData(ledger_id=2**63 - 1, entry_id=2**63 - 1)
 EARLIEST = ResetCursorData(ledger_id=-1, entry_id=-1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedTopicMetadata(JsonRecord):
     """How many partitions a topic has; 0: it has none."""
 
@@ -216,7 +198,6 @@ class PartitionedTopicMetadata(JsonRecord):
     properties: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LookupData(JsonRecord):
     """The addresses of the broker that serves a topic."""
 
@@ -227,7 +208,6 @@ class LookupData(JsonRecord):
     native_url: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LongRunningStatus(JsonRecord):
     """How a compaction or an offload goes."""
 
@@ -236,7 +216,6 @@ class LongRunningStatus(JsonRecord):
     last_error: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerInfo(JsonRecord):
     """A broker."""
 
@@ -244,7 +223,6 @@ class BrokerInfo(JsonRecord):
     broker_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceGroup(JsonRecord):
     """Rates that several namespaces share."""
 
@@ -254,7 +232,6 @@ class ResourceGroup(JsonRecord):
     dispatch_rate_in_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceQuota(JsonRecord):
     """The expected load of a bundle: rates a second, memory in MB."""
 
@@ -266,14 +243,12 @@ class ResourceQuota(JsonRecord):
     dynamic: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FailureDomain(JsonRecord):
     """Brokers that fail together."""
 
     brokers: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceIsolationData(JsonRecord):
     """Which brokers serve which namespaces; patterns of names."""
 
@@ -289,7 +264,6 @@ class NamespaceIsolationData(JsonRecord):
     unload_scope: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BookieInfo(JsonRecord):
     """Where a bookie stands."""
 
@@ -297,16 +271,14 @@ class BookieInfo(JsonRecord):
     hostname: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPayload(JsonRecord):
     """A schema as it is uploaded."""
 
     type: str
     schema: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = _NO_PROPERTIES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaData(JsonRecord):
     """A schema as the registry has it; `data` is its definition as text."""
 
@@ -314,10 +286,9 @@ class SchemaData(JsonRecord):
     type: str = "BYTES"
     timestamp: int = 0
     data: str = ""
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = _NO_PROPERTIES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Compatibility(JsonRecord):
     """Whether a schema may be added, and by which strategy."""
 

@@ -8,10 +8,12 @@ Source: Topics, Lookup and Schemas in Pulsar's admin API.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pulsar_py.admin_client.call import (
     Call,
     Json,
+    Reply,
     as_json,
     as_names,
     as_record,
@@ -35,7 +37,9 @@ from pulsar_py.admin_client.records import (
     SchemaData,
     SchemaPayload,
 )
-from pulsar_py.admin_client.stats import InternalStats, TopicStats
+
+if TYPE_CHECKING:
+    from pulsar_py.admin_client.stats import InternalStats, TopicStats
 
 
 def topics(
@@ -176,7 +180,7 @@ def stats(
         earliest: Whether subscriptions have the time of their oldest message.
     """
     query = _stats_query(precise=precise, sizes=sizes, earliest=earliest)
-    return get(f"{topic_path(topic)}/stats", lambda reply: TopicStats.of(reply.json()), **query)
+    return get(f"{topic_path(topic)}/stats", _as_stats, **query)
 
 
 def partitioned_stats(
@@ -196,7 +200,7 @@ def partitioned_stats(
 def internal_stats(topic: str, *, metadata: bool = False) -> Call[InternalStats]:
     """Ledgers and cursors of a topic, or of one partition."""
     path = f"{topic_path(topic)}/internalStats"
-    return get(path, lambda reply: InternalStats.of(reply.json()), metadata=metadata)
+    return get(path, _as_internal_stats, metadata=metadata)
 
 
 def partitioned_internal_stats(topic: str) -> Call[Json]:
@@ -322,3 +326,15 @@ def check_schema(topic: str, payload: SchemaPayload) -> Call[Compatibility]:
 
 def _schemas(topic: str) -> str:
     return f"schemas/{topic_path(topic).partition('/')[2]}"
+
+
+def _as_stats(reply: Reply) -> TopicStats:
+    from pulsar_py.admin_client.stats import TopicStats  # noqa: PLC0415 - 7 ms, for `--help`
+
+    return TopicStats.of(reply.json())
+
+
+def _as_internal_stats(reply: Reply) -> InternalStats:
+    from pulsar_py.admin_client.stats import InternalStats  # noqa: PLC0415 - 7 ms, for `--help`
+
+    return InternalStats.of(reply.json())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import pickle
+from collections.abc import Mapping
+from typing import ClassVar
 
 import pytest
 
@@ -25,7 +27,6 @@ from pulsar_py.admin_client.call import (
 from pulsar_py.common.errors import InvalidNamespaceNameError, InvalidTopicNameError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(JsonRecord):
     first_number: int = 1
     a_text: str | None = None
@@ -75,6 +76,38 @@ def test_records_take_what_they_know() -> None:
     assert Sample.of({"firstNumber": 2, "other": 3}) == Sample(first_number=2)
     assert Sample().to_json() == {"firstNumber": 1}
     assert as_records(Sample)(reply({"k": {}})) == {"k": Sample()}
+
+
+class Required(JsonRecord):
+    NAMES: ClassVar[Mapping[str, str]] = {"a_name": "aNAME"}
+
+    a_name: str
+    number: int = 1
+
+
+def test_records_are_values() -> None:
+    value = Required(a_name="x")
+    assert (value.a_name, value.number) == ("x", 1)
+    assert value == Required(a_name="x", number=1)
+    assert hash(value) == hash(Required(a_name="x"))
+    assert value not in {Required(a_name="y"), Sample(), "x"}
+    assert repr(value) == "Required(a_name='x', number=1)"
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert Required.of(value.to_json()) == value
+    assert Required.FIELDS == ("a_name", "number")
+
+
+def test_records_refuse_what_they_have_no_field_for_and_changes() -> None:
+    with pytest.raises(TypeError, match="Required needs 'a_name'"):
+        Required.of({"number": 2})
+    with pytest.raises(TypeError, match="Sample has no field 'other'"):
+        Sample(other=1)  # type: ignore[call-arg]  # what is tested
+    value = Sample()
+    with pytest.raises(AttributeError, match="first_number"):
+        setattr(value, "first_number", 2)  # noqa: B010 - a type checker refuses it
+    with pytest.raises(AttributeError, match="first_number"):
+        delattr(value, "first_number")
+    assert value.first_number == 1
 
 
 def test_answers() -> None:
