@@ -1,33 +1,22 @@
 """The command `pulsar-py`: its subcommands and their options.
 
-Each subcommand's work is in a module of its own, which is imported when the subcommand runs. So
-`--help` and the start of a broker load only what they use.
+Each subcommand's work is in a module of its own, which is imported when the subcommand runs. Most
+have their options elsewhere, too (`LATE`). So `--help` and the start of a broker load only what
+they use.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import click
 from click.core import ParameterSource
 
-from pulsar_py.cli.admin.command import admin
-from pulsar_py.cli.client.command import client
-from pulsar_py.cli.cluster import initialize_cluster_metadata, ledger, metadata, migrate
-from pulsar_py.cli.context import context
-from pulsar_py.cli.perf.command import perf
-from pulsar_py.cli.pipeline.command import pipeline
-from pulsar_py.cli.security.secure import secure
-from pulsar_py.cli.security.tokens import tokens
-from pulsar_py.cli.storage.command import storage
-from pulsar_py.cli.watching.doctor import doctor, subscription
-from pulsar_py.cli.watching.drain import drain
-from pulsar_py.cli.watching.support_bundle import support_bundle
-from pulsar_py.cli.watching.tail import tail
-from pulsar_py.cli.watching.top import top
+from pulsar_py.cli.late_commands import LateGroup
 
 HOST = click.option("--host", help="Address to listen on  [default: the setting bindAddress].")
 PORT = click.option(
@@ -75,7 +64,7 @@ def collecting_nothing() -> Iterator[None]:
         gc.enable()
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pulsar_py", prog_name="pulsar-py")
 def main() -> None:
     """Run and administer a broker that speaks Apache Pulsar's protocols."""
@@ -148,7 +137,7 @@ def standalone(
     raise SystemExit(run(options))
 
 
-@main.group(invoke_without_command=True)
+@click.group(cls=LateGroup, invoke_without_command=True)
 @CONFIG
 @OVERRIDES
 @HOST
@@ -239,21 +228,71 @@ def completion(*, shell: str) -> None:
     click.echo(made(main, {}, "pulsar-py", "_PULSAR_PY_COMPLETE").source())
 
 
-main.add_command(admin)
-main.add_command(client)
-main.add_command(context)
-broker.add_command(drain)
-main.add_command(initialize_cluster_metadata)
-main.add_command(ledger)
-main.add_command(metadata)
-main.add_command(migrate)
-main.add_command(perf)
-main.add_command(pipeline)
-main.add_command(secure)
-main.add_command(storage)
-main.add_command(doctor)
-main.add_command(subscription)
-main.add_command(support_bundle)
-main.add_command(tail)
-main.add_command(top)
-main.add_command(tokens)
+LATE: Final[Mapping[str, tuple[str, str]]] = {
+    "admin": (
+        "admin.command:admin",
+        "Administer a cluster, with the commands and options of pulsar-admin.",
+    ),
+    "client": ("client.command:client", "Publish, consume and read messages."),
+    "context": ("context:context", "Keep the addresses and credentials of clusters under names."),
+    "doctor": (
+        "watching.doctor:doctor",
+        (
+            "Say why SUBSCRIPTION does not move and which command helps, or what is wrong with a "
+            "broker."
+        ),
+    ),
+    "initialize-cluster-metadata": (
+        "cluster:initialize_cluster_metadata",
+        "Write what the brokers of a new cluster expect in ZooKeeper.",
+    ),
+    "ledger": (
+        "cluster:ledger",
+        "Look at the ledgers on BookKeeper; nothing is changed or fenced.",
+    ),
+    "metadata": ("cluster:metadata", "Look at what is in ZooKeeper; nothing is changed."),
+    "migrate": (
+        "cluster:migrate",
+        "Move all of a stopped `standalone` in DIR into a cluster, or with --export back.",
+    ),
+    "perf": ("perf.command:perf", "Put a load on a broker, and measure it."),
+    "pipeline": (
+        "pipeline.command:pipeline",
+        "Move data between topics and tables with Spark, and measure it.",
+    ),
+    "secure": ("security.secure:secure", "Set up a broker with TLS, tokens and authorization."),
+    "storage": (
+        "storage.command:storage",
+        "Back up a running broker, and look after the data directory of a stopped one.",
+    ),
+    "subscription": (
+        "watching.doctor:subscription",
+        "Stop the dispatch of a subscription, and let it go on.",
+    ),
+    "support-bundle": (
+        "watching.support_bundle:support_bundle",
+        "Write a broker's state into an archive FILE (.tar.gz), without secrets and payloads.",
+    ),
+    "tail": (
+        "watching.tail:tail",
+        "Show messages of TOPICS as they come; nothing is acknowledged, and nothing left behind.",
+    ),
+    "tokens": (
+        "security.tokens:tokens",
+        "Make keys and tokens for AuthenticationProviderToken, and look at tokens.",
+    ),
+    "top": (
+        "watching.top:top",
+        "Show the busiest topics, subscriptions or connections of a broker.",
+    ),
+}
+"""Commands by name: where they are below `pulsar_py.cli`, and what `--help` says of them."""
+
+main.add_command(broker)
+for _name, (_home, _about) in LATE.items():
+    main.add_late(_name, f"pulsar_py.cli.{_home}", _about)
+broker.add_late(
+    "drain",
+    "pulsar_py.cli.watching.drain:drain",
+    "Have the broker of --admin-url hand its topics over to others, before it is stopped.",
+)

@@ -6,12 +6,14 @@ import gc
 import subprocess
 import sys
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 import pulsar_py
-from pulsar_py.cli.main import collecting_nothing, main
+from pulsar_py.cli.late_commands import LateCommand
+from pulsar_py.cli.main import LATE, broker, collecting_nothing, main
 
 
 def test_help_names_the_commands() -> None:
@@ -56,6 +58,35 @@ def test_help_loads_nothing_of_the_broker() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_loads_no_command_that_is_not_asked_for() -> None:
+    code = (
+        "import sys; from pulsar_py.cli.main import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in sys.modules if m.startswith('pulsar_py.cli.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1]
+    assert loaded == "['pulsar_py.cli.late_commands', 'pulsar_py.cli.main']"
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_help_says_of_a_command_what_the_command_says(name: str) -> None:
+    home, summary = LATE[name]
+    command = LateCommand(name, f"pulsar_py.cli.{home}", summary).load()
+    assert command.name == name
+    assert command.get_short_help_str(1000) == summary
+
+
+def test_a_broker_is_drained_by_a_command_that_comes_late() -> None:
+    context = click.Context(broker)
+    summary = broker.commands["drain"].get_short_help_str(1000)
+    command = broker.get_command(context, "drain")
+    assert command is not None
+    assert not isinstance(command, LateCommand)
+    assert command.get_short_help_str(1000) == summary
 
 
 def test_modules_are_loaded_without_the_collector() -> None:

@@ -151,4 +151,4 @@ def test_it_imports_no_loop_and_nothing_of_the_broker() -> None:
 
 
 def test_it_is_a_command_of_pulsar_py() -> None:
-    assert main.commands["admin"] is admin
+    assert main.get_command(click.Context(main), "admin") is admin
