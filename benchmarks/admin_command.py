@@ -1,8 +1,9 @@
 """How long `pulsar-py --help` and one call of `pulsar-py admin` take, from start to end.
 
 Processor time of the process, the least of several runs: what others do on the machine adds to the
-clock's time, not to it. The call is answered by a server in this process, at once. Ends with 1 if
-a bound is exceeded.
+clock's time, not to it. The call is answered by a server in this process, at once. Modules are
+compiled once, as where the package was installed, into a directory of the benchmark's own. Ends
+with 1 if a bound is exceeded.
 
     python -m benchmarks.admin_command
 """
@@ -15,6 +16,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -53,9 +55,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing of requests."""
 
 
-def measure(arguments: tuple[str, ...], admin_url: str) -> tuple[float, float]:
+def environment_of(admin_url: str, compiled: str) -> dict[str, str]:
+    """Variables for the command; `compiled` is the directory for what Python compiles."""
+    found = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {
+        **found,
+        "PULSAR_PY_ADMIN_URL": admin_url,
+        "PULSAR_PY_CONTEXTS": "/none",
+        "PYTHONPYCACHEPREFIX": compiled,
+    }
+
+
+def measure(arguments: tuple[str, ...], environment: dict[str, str]) -> tuple[float, float]:
     """Milliseconds of the processor and of the clock, each the least of the runs."""
-    environment = {**os.environ, "PULSAR_PY_ADMIN_URL": admin_url, "PULSAR_PY_CONTEXTS": "/none"}
     processor, clock = [], []
     for _ in range(RUNS):
         before, start = _children_seconds(), time.perf_counter()
@@ -81,13 +93,15 @@ def main() -> int:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     admin_url = f"http://127.0.0.1:{server.server_port}"
     is_within = True
-    for bound in BOUNDS:
-        processor, clock = measure(bound.arguments, admin_url)
-        is_within &= processor <= bound.limit_millis
-        print(
-            f"{bound.name:32} {processor:6.0f} ms of the processor ({clock:.0f} ms by the clock), "
-            f"at most {bound.limit_millis:.0f}"
-        )
+    with tempfile.TemporaryDirectory() as compiled:
+        environment = environment_of(admin_url, compiled)
+        for bound in BOUNDS:
+            processor, clock = measure(bound.arguments, environment)
+            is_within &= processor <= bound.limit_millis
+            print(
+                f"{bound.name:32} {processor:6.0f} ms of the processor "
+                f"({clock:.0f} ms by the clock), at most {bound.limit_millis:.0f}"
+            )
     server.shutdown()
     return 0 if is_within else 1
 
