@@ -157,7 +157,7 @@ def _range(*, required: bool = False) -> Callable[[F], F]:
             "--since",
             metavar="TIME",
             required=required,
-            help="First publish time: 2026-01-31T10:00Z, -2h.",
+            help="First publish time: 2026-01-31, 2026-01-31T10:00Z, 2h (before now), yesterday.",
         ),
         click.option(
             "--until",
@@ -243,7 +243,7 @@ def _needed(name: str, options: Mapping[str, Any]) -> list[str]:
 @LAKE
 @RAW
 @SELECTION
-@click.option("--since", metavar="TIME", help="First publish time of a new export.")
+@click.option("--since", metavar="TIME", help="First publish time of a new export, as for copy.")
 @click.option("--columns", multiple=True, help="Further metadata column, or all; may be repeated.")
 @CLUSTER
 @SESSION

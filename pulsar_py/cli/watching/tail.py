@@ -23,7 +23,11 @@ from pulsar_py.cli.watching.connecting import (
 @click.command()
 @click.argument("topics", nargs=-1)
 @click.option("--pattern", help="Topics of a namespace instead, as 'public/default/orders-.*'.")
-@click.option("--since", metavar="TIME", help="Begin at a time: 2026-01-31T10:00Z, or 15m, 2h ago.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Begin at a time: 2026-01-31, 2026-01-31T10:00Z, 15m or 2h (before now), yesterday.",
+)
 @click.option("--from", "start", metavar="ID", help="Begin with this message, ledger:entry.")
 @click.option(
     "-n", "--last", type=click.IntRange(0, 100_000), help="Begin with so many before the end."

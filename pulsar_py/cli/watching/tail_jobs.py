@@ -83,7 +83,7 @@ def request_of(topics: Sequence[str], options: Mapping[str, Any]) -> TailRequest
     return TailRequest(
         topics=topics,
         pattern=options["pattern"],
-        since_millis=None if since is None else _time(since),
+        since_millis=None if since is None else parse_time(since, SystemClock().wall_time_millis()),
         start=None if start is None else parse_message_id(start),
         last_count=options["last"],
         keys=frozenset(options["keys"]),
@@ -93,13 +93,6 @@ def request_of(topics: Sequence[str], options: Mapping[str, Any]) -> TailRequest
         follows=not options["no_follow"],
         key_file=None if options["key_file"] is None else str(options["key_file"]),
     )
-
-
-def _time(text: str) -> int:
-    """A moment, or a duration before now: `15m` is `-15m`."""
-    now_millis = SystemClock().wall_time_millis()
-    is_duration = re.fullmatch(r"[0-9.]+\s*[a-z]+", text.strip()) is not None
-    return parse_time(f"-{text.strip()}" if is_duration else text, now_millis)
 
 
 def parse_message_id(text: str) -> MessageId:

@@ -1,7 +1,7 @@
 """Texts of times, durations, sizes and assignments, parsed (pure).
 
-All commands share these forms: `2026-01-31T10:00Z`, milliseconds since 1970, or `-2h` before now
-for a time; `90s` for a duration; `128MiB` for a size; `NAME=VALUE` for an assignment.
+All commands share these forms: `2026-01-31T10:00Z`, `2h` before now, `yesterday`, or milliseconds
+since 1970 for a time; `90s` for a duration; `128MiB` for a size; `NAME=VALUE` for an assignment.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ _BYTES: Final = {
     "gib": 1 << 30,
 }
 _NUMBER: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)")
+_BEFORE_NOW: Final = re.compile(r"-(.+)|([0-9.]+\s*(?:ms|[smhdw]))(?:\s+ago)?", re.IGNORECASE)
+_DAYS_BACK: Final = {"today": 0, "yesterday": 1}
+_DAY_MILLIS: Final = 86_400_000
 
 
 def parse_duration(text: str) -> float:
@@ -56,25 +59,31 @@ def _scaled(text: str, units: Mapping[str, float], expected: str) -> float:
 
 
 def parse_time(text: str, now_millis: int) -> int:
-    """The milliseconds since 1970 of a date or time, of milliseconds, or of `-2h`, `now`.
+    """The milliseconds since 1970 of a date or time, of milliseconds, or of `2h`, `today`, `now`.
 
-    A time without a zone is in UTC. Eight digits are a date, `20260131`; more are milliseconds.
+    A time without a zone is in UTC, and so are days: `today` and `yesterday` are their first
+    moments, as dates are. `2h`, `-2h` and `2h ago` are two hours before now. Eight digits are a
+    date, `20260131`; more are milliseconds.
 
     Raises:
         ConfigurationError: The text is not a time.
     """
     text = text.strip()
-    if text == "now":
+    word = text.lower()
+    if word == "now":
         return now_millis
-    if text.startswith("-"):
-        return now_millis - round(parse_duration(text[1:]) * 1000)
+    if word in _DAYS_BACK:
+        return (now_millis // _DAY_MILLIS - _DAYS_BACK[word]) * _DAY_MILLIS
+    if found := _BEFORE_NOW.fullmatch(text):
+        return now_millis - round(parse_duration(found[1] or found[2]) * 1000)
     if text.isdigit() and len(text) > len("20260131"):
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigurationError(
-            f"{text!r} is not a time such as 2026-01-31T10:00Z, -2h, or milliseconds since 1970"
+            f"{text!r} is not a time such as 2026-01-31, 2026-01-31T10:00Z, 2h (before now), now,"
+            " today, yesterday (both from 0:00 UTC), or milliseconds since 1970"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -42,6 +42,13 @@ def test_what_is_neither(text: str) -> None:
     [
         ("now", NOW),
         ("-2h", NOW - 7_200_000),
+        ("2h", NOW - 7_200_000),
+        ("2h ago", NOW - 7_200_000),
+        ("1.5 d", NOW - 129_600_000),
+        ("250ms", NOW - 250),
+        ("today", 1_699_920_000_000),
+        ("Yesterday", 1_699_833_600_000),
+        ("20231114", 1_699_920_000_000),
         ("1700000000000", 1_700_000_000_000),
         ("2023-11-14", 1_699_920_000_000),
         ("2023-11-14T22:13:20", NOW),
@@ -52,9 +59,15 @@ def test_times(text: str, millis: int) -> None:
     assert parse_time(text, NOW) == millis
 
 
-def test_what_is_no_time() -> None:
-    with pytest.raises(ConfigurationError, match="'yesterday' is not a time"):
-        parse_time("yesterday", NOW)
+@pytest.mark.parametrize("text", ["tomorrow", "", "last week", "90", "2 parsecs", "1.2.3h", "-x"])
+def test_what_is_no_time(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"'{text.removeprefix('-')}' is not"):
+        parse_time(text, NOW)
+
+
+def test_the_refusal_names_what_is_taken() -> None:
+    with pytest.raises(ConfigurationError, match=r"2026-01-31, .*2h \(before now\).*yesterday"):
+        parse_time("tomorrow", NOW)
 
 
 def test_assignments() -> None:
