@@ -26,8 +26,8 @@ from tests.crash.managed_ledger.harness import CONFIG, SETTINGS, SteppedMetadata
 
 ENGINE = replace(
     SETTINGS,
-    once_group_bytes=300,
-    once_section_bytes=100,
+    once_group_bytes=100,
+    once_section_bytes=60,
     once_entry_bytes=50,
     write_cache_bytes=3_000,
     journal_group_bytes=1_500,

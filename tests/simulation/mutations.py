@@ -45,7 +45,7 @@ Mutation = Callable[[], Any]
 
 @contextmanager
 def receipts_before_sync() -> Iterator[None]:
-    original = Journal._write
+    original = Journal._write_block
 
     class Eager:
         def __init__(self, file: Any) -> None:
@@ -60,7 +60,7 @@ def receipts_before_sync() -> Iterator[None]:
             asyncio.get_running_loop().call_soon(on_synced, None)
 
     with patch.object(
-        Journal, "_write", lambda self, file, group: original(self, Eager(file), group)
+        Journal, "_write_block", lambda self, file, group: original(self, Eager(file), group)
     ):
         yield
 

@@ -14,23 +14,23 @@ from tests.simulation.run import SeedError, run_seed
 FOUND_WITHIN_SEEDS = 400
 
 FIRST_SEEDS = {
-    "receipts_before_sync": 7,
+    "receipts_before_sync": 42,
     "journal_errors_ignored": 7,
-    "journal_file_kept_after_an_error": 124,
+    "journal_file_kept_after_an_error": 90,
     "journals_removed_before_the_checkpoint": 29,
-    "checksum_skipped": 36,
-    "ledgers_deleted_before_metadata": 18,
+    "checksum_skipped": 68,
+    "ledgers_deleted_before_metadata": 7,
     "mark_delete_recovered_backwards": 7,
     "individual_acks_forgotten": 7,
     "cursor_flush_does_nothing": 13,
     "reset_is_not_written": 13,
     "a_full_disk_is_for_ever": 7,
-    "a_failed_flush_is_taken_for_done": 12,
-    "blocks_of_earlier_lives_read": 65,
-    "prepared_header_not_synced": 24,
+    "a_failed_flush_is_taken_for_done": 39,
+    "blocks_of_earlier_lives_read": 77,
+    "prepared_header_not_synced": 18,
     "group:journal": 3,
-    "data:journal": 24,
-    "replace-name:MANIFEST": 7,
+    "data:journal": 18,
+    "replace-name:MANIFEST": 11,
 }
 """Where it is not one of the first three. They move with every change of what the engine does."""
 

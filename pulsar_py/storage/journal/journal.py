@@ -8,6 +8,11 @@ call here: the writer's `append` only adds to the list and, if the list was empt
 When the engine has no room for the entries that a group would confirm, the take is held back:
 receipts are late, and publishers are slowed down by their own limits of unanswered entries.
 
+The large entries of a group are written to an entry log before its block (`RunLog`). While that
+block is synced, the next group is taken ahead if it seems to have large entries, too, and these are
+written meanwhile; its block still follows. A group that was taken ahead fails with the one before
+it, since its entries may follow lost ones.
+
 When a group ends, the next one is started first, then `on_group` is called with the one that ended.
 After a failed write it is unknown which of the group's bytes are stored: the file is not written
 any more, and the next file's header says that nothing after its last confirmed block counts. Files
@@ -25,7 +30,7 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Protocol
 
 from pulsar_py.common.buffer import Buffer
@@ -79,7 +84,17 @@ class RecordChange:
 class Group:
     """The entries and records of one write."""
 
-    __slots__ = ("changes", "end", "is_late", "ledgers", "sections")
+    __slots__ = (
+        "changes",
+        "end",
+        "error",
+        "is_late",
+        "is_ready",
+        "ledgers",
+        "once",
+        "sections",
+        "taken_at",
+    )
 
     def __init__(
         self, ledgers: list[Ledger], sections: list[Section], changes: list[RecordChange]
@@ -92,6 +107,17 @@ class Group:
         self.end: Mark = (0, 0)
         # Its appends have failed with a time-out: it counts as failed even if the write succeeds.
         self.is_late = False
+        # Sections whose entries are written once; whether that is done, or there are none, and the
+        # error of it.
+        self.once: Sequence[Section] = ()
+        self.is_ready = True
+        self.error: Exception | None = None
+        self.taken_at = 0.0  # on the loop's clock
+
+    def mean_entry_bytes(self) -> float:
+        """The mean size of its entries; 0 without any."""
+        count = sum(len(section.entries) for section in self.sections)
+        return sum(section.size_bytes for section in self.sections) / count if count else 0.0
 
 
 class OnceWriter(Protocol):
@@ -112,7 +138,7 @@ OnGroup = Callable[[Group, StorageError | None], None]
 
 
 class Journal:
-    """Collects groups and writes them, one at a time. Owned by the Bookie."""
+    """Collects groups and writes their blocks, one at a time. Owned by the Bookie."""
 
     def __init__(
         self,
@@ -151,6 +177,10 @@ class Journal:
         # A take is due and waits for `resume`; `_is_busy` is True meanwhile.
         self._is_held_back = False
         self._group: Group | None = None
+        # The group taken ahead; its block follows that of `_group`.
+        self._ahead: Group | None = None
+        # Why `_group` has failed, while the large entries of `_ahead` are still being written.
+        self._failure: StorageError | None = None
         # End of the last confirmed block.
         self._end = end
         self._file: AppendFile | None = None
@@ -162,7 +192,6 @@ class Journal:
         self._idle: asyncio.Future[None] | None = None
         self.groups_count = 0
         self.write_durations = Durations()  # of writing and syncing a group
-        self._taken_at = 0.0  # when the group that is being written was taken
         self.written_bytes = 0
 
     def enqueue(self, ledger: Ledger) -> None:
@@ -199,16 +228,18 @@ class Journal:
 
     def waiting(self) -> list[Ledger]:
         """Ledgers with entries that are not answered; some may have none any more."""
-        return [*(self._group.ledgers if self._group is not None else ()), *self._dirty]
+        taken = [each.ledgers for each in (self._group, self._ahead) if each is not None]
+        return [*chain.from_iterable(taken), *self._dirty]
 
     def give_up_group(self) -> None:
-        """Count the group that is being written as failed, however it ends.
+        """Count the group that is being written, and the one taken ahead, as failed.
 
-        Owners of lent entries may change their memory from now on, so what the write has stored
-        must never be read.
+        That holds however they end. Owners of lent entries may change their memory from now on, so
+        what the writes have stored must never be read.
         """
-        if self._group is not None:
-            self._group.is_late = True
+        for group in (self._group, self._ahead):
+            if group is not None:
+                group.is_late = True
 
     @property
     def next_file_id(self) -> int:
@@ -248,40 +279,54 @@ class Journal:
                 self._idle.set_result(None)
             return
         self._group = group
-        self._taken_at = self._loop.time()
-        if self._settings.is_volatile:
-            self._loop.call_soon(self._on_synced, None)
+        self._start(group)
+
+    def _start(self, group: Group) -> None:
+        """Begin to write a group that was just taken: its large entries, or else its block."""
+        group.taken_at = self._loop.time()
+        once = None if self._settings.is_volatile else self._once
+        if once is not None and (sections := written_once(group.sections, self._settings)):
+            group.once = sections
+            group.is_ready = False
+            self._tasks.spawn(self._write_once(once, group), "write once")
+        elif group is self._group:
+            self._commit(group)
+
+    async def _write_once(self, once: OnceWriter, group: Group) -> None:
+        """Write a group's large entries, then its block if it is its turn."""
+        try:
+            await once.write(group.once)
+            if group.is_late:
+                # The owners of lent entries may have changed them while they were written.
+                await once.give_up()
+        except Exception as error:  # noqa: BLE001 - any error fails the group
+            group.error = error
+        group.is_ready = True
+        if group is self._group:
+            self._commit(group)
+        elif self._failure is not None:
+            self._fail(self._failure)
+
+    def _commit(self, group: Group) -> None:
+        """Write the block of the group whose turn it is, and whose large entries are written."""
+        assert group.is_ready
+        if self._settings.is_volatile or group.is_late or group.error is not None:
+            self._loop.call_soon(self._on_synced, group.error)  # one that is late counts as failed
         elif self._file is None or self._file.size_bytes >= self._settings.journal_file_bytes:
             if self._file is not None:
                 self._files.on_written(self._life.file_id)
             self._tasks.spawn(self._begin_file_and_write(group), "begin file")
         else:
-            self._write(self._file, group)
+            self._write_block(self._file, group)
 
-    def _write(self, file: AppendFile, group: Group) -> None:
-        sections = () if self._once is None else written_once(group.sections, self._settings)
-        if sections:
-            self._tasks.spawn(self._write_once(file, group, sections), "write once")
-        else:
-            self._write_block(file, group, ())
-
-    async def _write_once(
-        self, file: AppendFile, group: Group, sections: Sequence[Section]
-    ) -> None:
-        """Write large entries, then the block that refers to them."""
-        assert self._once is not None
-        try:
-            await self._once.write(sections)
-            if group.is_late:
-                # The owners of lent entries may have changed them while they were written.
-                await self._once.give_up()
-        except Exception as error:  # noqa: BLE001 - any error fails the group
-            self._on_synced(error)
+    def _take_ahead(self, group: Group) -> None:
+        """Take the group after `group`, if it will have large entries: they need not wait."""
+        count = sum(len(ledger.pending) for ledger in self._dirty)
+        if count * group.mean_entry_bytes() < self._settings.once_group_bytes:
             return
-        if group.is_late:
-            self._on_synced(None)  # It counts as failed.
-        else:
-            self._write_block(file, group, sections)
+        if self._may_take() and (ahead := self._collect()) is not None:
+            self._ahead = ahead
+            self._start(ahead)
 
     def _collect(self) -> Group | None:
         """All waiting entries and changes, up to the limits of a group; None if there are none."""
@@ -317,7 +362,7 @@ class Journal:
                 changes.append(change)
         return Group(ledgers, sections, changes) if sections or changes else None
 
-    def _write_block(self, file: AppendFile, group: Group, once: Sequence[Section]) -> None:
+    def _write_block(self, file: AppendFile, group: Group) -> None:
         file_id = self._life.file_id
         buffers: list[Buffer] = []
         offset = file.size_bytes
@@ -333,17 +378,18 @@ class Journal:
         assert length <= self._largest_block_bytes, (length, self._largest_block_bytes)
         buffers += block
         group.end = (file_id, offset + length)
-        if once and self._once is not None:
-            self._once.refer(once, group.end)
+        if group.once and self._once is not None:
+            self._once.refer(group.once, group.end)
         file.append_and_sync(buffers, self._on_synced)
+        if group.once:
+            self._take_ahead(group)
         if self._prepared is None and 2 * offset > self._settings.journal_file_bytes:
             self._prepare()
 
     def _on_synced(self, error: BaseException | None) -> None:
         group = self._group
         assert group is not None
-        self._group = None
-        self.write_durations.add(self._loop.time() - self._taken_at)
+        self.write_durations.add(self._loop.time() - group.taken_at)
         failure = None if error is None else _as_storage_error(error)
         if failure is None and group.is_late:
             failure = StorageError("journal: the disk answered after the time-out")
@@ -352,16 +398,36 @@ class Journal:
             if not self._settings.is_volatile:
                 assert group.end > self._end, (group.end, self._end)
                 self._end = group.end
-        else:
-            # It is unknown what the file has after its last confirmed block: write no more to it.
-            self._files.on_failed(self._life.file_id)
-            self._give_up_file()
-            # Called before the next group is taken, so that the ledgers drop their pending entries:
-            # otherwise that group would have entries that follow the lost ones.
-            self._on_group(group, failure)
-        self._take()
-        if failure is None:
+            self._go_on()
             self._on_group(group, None)
+            return
+        # It is unknown what the file has after its last confirmed block: write no more to it.
+        self._files.on_failed(self._life.file_id)
+        self._give_up_file()
+        self._failure = failure
+        # Nobody is told before the writes have ended: what was lent is still read by them.
+        if self._ahead is None or self._ahead.is_ready:
+            self._fail(failure)
+
+    def _go_on(self) -> None:
+        """After a group has ended: the one taken ahead is next, or else one that is taken now."""
+        self._group, self._ahead = self._ahead, None
+        if self._group is None:
+            self._take()
+        elif self._group.is_ready:
+            self._commit(self._group)
+
+    def _fail(self, failure: StorageError) -> None:
+        """Fail the group that is being written, and the one taken ahead, whose entries follow."""
+        failed = [each for each in (self._group, self._ahead) if each is not None]
+        self._group = self._ahead = self._failure = None
+        if self._once is not None and any(each.once and not each.end[0] for each in failed):
+            self._tasks.spawn(self._once.give_up(), "give up runs")
+        # Called before the next group is taken, so that the ledgers drop their pending entries:
+        # otherwise that group would have entries that follow the lost ones.
+        for each in failed:
+            self._on_group(each, failure)
+        self._take()
 
     def _give_up_file(self) -> None:
         file, self._file = self._file, None
@@ -378,7 +444,7 @@ class Journal:
             logger.error("journal file not created", extra={"error": str(error)})  # noqa: TRY400
             self._on_synced(error)
             return
-        self._write(self._file, group)
+        self._write_block(self._file, group)
 
     async def _take_prepared(self) -> NewFile:
         prepared, self._prepared = self._prepared, None

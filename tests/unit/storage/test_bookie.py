@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,23 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.ledgers.store import LedgerOptions, LedgerWriter
 from pulsar_py.storage import bookie as bookie_module
+from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.journal import journal
+from pulsar_py.storage.journal.journal import Group, Journal
+from pulsar_py.testing.clock import run_virtual
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.ledger_parts import all_ledgers
 from tests.unit.storage.support import Ids, Listener, entry, fill, start, turns, write
+
+LARGE_ONCE: dict[str, object] = {
+    "once_group_bytes": 1_000,
+    "once_section_bytes": 400,
+    "once_entry_bytes": 300,
+    "journal_group_bytes": 20_000,
+}
+"""Settings with which entries from 300 bytes on are large."""
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -327,3 +339,87 @@ async def test_a_chosen_ledger_goes_on_behind_what_was_written_of_it(tmp_path: P
     with pytest.raises(StorageError, match="belongs to something else"):
         await bookie.create_chosen(78, Listener(), LedgerOptions())
     await bookie.close()
+
+
+class Writers:
+    """Writers of large entries beside a disk that is slow and fails now and then."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.ids = Ids()
+        self.disk = SimulatedDisk(random.Random(seed))
+        self.disk.slow = lambda path: self.chance.random() / 10
+        # Each ledger with its last confirmed entry and its entries' size, as its owner knows them.
+        self.known: list[tuple[int, int, int]] = []
+        self.aheads_count = 0
+
+    async def write(self, bookie: Bookie, size: int) -> None:
+        """Fill ledgers until one has all its entries."""
+        listener = Listener()
+        while listener.confirmed < 29:
+            listener = Listener()
+            await asyncio.sleep(0.01)
+            with suppress(StorageError):
+                writer = await bookie.create(listener, LedgerOptions())
+                await self.fill(writer, listener, size)
+                self.known.append((writer.ledger_id, listener.confirmed, size))
+
+    async def fill(self, writer: LedgerWriter, listener: Listener, size: int) -> None:
+        with suppress(StorageError):
+            for entry_id in range(30):
+                writer.append(entry(entry_id, size))
+                if self.chance.random() < 0.3:
+                    await asyncio.sleep(self.chance.random() / 20)
+        await listener.until(29)
+
+    async def fail_now_and_then(self) -> None:
+        broken = StorageError("broken")
+        for _ in range(10):
+            await asyncio.sleep(0.1)
+            self.disk.fault = lambda kind, _: broken if kind in {"sync", "append"} else None
+            await asyncio.sleep(0.08)
+            self.disk.fault = None
+
+    def count_aheads(self, journal: Journal) -> None:
+        taken_ahead = journal._take_ahead
+
+        def counted(group: Group) -> None:
+            taken_ahead(group)
+            self.aheads_count += journal._ahead is not None
+
+        journal._take_ahead = counted  # type: ignore[method-assign]
+
+    async def check(self, bookie: Bookie) -> None:
+        for ledger_id, confirmed, size in self.known:
+            reader = await bookie.recover(ledger_id)
+            assert reader.last_add_confirmed >= confirmed
+            for entry_id in range(reader.last_add_confirmed + 1):
+                (found,) = await reader.read(entry_id, entry_id, size)
+                assert found == entry(entry_id, size)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_large_groups_that_overlap_lose_nothing_whatever_the_disk_does(
+    seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+
+    async def scenario() -> None:
+        writers = Writers(seed)
+        disk = writers.disk
+        bookie = await start(disk, writers.ids, **LARGE_ONCE)
+        writers.count_aheads(bookie.journal)
+        await asyncio.gather(
+            writers.fail_now_and_then(),
+            *(writers.write(bookie, size) for size in (400, 600, 800, 1200)),
+        )
+        assert writers.aheads_count
+        assert any(confirmed < 29 for _, confirmed, _ in writers.known)
+        disk.bury()
+        bookie._watch.stop()
+        bookie._housekeeper.stop()
+        bookie = await start(disk.after_crash(), writers.ids, **LARGE_ONCE)
+        await writers.check(bookie)
+        await bookie.close()
+
+    run_virtual(scenario())

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 from array import array
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,6 +20,8 @@ from pulsar_py.storage.journal.file_header import FILE_HEADER_BYTES, decode_file
 from pulsar_py.storage.journal.journal import (
     Group,
     Journal,
+    Mark,
+    OnceWriter,
     next_file_id,
     take_section,
     written_once,
@@ -24,7 +30,9 @@ from pulsar_py.storage.journal.journal_files import JournalFiles, journal_path
 from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.shared.ledger_record import LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
+from pulsar_py.storage.shared.location import Location
 from pulsar_py.storage.shared.settings import BookieSettings
+from pulsar_py.testing.clock import run_virtual
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import SMALL, turns
 
@@ -32,7 +40,7 @@ from tests.unit.storage.support import SMALL, turns
 class Recorder:
     """A journal and what it reported."""
 
-    def __init__(self, disk: Disk, **changes: object) -> None:
+    def __init__(self, disk: Disk, once: OnceWriter | None = None, **changes: object) -> None:
         self.groups: list[tuple[Group, StorageError | None]] = []
         settings = replace(SMALL, **changes)  # type: ignore[arg-type]
         self.files = JournalFiles(disk, settings)
@@ -41,6 +49,7 @@ class Recorder:
             settings,
             end=(1, 0),
             on_group=self.on_group,
+            once=once,
         )
 
     def on_group(self, group: Group, error: StorageError | None) -> None:
@@ -48,6 +57,9 @@ class Recorder:
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
             if error is None:
                 ledger.confirm(section.last_entry_id, section.size_bytes)
+            else:
+                ledger.give_up(error)
+                ledger.take_back()
         for change in group.changes:
             change.done.set_result(None)
 
@@ -305,3 +317,179 @@ def test_large_entries_that_are_enough_are_written_once() -> None:
     assert written_once([large, small, few, large], settings) == [large, large]
     assert written_once([large, small, few], settings) == []
     assert written_once([large] * 9, replace(settings, once_group_bytes=0)) == []
+
+
+# --- groups taken ahead ------------------------------------------------------------------------
+
+SYNC_SECONDS = 1.0
+
+
+class Once:
+    """Writes of large entries that end, or fail, when the test says so."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self._writes: list[asyncio.Future[None]] = []
+
+    async def write(self, sections: Sequence[Section]) -> None:
+        self.log.append(f"write {sections[0].first_entry_id}")
+        self._writes.append(asyncio.get_running_loop().create_future())
+        await self._writes[-1]
+        for section in sections:
+            section.runs = [Location(9, 0, section.size_bytes, len(section.entries))]
+
+    async def end_write(self, error: StorageError | None = None) -> None:
+        """End the oldest write, and let the journal see that."""
+        write = self._writes.pop(0)
+        if error is None:
+            write.set_result(None)
+        else:
+            write.set_exception(error)
+        await turns()
+
+    def refer(self, sections: Sequence[Section], end: Mark) -> None:
+        self.log.append(f"refer {sections[0].first_entry_id}")
+
+    async def give_up(self) -> None:
+        self.log.append("give up")
+
+
+class Scene:
+    """A journal whose syncs take a second; entries of 500 bytes are large from two on."""
+
+    def __init__(self) -> None:
+        self.disk = SimulatedDisk(random.Random(1))
+        self.disk.slow = lambda path: SYNC_SECONDS if path.startswith("journal") else 0.0
+        self.once = Once()
+        self.recorder = Recorder(
+            self.disk,
+            self.once,
+            once_group_bytes=1000,
+            once_section_bytes=500,
+            once_entry_bytes=400,
+            journal_group_bytes=100_000,
+        )
+        self.ledger, self.other = Ledger(1, LedgerRecord()), Ledger(2, LedgerRecord())
+        self.journal = self.recorder.journal
+
+    async def begin(self) -> None:
+        """Bring the first large group, of two entries, to where its block is being synced."""
+        await self.disk.make_directory("journal")
+        self.append(self.ledger, 2)
+        await turns()
+
+    def append(self, ledger: Ledger, count: int) -> None:
+        self.recorder.append(ledger, *(b"x" * 500 for _ in range(count)))
+
+    async def synced(self) -> None:
+        await asyncio.sleep(SYNC_SECONDS)
+        await turns()
+
+    @property
+    def outcomes(self) -> list[bool]:
+        return [error is None for _, error in self.recorder.groups]
+
+
+def scene(test: Callable[[Scene], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Run a test in virtual time."""
+
+    async def work() -> None:
+        made = Scene()
+        await made.begin()
+        await test(made)
+        await made.journal.close()
+
+    @wraps(test)
+    def run() -> None:
+        run_virtual(work())
+
+    del run.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for its arguments
+    return run
+
+
+@scene
+async def test_large_entries_are_written_while_the_block_before_them_is_synced(s: Scene) -> None:
+    s.append(s.ledger, 3)
+    await s.once.end_write()
+    assert s.once.log == ["write 0", "refer 0", "write 2"]
+    s.append(s.ledger, 2)
+    await s.once.end_write()
+    assert s.once.log == ["write 0", "refer 0", "write 2"]  # its block has to wait
+    assert s.outcomes == []
+    await s.synced()
+    assert s.outcomes == [True]
+    assert s.once.log[3:] == ["refer 2", "write 5"]
+    await s.synced()
+    await s.once.end_write()
+    await s.synced()
+    assert s.outcomes == [True, True, True]
+    assert s.recorder.shapes == [[(1, 0, 2)], [(1, 2, 3)], [(1, 5, 2)]]
+
+
+@scene
+async def test_a_block_follows_the_one_before_it_however_long_its_entries_take(s: Scene) -> None:
+    s.append(s.other, 3)
+    await s.once.end_write()
+    await s.synced()
+    assert s.outcomes == [True]
+    assert s.journal.group is not None
+    assert s.journal.waiting() == [s.other]
+    await s.once.end_write()
+    await s.synced()
+    assert s.outcomes == [True, True]
+
+
+@scene
+async def test_few_entries_are_not_taken_ahead(s: Scene) -> None:
+    s.append(s.ledger, 1)
+    await s.once.end_write()
+    s.append(s.ledger, 3)
+    await s.synced()
+    assert s.recorder.shapes == [[(1, 0, 2)]]
+    await s.once.end_write()
+    await s.synced()
+    assert s.recorder.shapes == [[(1, 0, 2)], [(1, 2, 4)]]
+
+
+@scene
+async def test_a_failed_block_fails_the_group_behind_it_once_its_write_ends(s: Scene) -> None:
+    s.disk.fault = lambda kind, path: StorageError("broken") if kind == "sync" else None
+    s.append(s.ledger, 3)
+    s.append(s.other, 2)
+    await s.once.end_write()
+    await s.synced()
+    assert s.outcomes == []  # what was lent to the second group is still being read
+    s.append(s.ledger, 1)
+    s.disk.fault = None
+    await s.once.end_write()
+    assert s.outcomes == [False, False]
+    assert s.once.log[-1] == "give up"
+    assert (s.ledger.last_add_taken, s.ledger.pending) == (-1, [])
+    s.append(s.other, 1)
+    await s.synced()
+    assert s.outcomes == [False, False, True]
+    assert s.recorder.shapes[-1] == [(2, 0, 1)]
+
+
+@scene
+async def test_large_entries_that_could_not_be_written_fail_their_group_alone(s: Scene) -> None:
+    s.append(s.other, 3)
+    await s.once.end_write()
+    await s.once.end_write(StorageError("broken"))
+    assert s.outcomes == []
+    await s.synced()
+    assert s.outcomes == [True, False]
+    assert (s.ledger.last_add_confirmed, s.other.last_add_taken) == (1, -1)
+
+
+@scene
+async def test_both_groups_are_late_where_the_disk_answers_late(s: Scene) -> None:
+    s.append(s.other, 3)
+    await s.once.end_write()
+    assert s.journal.waiting() == [s.ledger, s.other]
+    s.journal.give_up_group()
+    await s.synced()
+    assert s.outcomes == []
+    await s.once.end_write()
+    assert s.outcomes == [False, False]
+    assert "give up" in s.once.log
