@@ -327,11 +327,13 @@ class MessageEncoder:
         return _pack_sizes(command_size + 4 + payload_length, command_size) + head + data
 
     def encode_run(
-        self, entries: Iterable[StoredEntry], *, strips_broker_entry_metadata: bool
+        self, entries: Sequence[StoredEntry], *, strips_broker_entry_metadata: bool
     ) -> tuple[list[Buffer], int]:
         """MESSAGE frames without redelivery counts, ack sets and epochs, and the entries' bytes."""
         # Hot path: tailing in `make bench`. One call a run, not one an entry: of the frames in it
         # only entry ids and lengths differ.
+        if len(entries) == 1:
+            return self._encode_single(entries[0], strips_broker_entry_metadata)
         pack_sizes, first_bytes = _pack_sizes, _FIRST_BYTES
         parts: list[Buffer] = []
         bytes_count = 0
@@ -354,6 +356,21 @@ class MessageEncoder:
             parts += (sizes, first_bytes[entry_id & 0x7F | continues], after, payload)
             bytes_count += size
         return _buffers(parts, bytes_count), bytes_count
+
+    def _encode_single(
+        self,
+        entry: StoredEntry,
+        strips_broker_entry_metadata: bool,  # noqa: FBT001 - hot path
+    ) -> tuple[list[Buffer], int]:
+        """A run of one entry, which needs no parts to share with others."""
+        payload = entry.data
+        if strips_broker_entry_metadata and payload[1] == _BROKER_BLOCK_MAGIC_END:
+            payload = strip_broker_entry_metadata(payload)
+        size = len(payload)
+        head = self.encode(entry.ledger_id, entry.entry_id, size)
+        if size <= JOIN_BELOW_BYTES:
+            return [b"".join((head, payload))], size
+        return [head, payload], size
 
     def encode_neighbours(
         self, ledger_id: int, first_entry_id: int, entries: Sequence[EntryBytes]

@@ -248,7 +248,9 @@ class ServerCnx(asyncio.Protocol):
                 self._held = frames[place:]
                 return
 
-    def _serve_sends(self, frames: list[Frame], start: int, command: BaseCommand) -> int:
+    def _serve_sends(  # noqa: C901 - one call a read
+        self, frames: list[Frame], start: int, command: BaseCommand
+    ) -> int:
         """Pass the SENDs from `start` on to their producers; returns where something else begins.
 
         Those of one producer that lie together go down as a run; `command` is what they are read
@@ -258,12 +260,10 @@ class ServerCnx(asyncio.Protocol):
         parse = command.ParseFromString
         producer: Producer | None = None
         run: list[Send] = []
-        place = start
-        is_odd = False
-        for place in range(start, len(frames)):
-            body, rest = frames[place]
-            if body[:3] != _SEND_START or rest is None or len(body) > MAX_UNITS:
-                break
+        place, end = start, len(frames)
+        body, rest = frames[start]
+        while rest is not None:
+            place += 1
             try:
                 parse(body)
             except DecodeError as error:
@@ -281,8 +281,10 @@ class ServerCnx(asyncio.Protocol):
                 # 0 may mean that the field, which is required, was not sent.
                 or (not sequence_id and not send.HasField("sequence_id"))
             ):
-                is_odd = True
-                break
+                if producer is not None:
+                    producer.publish_run(run)
+                handle_odd_send(self, send)
+                return place
             if its_producer is not producer:
                 if producer is not None:
                     producer.publish_run(run)
@@ -298,13 +300,13 @@ class ServerCnx(asyncio.Protocol):
                     rest,
                 )
             )
-        else:
-            place += 1
+            if place == end:
+                break
+            body, rest = frames[place]
+            if body[:3] != _SEND_START or len(body) > MAX_UNITS:
+                break
         if producer is not None:
             producer.publish_run(run)
-        if is_odd:
-            handle_odd_send(self, command.send)
-            return place + 1
         return place
 
     def eof_received(self) -> bool:

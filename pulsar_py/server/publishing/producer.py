@@ -255,9 +255,12 @@ class Producer:
     def publish_run(self, sends: Sequence[Send]) -> None:
         """Serve SENDs that came one behind the other, as `publish` does each of them."""
         # Hot path: publish-1k. One call for all SENDs of a read, where nothing is special.
+        if len(sends) == 1:
+            self.publish(*sends[0])
+            return
         append_run = self._append_run
         taken_count = 0
-        if append_run is not None and not self._refuses and len(sends) > 1:
+        if append_run is not None and not self._refuses:
             datas = [send[5] for send in sends]
             if has_no_wrong_checksum(datas):
                 taken_count = self._publish_plain(append_run, datas, sends)

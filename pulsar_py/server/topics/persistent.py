@@ -219,6 +219,22 @@ class PersistentTopic(Topic):
     ) -> None:
         """Send receipts for stored entries, with one write for neighbours of one producer."""
         # Hot path: publish-1k
+        if len(contexts) == 1:  # of a slow producer
+            producer, sequence_id, highest, size, _, _ = contexts[0]
+            producer.send_receipt(sequence_id, highest, ledger_id, first_entry_id)
+            producer.count_out(1, size)
+        else:
+            self._send_receipts(ledger_id, first_entry_id, contexts)
+        self.last_published_millis = self.context.clock.wall_time_millis()
+        if self.deduplication is not None:
+            last = Position(ledger_id, first_entry_id + len(contexts) - 1)
+            self.deduplication.on_group_persisted(contexts, last)
+        if self._failing:
+            self._maybe_unfence()
+
+    def _send_receipts(
+        self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
+    ) -> None:
         encode_run = self.context.receipts.encode_run
         entry_id = first_entry_id
         for producer, its in groupby(contexts, _PRODUCER):
@@ -229,11 +245,6 @@ class PersistentTopic(Topic):
             )
             producer.count_out(len(run), sum(map(_SIZE, run)))
             entry_id += len(run)
-        self.last_published_millis = self.context.clock.wall_time_millis()
-        if self.deduplication is not None:
-            self.deduplication.on_group_persisted(contexts, Position(ledger_id, entry_id - 1))
-        if self._failing:
-            self._maybe_unfence()
 
     def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
         """Send SEND_ERROR for entries that were not stored, and CLOSE_PRODUCER to all producers."""

@@ -172,19 +172,26 @@ def test_a_run_is_framed_as_its_entries_one_by_one(strips: bool, partition: int)
     )
     block = add_broker_entry_metadata(data, BrokerEntryMetadata(index=1))
     entries = [Stored(2**40, 7, data), Stored(5, 0, block), Stored(5, 2**33, data[6:])]
+    sent = [data, data if strips else block, data[6:]]
+    encoder = MessageEncoder(9, partition)
+    frames = [
+        encoder.encode(entry.ledger_id, entry.entry_id, len(payload)) + payload
+        for entry, payload in zip(entries, sent, strict=True)
+    ]
 
     buffers, bytes_count = MessageEncoder(9, partition).encode_run(
         entries, strips_broker_entry_metadata=strips
     )
+    alone = [
+        MessageEncoder(9, partition).encode_run([entry], strips_broker_entry_metadata=strips)
+        for entry in entries
+    ]
 
-    encoder = MessageEncoder(9, partition)
-    sent = [data, data if strips else block, data[6:]]
-    expected = b"".join(
-        encoder.encode(entry.ledger_id, entry.entry_id, len(payload)) + payload
-        for entry, payload in zip(entries, sent, strict=True)
-    )
-    assert b"".join(buffers) == expected
+    assert b"".join(buffers) == b"".join(frames)
     assert bytes_count == sum(map(len, sent))
+    assert [(b"".join(buffers), count) for buffers, count in alone] == [
+        (frame, len(payload)) for frame, payload in zip(frames, sent, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("partition", [-1, 0, 200])
@@ -214,6 +221,9 @@ def test_small_entries_are_joined_and_large_ones_are_not_copied() -> None:
     assert len(encode_run(small, strips_broker_entry_metadata=False)[0]) == 1
     buffers, _ = encode_run(large, strips_broker_entry_metadata=False)
     assert all(buffers[2 * place + 1] is each.data for place, each in enumerate(large))
+    assert len(encode_run(small[:1], strips_broker_entry_metadata=False)[0]) == 1
+    (_, alone), _ = encode_run(large[:1], strips_broker_entry_metadata=False)
+    assert alone is large[0].data
 
 
 @pytest.mark.parametrize("partition", [-1, 0, 200])
