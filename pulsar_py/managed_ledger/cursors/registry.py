@@ -21,7 +21,7 @@ from pulsar_py.common.errors import (
     MetadataError,
 )
 from pulsar_py.common.loops.concurrently import each_result
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import LATEST, Position
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.managed_cursor import CursorOwner, ManagedCursor
 from pulsar_py.managed_ledger.cursors.state import CursorState
@@ -305,13 +305,18 @@ class CursorRegistry:
         """
         if not self._active:
             return False
-        self._cache.evict_below(min(cursor.read_position for cursor in self._active))
         threshold = self._owner.config.cursor_backlogged_threshold_entries
         first = Position(ledger_id, first_entry_id)
-        return any(
-            self._ledgers.count_between(cursor.read_position, first) < threshold
-            for cursor in self._active
-        )
+        slowest = LATEST
+        is_tailing = False
+        for cursor in self._active:
+            position = cursor.read_position
+            slowest = position if position < slowest else slowest  # noqa: FURB136 - hot path
+            # Most have read all before the group.
+            behind = self._ledgers.count_between(position, first) if position < first else 0
+            is_tailing = is_tailing or behind < threshold
+        self._cache.evict_below(slowest)
+        return is_tailing
 
     def on_ledgers_changed(self) -> None:
         """Move all cursors over deleted ledgers, after ledgers were added or deleted."""

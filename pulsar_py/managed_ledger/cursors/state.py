@@ -289,7 +289,8 @@ class CursorState:
         where it is until `read_through`.
         """
         ledgers = self.ledgers
-        limit = min(ledgers.last_confirmed_entry, max_position)
+        last = ledgers.last_confirmed_entry
+        limit = max_position if max_position < last else last  # noqa: FURB136 - hot path
         while True:
             ledger_id, entry_id = self.read_position
             if self.read_position > limit:
@@ -308,10 +309,11 @@ class CursorState:
                 if end >= entry_id:
                     self.read_position = Position(ledger_id, end + 1)
                     continue
-            last = min(record.entries_count, entry_id + max_entries) - 1
-            if limit.ledger_id == ledger_id:
-                last = min(last, limit.entry_id)
-            return ReadRun(ledger_id, entry_id, last, has_acknowledged, is_cold)
+            stop, count = entry_id + max_entries, record.entries_count
+            stop = stop if stop < count else count  # noqa: FURB136 - hot path
+            if limit.ledger_id == ledger_id and stop > limit.entry_id:
+                stop = limit.entry_id + 1
+            return ReadRun(ledger_id, entry_id, stop - 1, has_acknowledged, is_cold)
 
     def _passed_over_through(self, ledger_id: int, entry_id: int) -> int:
         """The last of the entries from `entry_id` on that are not read; the one before if none."""
@@ -343,6 +345,8 @@ class CursorState:
 
     def has_more_entries(self) -> bool:
         """Whether there is an entry at or after the read position."""
+        if self.read_position > self.ledgers.last_confirmed_entry:
+            return False
         return self.entries_to_read_count() > 0
 
     def entries_to_read_count(self) -> int:

@@ -275,8 +275,10 @@ class Appender(Generic[C]):
                 self._drained.set()
         if not count:
             return
-        waited_since = self._waited_since[:count]
-        del self._waited_since[:count]
+        waited_since: list[float] = []
+        if self._waited_since:
+            waited_since = self._waited_since[:count]
+            del self._waited_since[:count]
         contexts, datas, times = self._take(count)
         self.figures.add(datas, times, self._now(), waited_since)
         first = self._next_entry_id

@@ -192,15 +192,16 @@ class EntryCache:
         Ends at `last`, at a gap, or before `max_bytes` are exceeded.
         """
         groups = self.groups
-        place = bisect_right(groups, (ledger_id, first), key=_group_start) - 1
-        if place < 0 or not self._holds(place, ledger_id, first):
-            self._manager.misses_count += 1
-            return None
+        place = 0  # mostly all others were read and evicted
+        if len(groups) > 1:
+            place = bisect_right(groups, (ledger_id, first), key=_group_start) - 1
         found: list[Entry] = []
         entry_id = first
         room = max_bytes
-        while entry_id <= last and self._holds(place, ledger_id, entry_id):
+        while entry_id <= last and 0 <= place < len(groups):
             group = groups[place]
+            if group.ledger_id != ledger_id or not group.first <= entry_id < group.stop:
+                break
             chunk = group.made_entries()
             if entry_id > group.first or last + 1 < group.stop:
                 chunk = chunk[entry_id - group.first : last + 1 - group.first]
@@ -212,25 +213,23 @@ class EntryCache:
             found += chunk
             entry_id = group.stop
             place += 1
+        if not found:
+            self._manager.misses_count += 1
+            return None
         self._manager.hits_count += len(found)
         return found
-
-    def _holds(self, place: int, ledger_id: int, entry_id: int) -> bool:
-        if place >= len(self.groups):
-            return False
-        group = self.groups[place]
-        return group.ledger_id == ledger_id and group.first <= entry_id < group.stop
 
     def evict_below(self, position: Position) -> None:
         """Evict the groups that end before `position`."""
         groups = self.groups
         count = 0
-        while count < len(groups) and (
-            Position(groups[count].ledger_id, groups[count].stop) <= position
-        ):
-            self._manager.drop(groups[count])
+        for group in groups:
+            if (group.ledger_id, group.stop) > position:
+                break
+            self._manager.drop(group)
             count += 1
-        del groups[:count]
+        if count:
+            del groups[:count]
 
     def clear(self) -> None:
         """Evict everything."""

@@ -379,8 +379,10 @@ class LedgerState:
         # Hot path: dispatch. Three times for each run of entries, and mostly within one ledger.
         ledger_id, end = upper_inclusive
         if lower_exclusive[0] == ledger_id and (record := self.ledgers.get(ledger_id)) is not None:
-            start = max(lower_exclusive[1] + 1, 0)
-            return max(min(end + 1, record.entries_count) - start, 0)
+            start, count = lower_exclusive[1] + 1, record.entries_count
+            start = start if start > 0 else 0  # noqa: FURB136 - hot path
+            stop = end + 1 if end < count else count
+            return stop - start if start < stop else 0
         count = self.index_through(upper_inclusive) - self.index_through(lower_exclusive)
         return max(count, 0)
 

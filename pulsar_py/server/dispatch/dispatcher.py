@@ -435,10 +435,11 @@ class PersistentDispatcher(Dispatcher):
         max_position = host.max_read_position()
         if self._throttle is not None:
             wanted = self._throttle.entries_allowed(wanted)
-        limit = min(wanted, self._read_batch_entries)
-        together = min(wanted, self._read_batch_entries * self._batches_together)
+        together = self._read_batch_entries * self._batches_together
+        together = wanted if wanted < together else together  # noqa: FURB136 - hot path
         entries = self._cursor.read_cached(together, max_bytes, max_position)
         if entries is None:
+            limit = min(wanted, self._read_batch_entries)
             self._start_read(
                 partial(self._cursor.read, limit, max_bytes, max_position), self._on_entries_read
             )
@@ -454,13 +455,13 @@ class PersistentDispatcher(Dispatcher):
 
     def _wait_for_entries(self, max_position: Position) -> None:
         """Wait for entries, or send REACHED_END_OF_TOPIC, when nothing can be read now."""
-        has_more = self._cursor.has_more_entries()
-        if has_more and max_position < self._host.last_confirmed_entry():
+        cursor, host = self._cursor, self._host
+        if max_position < host.last_confirmed_entry() and cursor.has_more_entries():
             return  # The next entries are held back: on_max_read_position_moved reads on.
-        if not has_more and self._host.is_terminated():
+        if host.is_terminated() and not cursor.has_more_entries():
             self.tell_end_of_topic()
             return
-        self._cursor.wait_for_entries(self.read_more)
+        cursor.wait_for_entries(self.read_more)
 
     def tell_end_of_topic(self) -> None:
         """Send REACHED_END_OF_TOPIC if all entries of the terminated topic are acknowledged."""

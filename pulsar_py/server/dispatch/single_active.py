@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from pulsar_py.common.hashing import sticky_slot
-from pulsar_py.common.position import Position
+from pulsar_py.common.position import LATEST, Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.dispatch.dispatcher import (
     BATCHES_TOGETHER,
@@ -210,6 +210,13 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         if not entries:
             return False
         self._on_entries_read(entries)
+        if (
+            self._active is consumer
+            and consumer.permits.available > 0
+            and not self._cursor.has_more_entries()
+        ):
+            self._wait_for_entries(LATEST)  # what another batch would find out with more steps
+            return False
         return True
 
     def _on_entries_read(self, entries: Sequence[Entry]) -> None:
