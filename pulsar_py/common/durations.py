@@ -31,9 +31,9 @@ class Durations:
 
     def add(self, seconds: float) -> None:
         """Count one; less than nothing counts as nothing."""
-        seconds = max(seconds, 0.0)
         self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
-        self.sum_seconds += seconds
+        if seconds > 0.0:
+            self.sum_seconds += seconds
 
     def figures(self, name: str) -> Iterator[tuple[str, dict[str, str], float]]:
         """The lines of a histogram: name with its end, labels, value; buckets are cumulative."""

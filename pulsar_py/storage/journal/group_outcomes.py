@@ -97,7 +97,8 @@ class GroupOutcomes:
             return
         for ledger, section in zip(group.ledgers, group.sections, strict=True):
             self.apply_section(ledger, section)
-        for change in group.changes:
+        changes = group.changes
+        for change in changes:
             self.apply_record(change.ledger, change.record)
         assert self._is_volatile or group.end > self._cache.current.mark
         self._cache.current.mark = group.end
@@ -108,8 +109,9 @@ class GroupOutcomes:
                     ledger.listener.on_confirmed(ledger.ledger_id, section.last_entry_id)
                 except Exception:  # An error of one listener must not reach other ledgers.
                     logger.exception("listener failed", extra={"ledger_id": ledger.ledger_id})
-            ledger.notify_settled()
-        for change in group.changes:
+            if ledger.settled_callbacks:
+                ledger.notify_settled()
+        for change in changes:
             if not change.done.done():
                 change.done.set_result(None)
         self._housekeeper.on_group()

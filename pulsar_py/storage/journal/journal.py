@@ -87,6 +87,7 @@ class Group:
     __slots__ = (
         "changes",
         "end",
+        "entries_bytes",
         "error",
         "is_late",
         "is_ready",
@@ -97,12 +98,17 @@ class Group:
     )
 
     def __init__(
-        self, ledgers: list[Ledger], sections: list[Section], changes: list[RecordChange]
+        self,
+        ledgers: list[Ledger],
+        sections: list[Section],
+        changes: list[RecordChange],
+        entries_bytes: int,
     ) -> None:
         # One ledger for each section, in the same order.
         self.ledgers = ledgers
         self.sections = sections
         self.changes = changes
+        self.entries_bytes = entries_bytes
         # Its end in the journal; set when its write begins.
         self.end: Mark = (0, 0)
         # Its appends have failed with a time-out: it counts as failed even if the write succeeds.
@@ -117,7 +123,7 @@ class Group:
     def mean_entry_bytes(self) -> float:
         """The mean size of its entries; 0 without any."""
         count = sum(len(section.entries) for section in self.sections)
-        return sum(section.size_bytes for section in self.sections) / count if count else 0.0
+        return self.entries_bytes / count if count else 0.0
 
 
 class OnceWriter(Protocol):
@@ -166,7 +172,7 @@ class Journal:
         self._largest_block_bytes = largest_block_bytes(settings)
         self._on_group = on_group
         self._may_take = may_take
-        self._once = once
+        self._once = None if settings.is_volatile else once
         self._loop = asyncio.get_running_loop()
         self._tasks = TaskOwner("journal")
         # Ledgers with pending entries; each once.
@@ -284,8 +290,12 @@ class Journal:
     def _start(self, group: Group) -> None:
         """Begin to write a group that was just taken: its large entries, or else its block."""
         group.taken_at = self._loop.time()
-        once = None if self._settings.is_volatile else self._once
-        if once is not None and (sections := written_once(group.sections, self._settings)):
+        once = self._once
+        if (
+            once is not None
+            and group.entries_bytes >= self._settings.once_group_bytes
+            and (sections := written_once(group.sections, self._settings))
+        ):
             group.once = sections
             group.is_ready = False
             self._tasks.spawn(self._write_once(once, group), "write once")
@@ -331,7 +341,7 @@ class Journal:
     def _collect(self) -> Group | None:
         """All waiting entries and changes, up to the limits of a group; None if there are none."""
         # Hot path: benchmarks/micro_storage.py, append
-        room = self._settings.journal_group_bytes
+        room = most_bytes = self._settings.journal_group_bytes
         ledgers: list[Ledger] = []
         sections: list[Section] = []
         unfinished: list[Ledger] = []
@@ -349,7 +359,13 @@ class Journal:
             if ledger.pending:
                 unfinished.append(ledger)
         dirty += unfinished
-        changes = []
+        changes = self._collect_changes() if self._changes else []
+        if not sections and not changes:
+            return None
+        return Group(ledgers, sections, changes, most_bytes - room)
+
+    def _collect_changes(self) -> list[RecordChange]:
+        changes: list[RecordChange] = []
         room = self._settings.journal_group_bytes
         for _ in range(min(len(self._changes), GROUP_LEDGERS_COUNT)):
             if room <= 0:
@@ -360,7 +376,7 @@ class Journal:
             else:
                 room -= len(change.stored)
                 changes.append(change)
-        return Group(ledgers, sections, changes) if sections or changes else None
+        return changes
 
     def _write_block(self, file: AppendFile, group: Group) -> None:
         file_id = self._life.file_id
@@ -507,6 +523,32 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
     # Hot path: benchmarks/micro_storage.py, append
     pending = ledger.pending
     assert pending, f"ledger {ledger.ledger_id}: nothing waits"
+    lengths, size_bytes = array("I"), 0
+    if len(pending) <= PIECE_ENTRIES_COUNT:
+        lengths = array("I", map(len, pending))
+        size_bytes = sum(lengths)
+    if not lengths or size_bytes > room_bytes:
+        lengths, size_bytes = _fitting_lengths(pending, room_bytes)
+    count = len(lengths)
+    if count == len(pending):
+        entries, ledger.pending = pending, []
+    else:
+        entries = pending[:count]
+        del pending[:count]
+    first_entry_id = ledger.last_add_taken + 1
+    ledger.last_add_taken += count
+    assert size_bytes <= room_bytes or count == 1
+    assert ledger.last_add_taken <= ledger.last_add_pushed
+    lent: list[int] = []
+    if ledger.lent_pending_count:
+        lent = [place for place, entry in enumerate(entries) if isinstance(entry, Lent)]
+        ledger.lent_pending_count -= len(lent)
+        ledger.lent_taken_count += len(lent)
+    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes, lent=lent)
+
+
+def _fitting_lengths(pending: Sequence[bytes | Lent], room_bytes: int) -> tuple[array[int], int]:
+    """The lengths of the first entries that fit, of one at least, and the bytes of all those."""
     lengths = array("I")
     size_bytes = 0
     while len(lengths) < min(len(pending), GROUP_ENTRIES_COUNT):
@@ -522,21 +564,7 @@ def take_section(ledger: Ledger, room_bytes: int) -> Section:
             break
         lengths += piece
         size_bytes += piece_bytes
-    if len(lengths) == len(pending):
-        entries, ledger.pending = pending, []
-    else:
-        entries = pending[: len(lengths)]
-        del pending[: len(lengths)]
-    first_entry_id = ledger.last_add_taken + 1
-    ledger.last_add_taken += len(entries)
-    assert size_bytes <= room_bytes or len(entries) == 1
-    assert ledger.last_add_taken <= ledger.last_add_pushed
-    lent: list[int] = []
-    if ledger.lent_pending_count:
-        lent = [place for place, entry in enumerate(entries) if isinstance(entry, Lent)]
-        ledger.lent_pending_count -= len(lent)
-        ledger.lent_taken_count += len(lent)
-    return Section(ledger.ledger_id, first_entry_id, entries, lengths, size_bytes, lent=lent)
+    return lengths, size_bytes
 
 
 def _as_storage_error(error: BaseException) -> StorageError:

@@ -78,7 +78,16 @@ measured: 0.07 against 0.18 µs for 1 KB, while larger ones cost more to copy th
 class Section:
     """Entries of one ledger in one group; made once a group and ledger."""
 
-    __slots__ = ("entries", "first_entry_id", "ledger_id", "lengths", "lent", "runs", "size_bytes")
+    __slots__ = (
+        "entries",
+        "first_entry_id",
+        "last_entry_id",
+        "ledger_id",
+        "lengths",
+        "lent",
+        "runs",
+        "size_bytes",
+    )
 
     def __init__(
         self,
@@ -93,6 +102,7 @@ class Section:
     ) -> None:
         self.ledger_id = ledger_id
         self.first_entry_id = first_entry_id
+        self.last_entry_id = first_entry_id + len(lengths) - 1
         self.entries = entries
         self.lengths = lengths
         self.size_bytes = size_bytes
@@ -100,11 +110,6 @@ class Section:
         self.lent = lent
         # Where the entries are, if that is in entry logs; read from a block, there are no entries.
         self.runs = runs
-
-    @property
-    def last_entry_id(self) -> int:
-        """Id of the last entry."""
-        return self.first_entry_id + len(self.lengths) - 1
 
     def placed_runs(self) -> Iterator[tuple[int, Location]]:
         """The runs that are in entry logs, each with the id of its first entry."""
@@ -129,25 +134,26 @@ def encode_block(
     body: list[Buffer] = []
     body_bytes = 0
     for section in sections:
-        entries = section.entries
-        assert len(entries) == len(section.lengths) > 0, f"ledger {section.ledger_id}"
-        described.append(
+        entries, runs, first_entry_id = section.entries, section.runs, section.first_entry_id
+        count = len(entries)
+        assert count == len(section.lengths) > 0, f"ledger {section.ledger_id}"
+        described += (
             _SECTION.pack(
                 section.ledger_id,
-                section.first_entry_id,
-                section.first_entry_id - 1,
-                len(entries) | (_IN_LOGS if section.runs else 0),
-            )
+                first_entry_id,
+                first_entry_id - 1,
+                count | _IN_LOGS if runs else count,
+            ),
+            big_endian(section.lengths),
         )
-        described.append(big_endian(section.lengths))
-        if section.runs:
-            described.append(_RUNS_COUNT.pack(len(section.runs)))
-            described += (location.encode() for location in section.runs)
+        if runs:
+            described.append(_RUNS_COUNT.pack(len(runs)))
+            described += (location.encode() for location in runs)
             continue
         body_bytes += section.size_bytes
         if section.lent:
             body += lent_buffers(section)
-        elif section.size_bytes < JOIN_BELOW_BYTES * len(entries):
+        elif count > 1 and section.size_bytes < JOIN_BELOW_BYTES * count:
             body.append(b"".join(entries))
         else:
             body += entries
@@ -163,10 +169,11 @@ def encode_block(
         len(description),
         body_bytes,
     )
-    checksum = crc32c(description, crc32c(rest))
+    rest += description
+    checksum = crc32c(rest)
     for buffer in body:
         checksum = crc32c(buffer, checksum)
-    head = _BLOCK_START.pack(BLOCK_MAGIC, checksum) + rest + description
+    head = _BLOCK_START.pack(BLOCK_MAGIC, checksum) + rest
     end = offset + len(head) + body_bytes
     next_offset = life.after(end)
     return [head, *body, _ZEROS[: next_offset - end]], next_offset - offset

@@ -76,7 +76,8 @@ class AppendGate:
 
     @property
     def _memory_room_bytes(self) -> int:
-        room_bytes = self.room_bytes + max(self._excess_bytes, 0)
+        excess_bytes = self._excess_bytes
+        room_bytes = self.room_bytes + excess_bytes if excess_bytes > 0 else self.room_bytes
         return room_bytes if self._reason is None else room_bytes + _SHUT_BYTES
 
     def give_back(self, cost_bytes: int) -> None:
@@ -238,7 +239,8 @@ class Generation:
         assert not cached.record.is_deleted, f"ledger {ledger.ledger_id}: entries after its end"
         assert cached.first_entry_id + len(cached.entries) == ledger.last_add_confirmed + 1
         cached.entries += entries
-        cached.runs += runs
+        if runs:
+            cached.runs += runs
         cached.length_bytes += size_bytes
         cached.kept_bytes += kept_bytes
         self.entries_cost_bytes += size_bytes + kept_bytes + ENTRY_OVERHEAD_BYTES * len(entries)

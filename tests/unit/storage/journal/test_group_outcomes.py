@@ -61,7 +61,7 @@ class World:
         return ledger, section
 
     def ends(self, *taken: tuple[Ledger, Section], error: StorageError | None = None) -> None:
-        group = Group([ledger for ledger, _ in taken], [section for _, section in taken], [])
+        group = Group([ledger for ledger, _ in taken], [section for _, section in taken], [], 3)
         group.end = (1, 100)
         self.outcomes.on_group(group, error)
 
@@ -108,7 +108,7 @@ def test_who_lent_memory_that_is_being_written_is_told_when_it_is_not_any_more()
     listener = Listener()
     ledger, section = world.taken(1, listener)
     ledger.lent_taken_count = 1
-    world.group = Group([ledger], [section], [])
+    world.group = Group([ledger], [section], [], 3)
     world.outcomes.fail(ledger, StorageError("late"))
     assert not listener.told
     ledger.last_add_taken = ledger.last_add_confirmed
