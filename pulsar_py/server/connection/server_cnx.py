@@ -232,7 +232,7 @@ class ServerCnx(asyncio.Protocol):
         place, end = 0, len(frames)
         while place < end:
             body, rest = frames[place]
-            if body[:3] == _SEND_START and rest is not None and len(body) <= MAX_UNITS:
+            if body.startswith(_SEND_START) and rest is not None and len(body) <= MAX_UNITS:
                 place = self._serve_sends(frames, place, command)
                 continue
             place += 1
@@ -303,7 +303,7 @@ class ServerCnx(asyncio.Protocol):
             if place == end:
                 break
             body, rest = frames[place]
-            if body[:3] != _SEND_START or len(body) > MAX_UNITS:
+            if not body.startswith(_SEND_START) or len(body) > MAX_UNITS:
                 break
         if producer is not None:
             producer.publish_run(run)

@@ -95,7 +95,8 @@ class GroupOutcomes:
         if error is not None:
             self._on_group_failed(group, error)
             return
-        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+        parts = list(zip(group.ledgers, group.sections, strict=True))
+        for ledger, section in parts:
             self.apply_section(ledger, section)
         changes = group.changes
         for change in changes:
@@ -103,7 +104,7 @@ class GroupOutcomes:
         assert self._is_volatile or group.end > self._cache.current.mark
         self._cache.current.mark = group.end
         # Only now, with the whole group applied: listeners may read or close any ledger of it.
-        for ledger, section in zip(group.ledgers, group.sections, strict=True):
+        for ledger, section in parts:
             if ledger.listener is not None:
                 try:
                     ledger.listener.on_confirmed(ledger.ledger_id, section.last_entry_id)
