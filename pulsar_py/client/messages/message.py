@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias
 
+from pulsar_py.client.shared import absent_names
+from pulsar_py.client.shared.absent_names import lacks
 from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -155,6 +157,7 @@ class ReceivedEntry:
         return ReceivedMessageId(self, batch_index)
 
 
+@lacks(absent_names.MESSAGE_ID)
 class ReceivedMessageId(MessageId):
     """The id of a message that this process received: it knows its entry, and its topic.
 

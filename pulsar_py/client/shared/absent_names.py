@@ -46,6 +46,10 @@ READER: Final = {
     "read_next_async": "use `await reader.read_next()`",
     "receive": "use `await reader.read_next()`",
 }
+MESSAGE_ID: Final = {
+    "partition": "use `message_id.partition_index`, without parentheses",
+    "wrap": "ids need no wrapping",
+}
 
 _PACKAGE: Final = {
     "AlreadyClosed": "AlreadyClosedError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from enum import Flag
 from typing import Any, Final, get_args, get_origin
@@ -15,11 +15,13 @@ __all__ = ["avro_name", "no_record", "no_type"]
 _CLASSES: Final = (
     "a dataclass, a pydantic model, a TypedDict, a NamedTuple or a class derived from Record"
 )
+_NO_DATA: Final = "a function is no data: use str, for its name"
 _INSTEAD: Final[Mapping[object, str]] = {
     timedelta: "use int, with the unit in its name, such as timeout_seconds",
     complex: "use a dataclass of two floats",
     object: "name the types that there may be, such as int | str",
     Any: "name the types that there may be, such as int | str; for JSON of any form use str",
+    Callable: _NO_DATA,
     list: "say of what: list[str]",
     set: "say of what: set[str]",
     frozenset: "say of what: frozenset[str]",
@@ -27,6 +29,7 @@ _INSTEAD: Final[Mapping[object, str]] = {
     dict: "say of what: dict[str, int], or use a TypedDict",
 }
 _BY_ORIGIN: Final[Mapping[object, str]] = {
+    Callable: _NO_DATA,
     tuple: "items of different types have names in Avro: use a NamedTuple or a dataclass",
     dict: "keys are texts in Avro: use dict[str, X], or a list of a dataclass of key and value",
 }

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import pulsar_py
+from pulsar_py.client.messages.message import ReceivedMessageId
 from pulsar_py.client.shared import absent_names
 from pulsar_py.common.errors import InvalidConfigurationError
 
@@ -19,6 +20,7 @@ PAIRS = [
     (pulsar.Consumer, pulsar_py.PatternConsumer),
     (pulsar.Reader, pulsar_py.Reader),
     (pulsar.Message, pulsar_py.Message),
+    (pulsar.MessageId, ReceivedMessageId),
     (pulsar.TableView, pulsar_py.TableView),
 ]
 IMPORTED = {"Callable", "List", "Optional", "Tuple", "Union", "logging", "re", "timedelta"}
@@ -53,6 +55,7 @@ def test_proposed_names_are_there() -> None:
         "producer": (absent_names.PRODUCER, pulsar_py.Producer),
         "consumer": (absent_names.CONSUMER, pulsar_py.Consumer),
         "reader": (absent_names.READER, pulsar_py.Reader),
+        "message_id": (absent_names.MESSAGE_ID, pulsar_py.MessageId),
     }
     for variable, (table, owner) in tables.items():
         for words in table.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -25,6 +26,8 @@ class Box(Generic[T]):
         (Box[int], r"class SomeBox\(.*Box\[int\]\)"),
         ("Missing", "'Missing' has no type in Avro: its text names no class"),
         ({}, "use a dataclass"),
+        (Callable[[int], str], "a function is no data: use str, for its name"),
+        (Callable, "a function is no data"),
         (dict[int, str], r"dict\[int, str\] has no type in Avro: keys are texts"),
     ],
 )
