@@ -6,6 +6,7 @@ Source: CmdTopics in Pulsar's client tools; the dump of bytes is that of Netty's
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -105,6 +106,30 @@ def _examine(a: Args) -> Steps:
 def _by_id(a: Args) -> Steps:
     reply = yield subscriptions.message(a.topic, a.ledgerId, a.entryId)
     return [{**message_of(reply), "redeliveryCount": 0}]
+
+
+def _read(a: Args) -> Call[Any]:
+    """Messages of a topic, or of a backlog, decoded."""
+    query = {
+        "limit": a.count,
+        "messageId": a.messageId,
+        "key": a.key,
+        "property": a.property,
+        "text": a.text,
+        "where": a.where,
+    }
+    given = {name: value for name, value in query.items() if value is not None}
+    if a.subscription is None:
+        return subscriptions.readable_messages(a.topic, **given)
+    return subscriptions.readable_backlog(a.topic, a.subscription, **given)
+
+
+def show_readable(answer: Any) -> str:  # Any: JSON
+    """An object a line: the messages, and last the id to go on with (`next`) if there are more."""
+    objects = list(answer["messages"])
+    if "next" in answer:
+        objects.append({"next": answer["next"]})
+    return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in objects)
 
 
 def message_of(reply: Reply) -> dict[str, Any]:
@@ -212,6 +237,9 @@ _WORDS: Final = (
          f"{_SUBSCRIPTION} -n/--count:int=1 -ssm/--show-server-marker:flag "
          "-til/--transaction-isolation-level:choice(READ_COMMITTED,READ_UNCOMMITTED)"
          "=READ_COMMITTED", _peek, show=show_messages),
+    Word("read-messages", "Show messages decoded, of the topic or of a backlog", TOPIC,
+         "-s/--subscription -n/--count:int=10 -m/--messageId -k/--key --property --text --where",
+         _read, show=show_readable),
     Word("examine-messages", "Show a message counted from an end", TOPIC,
          "-i/--initialPosition=latest -m/--messagePosition:long=1", _examine, show=show_messages),
     Word("get-message-by-id", "Show a message", TOPIC, "-l/--ledgerId:long! -e/--entryId:long!",

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_py.admin_client.call import Reply
 from pulsar_py.cli.admin.topic_subscriptions import hex_dump, message_of, show_messages
-from tests.unit.cli.admin.replayed import run
+from tests.unit.cli.admin.replayed import Fake, run
 
 
 def test_a_time_to_reset_to_is_before_now() -> None:
@@ -79,3 +79,26 @@ def test_messages_as_json_have_their_text() -> None:
     assert message["text"] == "hello"
     assert message["data"] == "aGVsbG8="
     assert message["properties"] == {"a": "b"}
+
+
+def test_messages_are_read_decoded_from_a_topic_or_a_backlog() -> None:
+    answer = {"messages": [{"messageId": "1:0", "value": {"n": "å"}}], "next": "1:1"}
+    server, done = run("topics", "read-messages", "t", fake=Fake(own={"messages": answer}))
+    assert done.output.splitlines() == [
+        '{"messageId": "1:0", "value": {"n": "å"}}',
+        '{"next": "1:1"}',
+    ]
+    assert server.requests[0][1] == "/admin/v2/persistent/public/default/t/messages"
+    assert server.requests[0][2] == {"limit": "10"}
+    line = "read-messages t -s a -n 2 -m 1:1 -k x --property p=q --text y --where n>1"
+    server, done = run("topics", *line.split(), fake=Fake(own={"messages": {"messages": []}}))
+    assert done.output == ""
+    assert server.requests[0][1].endswith("/t/subscription/a/messages")
+    assert server.requests[0][2] == {
+        "limit": "2",
+        "messageId": "1:1",
+        "key": "x",
+        "property": "p=q",
+        "text": "y",
+        "where": "n>1",
+    }
