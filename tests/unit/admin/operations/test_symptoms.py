@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pulsar_py.admin.operations import symptoms as module
 from pulsar_py.admin.operations.symptoms import certificate_symptoms
+from pulsar_py.common.errors import MetadataUnavailableError
 from pulsar_py.server.config import BrokerConfig
 from tests.certificates import Certificate
 from tests.unit.admin.resources.conftest import Admin
@@ -61,6 +62,18 @@ async def test_slow_loops_and_syncs_are_told(admin: Admin, monkeypatch: pytest.M
     monkeypatch.setattr(module, "SLOW_LOOP_SECONDS", 0.0)
     monkeypatch.setattr(module, "SLOW_SYNC_SECONDS", 0.0)
     assert await codes(admin) == ["SLOW_LOOP", "SLOW_SYNC"]
+
+
+async def test_a_store_that_takes_nothing_is_told(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(_: object) -> None:
+        raise MetadataUnavailableError("gone")
+
+    monkeypatch.setattr(type(admin.service), "check_health", fails)
+    (found,) = await admin.get(PATH)
+    assert (found["code"], found["urgency"]) == ("NOT_HEALTHY", "error")
+    assert found["message"] == "A key could not be stored: gone"
 
 
 async def test_topics_that_go_soon_are_named(admin: Admin) -> None:
