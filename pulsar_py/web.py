@@ -299,6 +299,7 @@ def http_limits(config: BrokerConfig) -> HttpLimits:
     limits = HttpLimits(
         header_bytes=config.httpMaxRequestHeaderSize,
         connections_count=config.maxHttpServerConnections,
+        host_connections_count=config.maxHttpServerConnectionsPerIp,
         idle_seconds=config.httpServerIdleTimeout / 1000,
     )
     if config.httpMaxRequestSize > 0:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from http import HTTPStatus
@@ -84,6 +85,8 @@ class HttpLimits(Struct, frozen=True, kw_only=True):
     """Bytes of the bodies that are being received or served: beyond it only small ones are taken.
     Nobody has to say who he is before his body is there."""
     connections_count: int = 2048
+    host_connections_count: int = 0
+    """Those from one address; 0 = no limit. A proxy's header PROXY names whose address counts."""
     idle_seconds: float = 60.0
     request_seconds: float = 30.0
     """Seconds from the first byte of a request to its last, and for reading an answer."""
@@ -113,7 +116,8 @@ class HttpServer:
         self._upgrades = upgrades
         self._clock = clock
         self._limits = limits or HttpLimits()
-        self._connections: dict[HttpConnection, None] = {}  # in order of connecting
+        self._connections: dict[HttpConnection, str] = {}  # with hosts, in order of connecting
+        self._per_host = Counter[str]()  # of the connections
         self.bodies_bytes = 0  # being received or served, of all connections
         self._tasks = TaskOwner("http")
         self._servers: list[asyncio.Server | PacedServer] = []  # those that are bound
@@ -175,14 +179,30 @@ class HttpServer:
             connection.drop()
         await self._tasks.close()
 
-    def _opened(self, connection: HttpConnection) -> bool:
+    def _opened(self, connection: HttpConnection, host: str) -> bool:
+        """Count a connection, unless there are too many."""
         if len(self._connections) >= self._limits.connections_count:
             logger.warning("too many http connections", extra={"limit": len(self._connections)})
             return False
-        self._connections[connection] = None
+        most = self._limits.host_connections_count
+        if 0 < most <= self._per_host[host]:
+            extra = {"host": host, "limit": most}
+            logger.warning("too many http connections of one address", extra=extra)
+            return False
+        self._connections[connection] = host
+        self._per_host[host] += 1
         if self._sweep_timer is None:
             self._sweep_timer = self._clock.call_later(_SWEEP_SECONDS, self._sweep)
         return True
+
+    def _lost(self, connection: HttpConnection) -> None:
+        """Count a connection no more; one that was refused never counted."""
+        host = self._connections.pop(connection, None)
+        if host is None:
+            return
+        self._per_host[host] -= 1
+        if not self._per_host[host]:
+            del self._per_host[host]
 
     def _sweep(self) -> None:
         self._sweep_timer = None
@@ -218,17 +238,17 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Add the connection to the server, or close it if there are too many."""
         stream = cast("asyncio.Transport", transport)  # uvloop's does not derive from it
-        if not self._server._opened(self):  # noqa: SLF001
+        self._peer = peer_of(stream, self._peer)
+        if not self._server._opened(self, self._peer.host):  # noqa: SLF001
             stream.abort()
             return
         self._transport = stream
-        self._peer = peer_of(stream, self._peer)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - either way it ends
         """Remove the connection from the server; the answer to a request in progress is dropped."""
         self._transport = None
         self._is_ending = True
-        self._server._connections.pop(self, None)  # noqa: SLF001
+        self._server._lost(self)  # noqa: SLF001
         if not self._is_serving:
             self._forget_body()
         if self._successor is not None:

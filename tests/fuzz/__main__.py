@@ -43,7 +43,8 @@ def main() -> int:
         keep(kind, report)
         print(
             f"{kind.name}: {report.inputs_count} inputs in {time.process_time() - began:.0f} s of "
-            f"CPU time, worst {report.worst_seconds * 1000:.0f} ms, "
+            f"CPU time, worst {report.worst_seconds * 1000:.0f} ms "
+            f"({report.slow_once_count} took longer once, and not again), "
             f"{len(report.findings)} went wrong"
         )
         is_well = is_well and not report.findings

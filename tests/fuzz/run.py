@@ -1,8 +1,12 @@
 """Feeds inputs to a target, and writes down what each of them did wrong (edge).
 
 Wrong is: an exception out of the target; a record of level ERROR, or with a traceback, in the log;
-more than 100 ms of the loop's CPU time for one input, in however many turns; memory that grows by
-more than 64 MB in one batch; a canary that gets no receipt.
+more than 100 ms of the loop's CPU time for one input, in however many turns, whenever it is fed;
+memory that grows by more than 64 MB in one batch; a canary that gets no receipt.
+
+On a machine that is shared, an input of some microseconds took 200 ms by the clock of CPU time, four
+times in a million, and none of them again. So one that took too long is fed again, and is only
+counted where it does not take so long each time.
 
 The inputs follow from the seed alone, so that a run can be repeated.
 """
@@ -25,6 +29,8 @@ from tests.fuzz.inputs import Mutator
 INPUT_SECONDS: Final = 0.1
 BATCH_COUNT: Final = 250
 BATCH_MEBIBYTES: Final = 64
+TRIES: Final = 4
+"""How often an input is fed that takes too long each time."""
 
 
 class Target(Protocol):
@@ -63,6 +69,9 @@ class Report:
 
     inputs_count: int = 0
     worst_seconds: float = 0.0
+    """CPU time of one input; the shortest of its times, if it was fed again."""
+    slow_once_count: int = 0
+    """Inputs that took too long, but not when they were fed again."""
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -83,7 +92,14 @@ class LogWatch(logging.Handler):
 class Watched:
     """A target, and what its inputs did wrong."""
 
-    def __init__(self, target: Target, report: Report, log: LogWatch) -> None:
+    def __init__(
+        self,
+        target: Target,
+        report: Report,
+        log: LogWatch,
+        cpu_seconds: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self._cpu_seconds = cpu_seconds
         self._target = target
         self._report = report
         self._log = log
@@ -94,20 +110,32 @@ class Watched:
         """Feed one input."""
         report = self._report
         self._last = data
-        began = time.thread_time()
+        report.inputs_count += 1
+        took = first = await self._feed_once(data)
+        for _ in range(TRIES - 1):
+            if took <= INPUT_SECONDS:
+                break
+            took = min(took, await self._feed_once(data))
+        report.worst_seconds = max(report.worst_seconds, took)
+        if took > INPUT_SECONDS:
+            report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
+        elif first > INPUT_SECONDS:
+            report.slow_once_count += 1
+
+    async def _feed_once(self, data: bytes) -> float:
+        """Feed an input; the seconds of CPU time that it took."""
+        report = self._report
+        began = self._cpu_seconds()
         try:
             async with asyncio.timeout(30):
                 await self._target.feed(data)
         except Exception as error:  # noqa: BLE001 - that is what is looked for
             report.findings.append(Finding(data, f"raised {error!r}"))
-        took = time.thread_time() - began
-        report.inputs_count += 1
-        report.worst_seconds = max(report.worst_seconds, took)
-        if took > INPUT_SECONDS:
-            report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
+        took = self._cpu_seconds() - began
         if self._log.problems:
             report.findings.append(Finding(data, self._log.problems[0]))
             self._log.problems.clear()
+        return took
 
     async def check(self) -> None:
         """Look, after a batch, what became of memory and of others."""

@@ -573,3 +573,14 @@ async def test_max_http_server_connections() -> None:
         await asyncio.sleep(0)
         assert (await http(broker, "GET", "/admin/v2/clusters"))[0] == 0
         writer.close()
+
+
+@pytest.mark.setting("maxHttpServerConnectionsPerIp")
+async def test_max_http_server_connections_per_ip() -> None:
+    async with broker_with(maxHttpServerConnectionsPerIp=1) as broker:
+        address = urlsplit(broker.web_service_url)
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(b"GET /admin/v2/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert (await http(broker, "GET", "/admin/v2/clusters"))[0] == 0
+        writer.close()

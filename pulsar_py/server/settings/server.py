@@ -191,6 +191,13 @@ class ServerSettings(Settings):
     maxHttpServerConnections: int = setting(
         default=2048, minimum=1, category="HTTP", doc="Most HTTP connections at a time."
     )
+    maxHttpServerConnectionsPerIp: int = setting(
+        default=0,
+        minimum=0,
+        category="HTTP",
+        doc="Most HTTP connections, WebSockets among them, from one address at a time; 0 is no "
+        "limit. Pulsar has no such setting.",
+    )
     httpServerIdleTimeout: int = setting(
         default=30_000,
         minimum=1,

@@ -55,9 +55,10 @@ async def serving(limits: HttpLimits | None = None) -> AsyncIterator[HttpServer]
 
 @asynccontextmanager
 async def connected(
-    server: HttpServer,
+    server: HttpServer, own_host: str = "127.0.0.1"
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    own = (own_host, 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port, local_addr=own)
     try:
         yield reader, writer
     finally:
@@ -362,6 +363,31 @@ async def test_connections_are_bounded() -> None:
         await read_response(first_reader)
         async with connected(server) as (reader, _):
             assert await rest_of(reader) == b""
+
+
+async def test_connections_of_one_address_are_bounded() -> None:
+    limits = HttpLimits(host_connections_count=2)
+    async with serving(limits) as server, connected(server) as (kept, keeping):
+        for _ in range(3):  # whoever left, or was refused, counts no more
+            async with connected(server) as (reader, writer):
+                writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+                await read_response(reader)
+                async with connected(server) as (refused, _):
+                    assert await rest_of(refused) == b""
+                async with connected(server, "127.0.0.2") as (other, asking):
+                    asking.write(b"GET /y HTTP/1.1\r\nHost: a\r\n\r\n")
+                    assert (await read_response(other))[0] == 200
+                async with asyncio.timeout(10):
+                    while server.connections_count > 2:  # noqa: ASYNC110 - it has no event
+                        await asyncio.sleep(0)
+            async with asyncio.timeout(10):
+                while server.connections_count > 1:  # noqa: ASYNC110 - likewise
+                    await asyncio.sleep(0)
+        keeping.write(b"GET /z HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert (await read_response(kept))[0] == 200
+    async with asyncio.timeout(10):
+        while server._per_host:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0)
 
 
 class StandingClock(SystemClock):
