@@ -4,8 +4,9 @@
     bookies     each of the last segment is fenced and says what its last entry is, until none can
                 confirm an entry without one that was (`Coverage`)
     entries     from behind the greatest last add confirmed that they told: each is searched in its
-                write set (`EntrySearch`), by reads that fence too, and added again; the first that
-                can't have been confirmed ends it, whatever may lie behind
+                write set (`EntrySearch`), by reads that fence too, unless a bookie told it as its
+                last one just before; what is found is added again; the first that can't have been
+                confirmed ends it, whatever may lie behind
     metadata    IN_RECOVERY becomes CLOSED with the end, once all that was added is confirmed
 
 Several may do it at once: they find the same confirmed entries, and the first to write an end wins.
@@ -76,12 +77,14 @@ class _Recovery:
         self._ledger = ledger
         self._metadata = ledger.recorded.metadata  # as it was when this began
         self._changes: list[tuple[int, tuple[str, ...]]] = []  # first entry, ensemble
+        self._told: dict[int, BookieEntry] = {}  # the last entries of fenced bookies, by id
         self._failing: dict[str, None] = {}  # bookies that could not say; asked last
         self._progress = asyncio.Event()
         self._error: StorageError | None = None  # why nothing more is confirmed
 
     async def run(self) -> None:
         known = await last_entries(self._cluster, self._ledger, frames.FENCE_AND_READ)
+        self._told = {entry.entry_id: entry for entry in known}
         start = self._metadata.last_segment.first_entry_id - 1
         start = max([start, *(entry.last_add_confirmed for entry in known)])
         replicator = Replicator(
@@ -143,6 +146,8 @@ class _Recovery:
         Raises:
             StoreUnavailableError: Nobody has it, and not enough know that.
         """
+        if entry_id in self._told:
+            return self._told[entry_id]
         ledger, metadata = self._ledger, self._metadata
         ensemble = metadata.ensemble_at(entry_id)
         places = sorted(

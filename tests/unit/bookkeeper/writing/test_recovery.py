@@ -80,7 +80,8 @@ CASES = [
     Case("the writer knew no confirmation", ("0@-1 1@-1 2@-1",) * 3, 2),
     Case("the last on two", ("0 1", "0 1 2", "0 1 2"), 2),
     Case("the last on the first of its write set alone", ("0 1", "0 1", "0 1 2"), 2),
-    Case("the last on the last of its write set alone", ("0 1", "0 1 2", "0 1"), 1),
+    Case("on the last of its write set alone, which told it", ("0 1", "0 1 2", "0 1"), 2),
+    Case("told, but behind one that was not confirmed", ("0 1 2@0", "0", "0"), 0),
     Case("0 to 3 on three, 4 on two, 5 on one", ("0 1 2 3", "0 1 2 3 4", "0 1 2 3 4 5@3"), 5),
     Case("a gap ends it", ("0 1 3@1", "0 1 3@1", "0 1 3@1"), 1),
     Case("a gap before what is confirmed is not looked at", ("3@2",) * 3, 3),
@@ -175,6 +176,25 @@ def test_what_was_found_is_added_again_to_its_whole_write_set_before_the_end() -
             assert flags[BookieOperation.ADD, 2] == frames.RECOVERY_ADD
             assert 2 in bookie.entries[LEDGER]
             assert (BookieOperation.ADD, 0) not in flags, "it is known to be confirmed"
+
+    with_cluster(test)
+
+
+def test_what_a_bookie_told_with_the_fence_is_not_read_once_more() -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        await an_open_ledger(cluster, ("0 1 2",) * 3)
+        reader = await store.recover(LEDGER)
+        assert reader.last_add_confirmed == 2
+        asked = [
+            (entry_id, flags)
+            for bookie in cluster.bookies[:3]
+            for operation, flags, _, entry_id in bookie.asked
+            if operation == BookieOperation.READ
+        ]
+        assert sorted(asked) == [
+            *[(-1, frames.FENCE_AND_READ)] * 3,
+            *[(3, frames.RECOVERY_READ)] * 2,
+        ], "nobody is asked for 2"
 
     with_cluster(test)
 
