@@ -148,7 +148,8 @@ class ManagedLedgerOpener:
             if ledger is not None:
                 await ledger.wait_closed()
             self._raise_if_closed()
-            ledger = await self._load(name, config, create_if_missing=create_if_missing)
+            with self.flusher.opening():
+                ledger = await self._load(name, config, create_if_missing=create_if_missing)
             self._ledgers[name] = ledger
             return ledger
 

@@ -7,12 +7,18 @@ store over a network is not flooded.
 
 Cursors with receipts to give don't wait for a time: they are called once the commands that came
 with this turn of the loop are served, all together.
+
+While many managed ledgers are being opened, as those of a broker that died are, new cursor ledgers
+wait some seconds: they take processor time that the openings need, and a topic that is not open yet
+can't be published to at all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Protocol
 
@@ -20,6 +26,10 @@ from pulsar_py.common.loops.clock import Clock
 
 WRITES_A_TURN = 1000
 """Cursors whose writes begin in one turn of the loop: some ten milliseconds."""
+MANY_OPENINGS = 8
+"""Managed ledgers that are being opened, from which on new cursor ledgers wait."""
+MAX_WAIT_SECONDS = 5.0
+"""They don't wait for longer, however many there are."""
 
 
 class Flushable(Protocol):
@@ -43,6 +53,29 @@ class CursorFlusher:
         self._timer_at = 0.0  # when the timer runs, if there is one
         self._soon: list[Flushable] = []  # those with receipts to give
         self._soon_timer: asyncio.TimerHandle | None = None
+        self._openings_count = 0
+        self._few_openings = asyncio.Event()
+        self._few_openings.set()
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Note that a managed ledger is being opened, within the context."""
+        self._openings_count += 1
+        if self._openings_count == MANY_OPENINGS:
+            self._few_openings.clear()
+        try:
+            yield
+        finally:
+            self._openings_count -= 1
+            if self._openings_count < MANY_OPENINGS:
+                self._few_openings.set()
+
+    async def until_few_openings(self) -> None:
+        """Return when few managed ledgers are being opened, after some seconds in any case."""
+        if not self._few_openings.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(MAX_WAIT_SECONDS):
+                    await self._few_openings.wait()
 
     def schedule(self, cursor: Flushable, due_at: float) -> None:
         """Call the cursor's `write_if_due` at that time of the clock."""
@@ -84,7 +117,8 @@ class CursorFlusher:
             self._set_timer()
 
     def close(self) -> None:
-        """Stop the timer and forget all due times."""
+        """Stop the timer and forget all due times; nobody waits for openings any more."""
+        self._few_openings.set()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -257,6 +257,7 @@ class CursorPersister:
     async def _write_slowly(self, changes: CursorChanges) -> None:
         """Write in a task: to a new cursor ledger, or else to the record."""
         error: Exception | None = None
+        await self._owner.flusher.until_few_openings()
         try:
             async with self._lock:
                 if self._is_closed:

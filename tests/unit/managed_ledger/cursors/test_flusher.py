@@ -1,8 +1,16 @@
 """CursorFlusher: one timer for all cursors."""
 
 import asyncio
+from contextlib import ExitStack
 
-from pulsar_py.managed_ledger.cursors.flusher import WRITES_A_TURN, CursorFlusher
+import pytest
+
+from pulsar_py.managed_ledger.cursors.flusher import (
+    MANY_OPENINGS,
+    MAX_WAIT_SECONDS,
+    WRITES_A_TURN,
+    CursorFlusher,
+)
 
 
 class Cursor:
@@ -74,3 +82,48 @@ async def test_those_with_receipts_are_called_together_in_the_next_turn(virtual_
     flusher.close()
     await asyncio.sleep(1)
     assert seen == ["a", "b"]
+
+
+async def waited_seconds(flusher, clock):
+    began = clock.monotonic_seconds()
+    await flusher.until_few_openings()
+    return clock.monotonic_seconds() - began
+
+
+async def test_nobody_waits_while_few_managed_ledgers_are_opened(virtual_clock):
+    flusher = CursorFlusher(virtual_clock)
+    with ExitStack() as few:
+        for _ in range(MANY_OPENINGS - 1):
+            few.enter_context(flusher.opening())
+        assert await waited_seconds(flusher, virtual_clock) == 0
+
+
+async def test_new_cursor_ledgers_wait_while_many_are_opened(virtual_clock):
+    flusher = CursorFlusher(virtual_clock)
+    with ExitStack() as few:
+        for _ in range(MANY_OPENINGS - 1):
+            few.enter_context(flusher.opening())
+        last = few.enter_context(ExitStack())
+        last.enter_context(flusher.opening())
+        virtual_clock.call_later(2, last.close)
+        assert await waited_seconds(flusher, virtual_clock) == pytest.approx(2)
+        assert await waited_seconds(flusher, virtual_clock) == 0, "there are few again"
+
+
+async def test_they_do_not_wait_for_long_and_not_for_one_that_is_closed(virtual_clock):
+    flusher = CursorFlusher(virtual_clock)
+    with ExitStack() as many:
+        for _ in range(MANY_OPENINGS):
+            many.enter_context(flusher.opening())
+        assert await waited_seconds(flusher, virtual_clock) == pytest.approx(MAX_WAIT_SECONDS)
+        virtual_clock.call_later(1, flusher.close)
+        assert await waited_seconds(flusher, virtual_clock) == pytest.approx(1)
+
+
+async def test_an_opening_that_fails_counts_no_more(virtual_clock):
+    flusher = CursorFlusher(virtual_clock)
+    for _ in range(MANY_OPENINGS):
+        with pytest.raises(ZeroDivisionError), flusher.opening():
+            1 / 0  # noqa: B018
+    with flusher.opening():
+        assert await waited_seconds(flusher, virtual_clock) == 0

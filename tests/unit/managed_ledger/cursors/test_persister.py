@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import ExitStack
 
 import pytest
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from pulsar_py.common.errors import (
     StoreBusyError,
 )
 from pulsar_py.common.position import EARLIEST, Position
+from pulsar_py.managed_ledger.cursors.flusher import MANY_OPENINGS, MAX_WAIT_SECONDS
 from pulsar_py.managed_ledger.cursors.format import decode_cursor_record
 from pulsar_py.managed_ledger.log.ledger_format import cursor_path
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
@@ -474,3 +476,47 @@ async def test_a_cursor_is_written_as_often_as_the_settings_say_now():
     assert cursor.persistent_mark_delete_position == Position(3, 1)
     await asyncio.sleep(11)
     assert cursor.persistent_mark_delete_position == Position(3, 2)
+
+
+def many_openings(ledger):
+    """As if so many managed ledgers were being opened that new cursor ledgers wait."""
+    many = ExitStack()
+    for _ in range(MANY_OPENINGS):
+        many.enter_context(ledger.flusher.opening())
+    return many
+
+
+@pytest.mark.parametrize("ends", ["openings", "time"])
+async def test_a_first_cursor_ledger_waits_for_many_openings_and_its_receipt_for_it(ends):
+    world = World()
+    ledger, cursor = await opened(world)
+    durable = []
+    with many_openings(ledger) as many:
+        cursor.acknowledge([Position(3, 0)])
+        cursor.when_durable(lambda numbers, error: durable.append((numbers, error)), 7)
+        await asyncio.sleep(MAX_WAIT_SECONDS - 1)
+        assert not durable
+        assert cursor.cursor_ledger_id == -1
+        if ends == "openings":
+            many.close()
+        await asyncio.sleep(1.1)
+        assert durable == [([7], None)]
+        cursor.acknowledge([Position(3, 1)])
+        cursor.when_durable(lambda numbers, error: durable.append((numbers, error)), 8)
+        await asyncio.sleep(0.1)
+        assert len(durable) == 2, "what goes to a cursor ledger that is there waits for nothing"
+    assert (await after_a_crash(world)).mark_delete_position == Position(3, 1)
+
+
+async def test_what_waits_for_many_openings_is_written_by_a_close():
+    world = World()
+    ledger, cursor = await opened(world)
+    durable = []
+    with many_openings(ledger):
+        cursor.acknowledge([Position(3, 0)])
+        cursor.when_durable(lambda numbers, error: durable.append((numbers, error)), 7)
+        await asyncio.sleep(1)
+        await ledger.close()
+        assert durable == [([7], None)]
+    await asyncio.sleep(MAX_WAIT_SECONDS)
+    assert (await record_of(world)).snapshot.mark_delete_position == Position(3, 0)
