@@ -38,12 +38,18 @@ class _Comparison:
     """Compares two trees; types that contain themselves are looked at once."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[int, int], None] = {}
+        self._fits: dict[tuple[int, int], bool] = {}  # true also while it is being looked at
 
     def compare(self, writer: AvroNode, reader: AvroNode, path: str) -> str | None:
-        if (id(writer), id(reader)) in self._seen:
-            return None
-        self._seen[id(writer), id(reader)] = None
+        pair = id(writer), id(reader)
+        if pair in self._fits:
+            return None if self._fits[pair] else _unlike(writer, reader, path)
+        self._fits[pair] = True
+        problem = self._compare_new(writer, reader, path)
+        self._fits[pair] = problem is None
+        return problem
+
+    def _compare_new(self, writer: AvroNode, reader: AvroNode, path: str) -> str | None:
         if writer.kind == "union" or reader.kind == "union":
             return self._unions(writer, reader, path)
         if writer.kind == reader.kind:
@@ -59,6 +65,8 @@ class _Comparison:
                 return self._records(writer, reader, path)
             case "array" | "map":
                 return self.compare(writer.children[0], reader.children[0], f"{path}[]")
+            case "fixed" | "enum" if not _has_name_of(writer, reader):
+                return _unlike(writer, reader, path)
             case "fixed" if writer.text["size"] != reader.text["size"]:
                 return _unlike(writer, reader, path)
             case "enum" if "default" not in reader.text:
@@ -78,19 +86,32 @@ class _Comparison:
         return None
 
     def _records(self, writer: AvroNode, reader: AvroNode, path: str) -> str | None:
+        renamed = {
+            alias: text["name"] for text in reader.fields for alias in text.get("aliases", ())
+        }
         written = {
-            text["name"]: node for text, node in zip(writer.fields, writer.children, strict=True)
+            renamed.get(text["name"], text["name"]): node
+            for text, node in zip(writer.fields, writer.children, strict=True)
         }
         for text, node in zip(reader.fields, reader.children, strict=True):
             inner = f"{path}.{text['name']}" if path else text["name"]
-            names = (text["name"], *text.get("aliases", ()))
-            source = next((written[name] for name in names if name in written), None)
+            source = written.get(text["name"])
             if source is None:
                 if "default" not in text:
                     return f"{_at(inner)} was not written, and has no default"
             elif (problem := self.compare(source, node, inner)) is not None:
                 return problem
         return None
+
+
+def _has_name_of(writer: AvroNode, reader: AvroNode) -> bool:
+    """Whether a named type is the same, by its name without namespace or by an alias."""
+    names = {_unqualified(each) for each in (reader.name, *reader.text.get("aliases", ()))}
+    return _unqualified(writer.name) in names
+
+
+def _unqualified(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _unlike(writer: AvroNode, reader: AvroNode, path: str) -> str:

@@ -94,3 +94,47 @@ def test_an_unreadable_value_says_who_reads_it_who_wrote_it_and_which_field() ->
     assert str(raised.value) == (
         "Order can't read what Old wrote: field price was written as string, and is read as long"
     )
+
+
+def _enum(name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "enum", "name": name, "symbols": ["A"], **more}
+
+
+@pytest.mark.parametrize(
+    ("writer", "reader", "expected"),
+    [
+        (_enum("E"), _enum("E", namespace="x"), None),
+        (_enum("E"), _enum("G"), "field f was written as enum E, and is read as enum G"),
+        (_enum("E"), _enum("G", aliases=["x.E"]), None),
+        (
+            _enum("G", aliases=["E"]),
+            _enum("E"),
+            "field f was written as enum G, and is read as enum E",
+        ),
+        (
+            fixed(4),
+            {**fixed(4), "name": "G"},
+            "field f was written as fixed F, and is read as fixed G",
+        ),
+        (fixed(4), {**fixed(4), "name": "G", "aliases": ["F"]}, None),
+    ],
+)
+def test_enums_and_fixed_have_their_name_or_an_alias(
+    writer: Any, reader: Any, expected: str | None
+) -> None:
+    assert mismatch(avro_node(record(f=writer)), avro_node(record(f=reader))) == expected
+
+
+def test_an_alias_takes_the_field_from_the_one_of_that_name() -> None:
+    reader = record(a="int", b="int", c="int")
+    reader["fields"][2]["aliases"] = ["b"]
+    found = mismatch(avro_node(record(a="int", b="int")), avro_node(reader))
+    assert found == "field b was not written, and has no default"
+
+
+def test_two_types_that_do_not_fit_do_not_fit_the_second_time_either() -> None:
+    inner = record("I", x="int")
+    writer = record(a=inner, b="I")
+    reader = record(a=[record("J", x="string"), record("K", x="int")], b="J")
+    found = mismatch(avro_node(writer), avro_node(reader))
+    assert found == "field b was written as record I, and is read as record J"
