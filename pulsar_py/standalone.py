@@ -41,10 +41,12 @@ from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.metadata.move_progress import check_no_move
+from pulsar_py.policy_logs import PolicyLogs
 from pulsar_py.ports import PortNumbers, Ports
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.listeners import Listener
+from pulsar_py.server.log_owners import ClusterLogOwners
 from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
     LocalAddresses,
@@ -307,6 +309,9 @@ class Broker:
         service.set_addresses(addresses)
         web.set_addresses(addresses)
         await service.join_cluster()
+        if service.membership is not None:
+            owners = ClusterLogOwners(service.namespaces, service.membership, service.elsewhere)
+            service.topic_policies.follow_others(owners, PolicyLogs(service, self._chance).open)
         await ports.serve(clock)
         web.prepare()
 

@@ -73,10 +73,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "embedded_backup": {"embedded_ledgers", "storage", "ledgers", "metadata", "common", "proto"},
     "cluster_stores": {"bookkeeper", "zookeeper", "ledgers", "metadata", "common", "proto"},
     "migration": {"server", "managed_ledger", "ledgers", "metadata", "common", "proto"},
+    "policy_logs": {"client", "server", "schema", "common"},
     "ports": {"admin", "server", "common"},
     "web": {"console", "websocket", "admin", "client", "server", "common"},
     "standalone": {
         "web",
+        "policy_logs",
         "embedded_ledgers",
         "embedded_backup",
         "ports",

@@ -51,7 +51,7 @@ from pulsar_py.admin.resources.topic_access import (
 )
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, delete, get, post
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, TopicPolicies
 from pulsar_py.metadata.resources import TopicPoliciesResources
 from pulsar_py.server.broker import BrokerService
@@ -255,7 +255,7 @@ class TopicPolicyResource:
         name = topic_of(request)
         self._check_enabled()
         await require_namespace(self._broker, name.namespace_name)
-        await require_owned(self._broker, events_topic(name.namespace_name))
+        await self._require_log(name)
         await self._broker.topic_policies.remove(name)
         return NO_CONTENT
 
@@ -273,10 +273,10 @@ class TopicPolicyResource:
         topics = self._broker.topics
         if not await topics.partitioned.count(name) and not await topics.exists(name):
             raise topic_not_found(name)
-        await self._catch_up(name.namespace_name)
+        await self._catch_up(name)
         return name
 
-    async def _catch_up(self, namespace: NamespaceName) -> None:
+    async def _catch_up(self, name: TopicName) -> None:
         """Where there are other brokers, have the policies read by who serves their log.
 
         A broker of Apache Pulsar may have appended to it, which keeps no copies for others.
@@ -284,12 +284,28 @@ class TopicPolicyResource:
         Raises:
             RedirectError: That is another broker.
         """
-        membership, name = self._broker.membership, events_topic(namespace)
+        membership, namespace = self._broker.membership, name.namespace_name
         if membership is None or len(membership.directory.brokers) < _SEVERAL:
             return
-        if await self._broker.topics.exists(name):
-            await require_owned(self._broker, name)
+        if await self._broker.topics.exists(events_topic(namespace)):
+            await self._require_log(name)
             await self._broker.topic_policies.catch_up(namespace)
+
+    async def _require_log(self, name: TopicName) -> None:
+        """Return where the policies of a topic are changed.
+
+        That is who serves the log. One of Apache Pulsar sends callers to who serves the topic, in
+        the case of a partitioned one its first partition: then that is here, by that log.
+
+        Raises:
+            RedirectError: That is another broker.
+        """
+        if not await self._broker.topic_policies.is_elsewhere(name.namespace_name):
+            await require_owned(self._broker, events_topic(name.namespace_name))
+            return
+        if await self._broker.topics.partitioned.count(name):
+            name = name.partition(0)
+        await require_owned(self._broker, name)
 
     def _check_enabled(self) -> None:
         if not self._broker.topics.settings.has_topic_policies:
@@ -316,7 +332,7 @@ class TopicPolicyResource:
     async def _change(
         self, request: Request, name: TopicName, change: Callable[[Document], Document]
     ) -> None:
-        await require_owned(self._broker, events_topic(name.namespace_name))
+        await self._require_log(name)
         await self._broker.topic_policies.change(name, change, is_global=_GLOBAL.of(request))
 
 

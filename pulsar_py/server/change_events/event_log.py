@@ -9,37 +9,23 @@ Source: TopicPoliciesSystemTopicClient, SystemTopicClientBase in Pulsar's broker
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
-from pulsar_py.common.errors import (
-    IncompatibleSchemaError,
-    InvalidConfigurationError,
-    PayloadError,
-    SchemaSerializationError,
-)
+from pulsar_py.common.errors import PayloadError
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.common.position import EARLIEST
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.PulsarApi_pb2 import Schema
-from pulsar_py.schema.avro.avro_codec import AvroReader
-from pulsar_py.server.change_events.event_messages import EventMessage, event_entry, messages_of
+from pulsar_py.server.change_events.event_decoder import EventDecoder, LoggedEvent
+from pulsar_py.server.change_events.event_messages import event_entry, messages_of
 from pulsar_py.server.compaction.compacted_source import CompactedSource
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.policies.policy_events import (
-    SCHEMA_PROPERTIES,
-    PolicyEvent,
-    decode_event,
-    reader_from,
-    schema_text,
-)
+from pulsar_py.server.policies.policy_events import SCHEMA_PROPERTIES, PolicyEvent, schema_text
 from pulsar_py.server.schema_registry import SchemaDefinition, SchemaRegistry
 from pulsar_py.server.topics.persistent import PersistentTopic
-
-logger = logging.getLogger(__name__)
 
 CURSOR_NAME: Final = "pulsar_py.topic-policies"
 """Of the cursor in memory, as the topic's internal statistics show it."""
@@ -59,13 +45,6 @@ def event_schema() -> SchemaDefinition:
     )
 
 
-class LoggedEvent(NamedTuple):
-    """An event as the log has it."""
-
-    event: PolicyEvent
-    published_millis: int
-
-
 class EventLog:
     """Reads and appends events; owned by the `NamespaceEvents` of the namespace."""
 
@@ -77,7 +56,7 @@ class EventLog:
         self._producer_name = ""
         self._next_sequence_id = 0
         self._schema_version = b""
-        self._readers: dict[bytes, AvroReader | None] = {}  # by version; None is our definition
+        self._decoder = EventDecoder(topic.name, schemas)
         self._cursor = topic.ledger.new_non_durable_cursor(CURSOR_NAME, InitialPosition.EARLIEST)
         self._source: EntrySource = self._cursor
         compaction = topic.compaction
@@ -129,44 +108,13 @@ class EventLog:
         return found
 
     async def _events_of(self, entry: Entry) -> list[LoggedEvent]:
-        found: list[LoggedEvent] = []
+        place = str(entry.position)
         try:
-            for message in messages_of(entry.data):
-                reader = await self._reader_of(message)
-                event = decode_event(message.key, message.payload, reader)
-                if event is not None and self._is_ours(event):
-                    found.append(LoggedEvent(event, message.published_millis))
-        except (
-            PayloadError,
-            SchemaSerializationError,
-            IncompatibleSchemaError,
-            InvalidConfigurationError,
-            ValueError,
-        ) as error:
-            logger.warning(
-                "policy event passed over",
-                extra={
-                    "topic": str(self.topic.name),
-                    "position": str(entry.position),
-                    "error": str(error),
-                },
-            )
-        return found
-
-    def _is_ours(self, event: PolicyEvent) -> bool:
-        """Whether the event is about a topic of the namespace: its producers may do no more."""
-        return event.topic.namespace_name == self.topic.name.namespace_name
-
-    async def _reader_of(self, message: EventMessage) -> AvroReader | None:
-        """What reads the message's payload; None if it was written with our own definition."""
-        version = message.schema_version
-        if not version or not message.payload:
-            return None
-        if version not in self._readers:
-            stored = await self._schemas.get(self.topic.name.schema_id, version)
-            text = "" if stored is None else stored.definition.data.decode()
-            self._readers[version] = reader_from(text) if text not in ("", schema_text()) else None
-        return self._readers[version]
+            messages = messages_of(entry.data)
+        except (PayloadError, ValueError) as error:
+            self._decoder.warn(place, error)
+            return []
+        return await self._decoder.events_of(messages, place)
 
     def when_more(self, callback: Callable[[], None]) -> None:
         """Call `callback` once, soon after there is more to read; never if there can't be.

@@ -37,9 +37,10 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
-from pulsar_py.metadata.documents import TopicPolicies
-from pulsar_py.metadata.resources import Resources, TopicPoliciesResources
-from pulsar_py.server.change_events.event_log import EventLog, LoggedEvent
+from pulsar_py.metadata.resources import Resources
+from pulsar_py.server.change_events.event_decoder import LoggedEvent
+from pulsar_py.server.change_events.event_log import EventLog
+from pulsar_py.server.change_events.policy_copies import Key, PolicyCopies
 from pulsar_py.server.policies.policy_events import PolicyEvent
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.topics.persistent import PersistentTopic
@@ -52,8 +53,6 @@ RETRY_SECONDS: Final = 1.0
 """Seconds until what failed in the background is tried again."""
 
 Document = Mapping[str, Any]  # Any: JSON of many shapes
-Key = tuple[bool, TopicName]
-"""Of a copy: whether it is for all clusters, and the topic."""
 
 
 def events_topic(namespace: NamespaceName) -> TopicName:
@@ -89,14 +88,20 @@ class NamespaceEvents:
     def __init__(self, namespace: NamespaceName, parts: EventParts) -> None:
         self._parts = parts
         self.name = events_topic(namespace)
-        self._namespace = namespace
-        self._lock = asyncio.Lock()  # held from the reading of a log's end to the writing of copies
+        self.copies = PolicyCopies(namespace, parts.resources)
+        self.lock = asyncio.Lock()
+        """Held from the reading of a log's end to the writing of copies."""
         self._log: EventLog | None = None  # None until the topic was loaded
         self._pending: dict[str, LoggedEvent] = {}  # read, but not in the copies yet; by key
         self._is_replayed = False  # whether the copies follow `_log`
         self._waiting: EventLog | None = None  # the one that tells when it grows
         self._is_running = False  # whether a task brings the copies up to the log
         self.is_absent = False  # whether there was no such topic when it was last looked for
+
+    @property
+    def is_served_here(self) -> bool:
+        """Whether this broker has the log open, and brings the copies up to it itself."""
+        return self._log is not None and self._log.is_open
 
     # Changes
 
@@ -109,9 +114,9 @@ class NamespaceEvents:
             ServiceNotReadyError: Another broker serves the log.
             PulsarError: It was not made; or, if the copy can't be written now, it is made later.
         """
-        async with self._lock:
+        async with self.lock:
             log = await self._up_to_date()
-            known = await self._copies(is_global=is_global).get(topic.base)
+            known = await self.copies.of(is_global=is_global).get(topic.base)
             before: Document = {} if known is None else known.json
             after = dict(change(before))
             if after != before:
@@ -126,14 +131,14 @@ class NamespaceEvents:
             PulsarError: As `change`.
         """
         scopes = (False, True)
-        async with self._lock:
+        async with self.lock:
             if not await self._parts.topics.exists(self.name):
                 for is_global in scopes:
-                    await self._copies(is_global=is_global).delete(topic.base)
+                    await self.copies.of(is_global=is_global).delete(topic.base)
                 return
             log = await self._up_to_date()
             for is_global in scopes:
-                if await self._copies(is_global=is_global).get(topic.base) is not None:
+                if await self.copies.of(is_global=is_global).get(topic.base) is not None:
                     await log.append(PolicyEvent(topic.base, is_global, None))
             await self._catch_up(log)
         self._wait(log)
@@ -145,7 +150,7 @@ class NamespaceEvents:
             ServiceNotReadyError: Another broker serves the log.
             PulsarError: It can't be read, or a copy not be written now.
         """
-        async with self._lock:
+        async with self.lock:
             try:
                 log = await self._up_to_date(creates=False)
             except TopicNotFoundError:
@@ -181,15 +186,11 @@ class NamespaceEvents:
 
     # Copies
 
-    def _copies(self, *, is_global: bool) -> TopicPoliciesResources:
-        resources = self._parts.resources
-        return resources.global_topic_policies if is_global else resources.topic_policies
-
     async def _catch_up(self, log: EventLog) -> None:
         """Read what the log has, and bring the copies up to it."""
         await self._read(log)
         for key, logged in list(self._pending.items()):
-            await self._apply(logged.event)
+            await self.copies.apply(logged.event)
             del self._pending[key]
 
     async def _read(self, log: EventLog) -> None:
@@ -197,48 +198,23 @@ class NamespaceEvents:
             for logged in events:
                 self._pending[logged.event.key] = logged
 
-    async def _apply(self, event: PolicyEvent) -> None:
-        copies, document = self._copies(is_global=event.is_global), event.document
-        if document is None:
-            await copies.delete(event.topic)
-        else:
-            policies = TopicPolicies(document)
-            await copies.update_or_create(event.topic, lambda _: policies)
-
     # Reading from the beginning
 
     async def _replay(self, log: EventLog) -> None:
         """Read the whole log, and reconcile it with the copies there are."""
         await self._read(log)
-        known: list[Key] = []
-        for is_global in (False, True):
-            topics = await self._copies(is_global=is_global).list(self._namespace)
-            known += [(is_global, topic) for topic in topics]
+        known = await self.copies.known()
         if log.is_followed:
-            await self._drop_outdated(known)
+            await self.copies.drop_outdated(known, self._pending)
             return
         for key in known:
             await self._migrate(log, key)
         await log.set_followed()
 
-    async def _drop_outdated(self, known: list[Key]) -> None:
-        """Finish removals that were cut short; leave global copies that are newer than the log."""
-        for is_global, topic in known:
-            key = PolicyEvent(topic, is_global, None).key
-            logged, copies = self._pending.get(key), self._copies(is_global=is_global)
-            if not is_global and logged is None:
-                await copies.delete(topic)
-            elif (
-                is_global
-                and logged is not None
-                and await copies.modified_millis(topic) > logged.published_millis
-            ):
-                del self._pending[key]
-
     async def _migrate(self, log: EventLog, key: Key) -> None:
         """Append a copy that the log lacks, or that is newer than what it has."""
         is_global, topic = key
-        copies = self._copies(is_global=is_global)
+        copies = self.copies.of(is_global=is_global)
         policies = await copies.get(topic)
         if policies is None:
             return
@@ -277,7 +253,7 @@ class NamespaceEvents:
     async def _followed(self) -> EventLog | None:
         """The log, with the copies brought up to it; None if that did not work this time."""
         try:
-            async with self._lock:
+            async with self.lock:
                 return await self._up_to_date(creates=False)
         except (ManagedLedgerError, ServiceNotReadyError, TopicNotFoundError, NotAllowedError):
             raise

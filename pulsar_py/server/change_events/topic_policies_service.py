@@ -2,8 +2,9 @@
 
 REST calls `change` and `remove`; the `TopicRegistry` tells of loaded and deleted topics. The first
 topic of a namespace that is loaded has the copies brought up to the log in the background, if there
-is one: no load waits for that. Where `topicLevelPoliciesEnabled` or `systemTopicEnabled` is off,
-there are no logs, and policies of deleted topics are removed from the metadata store alone.
+is one: no load waits for that. Logs that brokers of another kind serve are followed there. Where
+`topicLevelPoliciesEnabled` or `systemTopicEnabled` is off, there are no logs, and policies of
+deleted topics are removed from the metadata store alone.
 
 Source: TopicPoliciesService, SystemTopicBasedTopicPoliciesService in Pulsar's broker.
 """
@@ -13,7 +14,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
+from pulsar_py.server.change_events.foreign_log import OpenLog
+from pulsar_py.server.change_events.foreign_logs import ForeignLogs, LogOwners
 from pulsar_py.server.change_events.namespace_events import (
     Document,
     EventParts,
@@ -30,12 +34,30 @@ class TopicPoliciesService:
         self._is_enabled = is_enabled
         self._namespaces: dict[NamespaceName, NamespaceEvents] = {}
         self._being_deleted: dict[NamespaceName, None] = {}
+        self._others: ForeignLogs | None = None  # None where there are no other brokers
 
     def _of(self, namespace: NamespaceName) -> NamespaceEvents:
         events = self._namespaces.get(namespace)
         if events is None:
             events = self._namespaces[namespace] = NamespaceEvents(namespace, self._parts)
         return events
+
+    def follow_others(self, owners: LogOwners, open_log: OpenLog) -> None:
+        """From now on follow logs that brokers of another kind serve, too; call it once."""
+        self._others = ForeignLogs(
+            self._parts, self._of, owners, open_log, is_enabled=self._is_enabled
+        )
+        self._parts.tasks.spawn(self._others.run(), "policies at other brokers")
+
+    async def is_elsewhere(self, namespace: NamespaceName) -> bool:
+        """Whether a broker of another kind serves the log of a namespace.
+
+        Then whoever serves a topic changes its policies; else who serves the log.
+
+        Raises:
+            PulsarError: That can't be found out now.
+        """
+        return self._others is not None and await self._others.serves(namespace)
 
     async def change(
         self, topic: TopicName, change: Callable[[Document], Document], *, is_global: bool = False
@@ -45,18 +67,29 @@ class TopicPoliciesService:
         `change` gets and returns the whole document; `is_global` is for those of all clusters.
 
         Raises:
-            ServiceNotReadyError: Another broker serves the namespace's `__change_events`.
+            ServiceNotReadyError: Another broker of ours serves the namespace's `__change_events`.
             PulsarError: It was not made, or is made later.
         """
-        await self._of(topic.namespace_name).change(topic, change, is_global=is_global)
+        namespace = topic.namespace_name
+        if self._others is not None and await self._others.serves(namespace):
+            await self._others.change(topic, change, is_global=is_global)
+        else:
+            await self._of(namespace).change(topic, change, is_global=is_global)
 
     async def remove(self, topic: TopicName) -> None:
         """Remove all policies of a topic, those for all clusters, too; fine if there are none.
 
+        Whoever serves the log is asked for it.
+
         Raises:
-            PulsarError: As `change`.
+            PulsarError: It was not done.
         """
-        await self._of(topic.namespace_name).remove(topic)
+        try:
+            await self._of(topic.namespace_name).remove(topic)
+        except ServiceNotReadyError:
+            if self._others is None:
+                raise
+            await self._others.remove(topic)
 
     async def catch_up(self, namespace: NamespaceName) -> None:
         """Bring what is read of a namespace's policies up to its log, if there is one.
@@ -66,7 +99,10 @@ class TopicPoliciesService:
         Raises:
             PulsarError: It can't be read now.
         """
-        await self._of(namespace).catch_up()
+        if self._others is not None and await self._others.serves(namespace):
+            await self._others.catch_up(namespace)
+        else:
+            await self._of(namespace).catch_up()
 
     # What the registry tells
 

@@ -24,6 +24,8 @@ VERSION: Final = "4.2.4"
 """The version of Pulsar whose behaviour this broker has."""
 HEARTBEAT_TENANT: Final = "pulsar"
 """Has a namespace for each broker, named by its id (NamespaceService.getHeartbeatNamespace)."""
+OURS: Final = "pulsar_py"
+"""Among the protocols that a broker offers: it is of our kind."""
 UNKNOWN_LIMIT: Final = -1000.0
 """The limit of what has none that is known."""
 
@@ -79,6 +81,8 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
     """Bundles that it has since the report before."""
     losses: tuple[str, ...] = ()
     """Bundles that it has no more since the report before."""
+    is_ours: bool = True
+    """Whether it is a broker of this program, of a version that says so."""
 
     @property
     def messages_rate(self) -> float:
@@ -136,7 +140,7 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
             "lastBundleGains": list(self.gains),
             "lastBundleLosses": list(self.losses),
             "brokerVersionString": VERSION,
-            "protocols": {},
+            "protocols": {OURS: ""} if self.is_ours else {},
             "advertisedListeners": self.advertised_listeners,
             "loadManagerClassName": self.load_manager,
             "startTimestamp": self.start_millis,
@@ -178,6 +182,7 @@ class BrokerReport(Struct, frozen=True, kw_only=True):
             bandwidth_in=_decode_usage(document.get("bandwidthIn")),
             bandwidth_out=_decode_usage(document.get("bandwidthOut")),
             update_millis=int(_number(document.get("lastUpdate"))),
+            is_ours=OURS in _dict(document.get("protocols")),
         )
 
 

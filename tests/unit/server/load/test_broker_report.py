@@ -23,6 +23,7 @@ def test_what_apache_s_broker_wrote_is_read() -> None:
     assert report.start_millis == 1795403772612
     assert report.usage == pytest.approx(0.999)
     assert report.messages_rate == 2.0
+    assert not report.is_ours
     assert report.bundles["acme/orders/0x80000000_0xc0000000"].topics_count == 3
 
 
@@ -38,6 +39,7 @@ def test_what_is_written_is_read() -> None:
     )
     assert BrokerReport.decode("a:1", report.encode()) == report
     document = json.loads(report.encode())
+    assert document["protocols"] == {"pulsar_py": ""}
     assert document["loadReportType"] == "LocalBrokerData"
     assert document["numProducers"] == 2
     assert document["maxResourceUsage"] == 0.5
