@@ -54,6 +54,7 @@ OWN: Final = {
     **SETTINGS,
     "loadBalancerSheddingEnabled": "false",  # until the leader knows the rates
     "loadBalancerReportUpdateThresholdPercentage": 0,
+    "statsUpdateFrequencyInSecs": 5,
     "loadBalancerLoadSheddingStrategy": (
         "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
     ),
