@@ -104,6 +104,7 @@ bench-admin: setup
 
 bench-cluster: setup
 	$(BIN)/python -m benchmarks.cluster
+	$(BIN)/python -m benchmarks.cluster --mixed
 
 bench-spark: setup
 	$(BIN)/python -m benchmarks.spark

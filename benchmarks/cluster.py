@@ -5,6 +5,9 @@ and one of Apache Pulsar's, each with metadata of its own, take turns within eac
 changes from round to round, and each round gives one ratio, ours / Apache Pulsar's. Printed are the
 medians. CPU is that of the broker's process alone, all threads. It needs Java 17 and Maven.
 
+`--mixed` measures two brokers of one cluster instead, one of each kind: before its turn, a broker
+is given all topics, and the other one stays in the cluster.
+
 `--ours-only` measures ours without the other one; `--list` names the loads.
 """
 
@@ -15,8 +18,9 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +30,8 @@ from benchmarks.loads import Figures
 from benchmarks.targets import Target
 from tests.cluster.apache_broker import ApacheBroker
 from tests.cluster.bookie_process import ROOT, BookKeeperCluster
+from tests.cluster.mixed_cluster import SETTINGS as MIXED
+from tests.cluster.mixed_cluster import Broker, Mixed, ask_on, lookup
 from tests.cluster.our_broker import OurBroker
 
 MEGABYTE: Final = 1 << 20
@@ -36,6 +42,10 @@ SETTINGS: Final = {
     "managedLedgerCacheSizeMB": 32,
     "managedLedgerMaxEntriesPerLedger": 1_000_000,
 }
+
+BALANCING: Final = {key: value for key, value in MIXED.items() if key.startswith("loadBalancer")}
+"""Of brokers of a mixed cluster: nothing moves by itself."""
+MOVE_SECONDS: Final = 60.0
 
 LOADS: Final = (
     *(
@@ -72,11 +82,15 @@ LOADS: Final = (
 )
 
 
+Prepare = Callable[[Target], None]
+"""What is done before a broker's turn."""
+
+
 def _port(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
-def _target(name: str, broker: OurBroker | ApacheBroker) -> Target:
+def _target(name: str, broker: Broker) -> Target:
     return Target(
         name, "127.0.0.1", _port(broker.service_url), broker.pid,
         web_port=_port(broker.web_service_url),
@@ -84,7 +98,7 @@ def _target(name: str, broker: OurBroker | ApacheBroker) -> Target:
 
 
 @contextmanager
-def running(directory: Path, *, ours_only: bool) -> Iterator[list[Target]]:
+def running(directory: Path, *, ours_only: bool) -> Iterator[tuple[list[Target], Prepare]]:
     """The brokers on their bookies; all of them are killed afterwards."""
     bookkeeper = BookKeeperCluster(
         directory, bookies_count=3, settings={"dbStorage_writeCacheMaxSizeMb": 64}
@@ -108,18 +122,69 @@ def running(directory: Path, *, ours_only: bool) -> Iterator[list[Target]]:
             apache.initialize_cluster()
             apache.start()
             targets.append(_target(APACHE, apache))
-        yield targets
+        yield targets, _as_it_is
+
+
+@contextmanager
+def running_mixed(directory: Path) -> Iterator[tuple[list[Target], Prepare]]:
+    """Both brokers of one cluster, and what gives one of them all topics; killed afterwards."""
+    bookkeeper = BookKeeperCluster(
+        directory, bookies_count=3, settings={"dbStorage_writeCacheMaxSizeMb": 64}
+    )
+    with ExitStack() as stack:
+        bookkeeper.start()
+        stack.callback(bookkeeper.kill)
+        url = f"{bookkeeper.zookeeper.url}/mixed"
+        uri = f"zk+hierarchical://{bookkeeper.zookeeper.hosts}{ROOT}"
+        settings = {**SETTINGS, **BALANCING, "bookkeeperMetadataServiceUri": uri}
+        ours = OurBroker(directory / "ours", url, settings=settings)
+        apache = ApacheBroker(directory / "apache", url, settings=settings)
+        for broker in (ours, apache):
+            stack.callback(broker.kill)
+            broker.start()
+        brokers: dict[str, Broker] = {OURS: ours, APACHE: apache}
+
+        def prepare(target: Target) -> None:
+            give_all_topics(Mixed([*brokers.values()]), brokers[target.name])
+
+        yield [_target(name, broker) for name, broker in brokers.items()], prepare
+
+
+def give_all_topics(cluster: Mixed, to: Broker) -> None:
+    """Have each bundle of the namespace of all loads at a broker; wait until it is there."""
+    asked, namespace = cluster.brokers[0], "public/default"
+    broker_id = to.web_service_url.removeprefix("http://")
+    edges = ask_on(asked, "GET", f"namespaces/{namespace}/bundles")["boundaries"]
+    names = [f"persistent/{namespace}/where-{number}" for number in range(16 * len(edges))]
+    deadline = time.monotonic() + MOVE_SECONDS
+    while {lookup(asked.web_service_url, name) for name in names} != {to.service_url}:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not all bundles of {namespace} came to {broker_id}")
+        for low, high in pairwise(edges):
+            path = f"namespaces/{namespace}/{low}_{high}/unload?destinationBroker={broker_id}"
+            with suppress(OSError):
+                ask_on(asked, "PUT", path)
+
+
+def _as_it_is(_: Target) -> None:
+    """Brokers with metadata of their own have all topics."""
 
 
 def measure(
-    load: Load, targets: Sequence[Target], rounds: int, seconds: float
+    load: Load,
+    targets: Sequence[Target],
+    rounds: int,
+    seconds: float,
+    prepare: Prepare = _as_it_is,
 ) -> dict[str, list[Figures]]:
     """The figures of each round, by the broker's name, after one to warm up that does not count."""
     for target in targets:
+        prepare(target)
         run_load(load, target, min(seconds, 2.0))
     taken: dict[str, list[Figures]] = {target.name: [] for target in targets}
     for number in range(rounds):
         for target in targets if number % 2 == 0 else reversed(targets):
+            prepare(target)
             taken[target.name].append(run_load(load, target, seconds))
     return taken
 
@@ -160,6 +225,7 @@ def main() -> None:
         "--loads", action="append", default=[], help="only loads whose name holds this; repeated"
     )
     parser.add_argument("--ours-only", action="store_true")
+    parser.add_argument("--mixed", action="store_true", help="both brokers in one cluster")
     parser.add_argument("--list", action="store_true", help="print the loads' names")
     parser.add_argument("--directory", type=Path, default=Path("build"), help="for data")
     arguments = parser.parse_args()
@@ -176,13 +242,16 @@ def main() -> None:
     rows: dict[str, object] = {}
     with (
         tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=arguments.directory) as name,
-        running(Path(name).resolve(), ours_only=arguments.ours_only) as targets,
+        running_mixed(Path(name).resolve())
+        if arguments.mixed
+        else running(Path(name).resolve(), ours_only=arguments.ours_only) as (targets, prepare),
     ):
         for load in chosen:
             rows[load.name] = report(
-                load, measure(load, targets, arguments.rounds, arguments.seconds)
+                load, measure(load, targets, arguments.rounds, arguments.seconds, prepare)
             )
-    path = RESULTS / time.strftime("cluster-%Y%m%d-%H%M%S.json")
+    kind = "mixed" if arguments.mixed else "cluster"
+    path = RESULTS / time.strftime(f"{kind}-%Y%m%d-%H%M%S.json")
     path.write_text(json.dumps(rows, indent=2) + "\n")
     print(f"written to {path}")
 
