@@ -23,7 +23,7 @@ from pulsar_py.common.errors import ManagedLedgerFencedError
 from pulsar_py.managed_ledger.log.ledger_format import LedgerList, encode_ledger_list, ledger_path
 from pulsar_py.managed_ledger.log.list_deletion import remove_marked
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord, nobody_else
-from pulsar_py.metadata.store import MetadataStore
+from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore
 
 
 class LedgerListStore:
@@ -71,10 +71,9 @@ class LedgerListStore:
         """
         try:
             stored.owner_mark = self._owner_mark
-            if self._record.knows_value:
+            if self._record.version != MUST_NOT_EXIST:
                 # The version alone is not enough: after a deletion another owner may have created
-                # the list again, and versions start at 0. Before the first write it is all that is
-                # known, and the compare-and-set compares it.
+                # the list again, and versions start at 0.
                 await self._record.confirm()
             await self._record.write(self._written(encode_ledger_list(stored)))
         except ManagedLedgerFencedError as error:

@@ -70,11 +70,6 @@ class OwnedRecord:
         """Whether the outcome of a write is unknown."""
         return bool(self._doubtful)
 
-    @property
-    def knows_value(self) -> bool:
-        """Whether `confirm` compares the stored value too, not its version alone."""
-        return self._digest is not None
-
     def found(self, versioned: Versioned) -> None:
         """Continue from a version that the owner has read."""
         self._is_now(versioned.version, sha256(versioned.value).digest())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import stat
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -53,8 +54,10 @@ def key(tmp_path: Path) -> Path:
     ],
 )
 def test_the_tool_takes_apaches_options(command: str, options: str) -> None:
-    group = main.commands["tokens"].commands  # type: ignore[attr-defined]
-    found = {name for each in group[command].params for name in each.opts}
+    context = click.Context(main)
+    group = main.get_command(context, "tokens")
+    assert isinstance(group, click.Group)
+    found = {name for each in group.commands[command].params for name in each.opts}
     assert found - {"token"} == set(options.split())
 
 
