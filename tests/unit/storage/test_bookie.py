@@ -341,6 +341,11 @@ async def test_a_chosen_ledger_goes_on_behind_what_was_written_of_it(tmp_path: P
     await bookie.close()
 
 
+def _broken(kind: str, path: str) -> StorageError | None:
+    """A new error each time: one that is raised again and again has an ever longer traceback."""
+    return StorageError(f"{path} is broken") if kind in {"sync", "append"} else None
+
+
 class Writers:
     """Writers of large entries beside a disk that is slow and fails now and then."""
 
@@ -373,10 +378,9 @@ class Writers:
         await listener.until(29)
 
     async def fail_now_and_then(self) -> None:
-        broken = StorageError("broken")
         for _ in range(10):
             await asyncio.sleep(0.1)
-            self.disk.fault = lambda kind, _: broken if kind in {"sync", "append"} else None
+            self.disk.fault = _broken
             await asyncio.sleep(0.08)
             self.disk.fault = None
 
