@@ -111,25 +111,22 @@ class Batcher:
     def _post_plain_alone(self, payload: bytes, size: int) -> SendResult:
         # Hot path: produce unbatched in `make bench-client`.
         outbox, run = self._outbox, self._run
-        if size > outbox.max_message_size - _ENTRY_OVERHEAD_BYTES:
+        fits = size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
+        if not fits or not (run or outbox.is_plain):
             return self.post(plain_message(payload), size)
         if not run:
-            if not outbox.is_plain:
-                return self.post(plain_message(payload), size)
             self._run_begun_at = self._clock.monotonic_seconds()
         entry = PendingEntry(self._run_begun_at, self._partition_index)
         entry.bytes_count = size
-        if run:
-            run.append(entry)
-            self._run_payloads.append(payload)
-            if len(run) >= _RUN_LIMIT:
-                self._send_run()
-        elif outbox.writes_through:  # it comes alone, as far as can be known
-            self._post_bytes(entry, payload)
-        else:
-            run.append(entry)
-            self._run_payloads.append(payload)
+        if not run:
+            if outbox.writes_through:  # it comes alone, as far as can be known
+                self._post_bytes(entry, payload)
+                return SendResult(entry)
             outbox.before_flush(self._send_run)
+        run.append(entry)
+        self._run_payloads.append(payload)
+        if len(run) >= _RUN_LIMIT:
+            self._send_run()
         return SendResult(entry)
 
     def _send_run(self) -> None:
