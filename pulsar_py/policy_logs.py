@@ -177,7 +177,7 @@ class PolicyLog:
         return _place(message_id)
 
     async def _new_producer(self) -> Producer[bytes]:
-        from pulsar_py.schema.auto_schemas import EncodedSchema  # noqa: PLC0415 - at first use
+        from pulsar_py.schema.encoded_schema import EncodedSchema  # noqa: PLC0415 - at first use
         from pulsar_py.schema.schema_info import SchemaInfo, SchemaType  # noqa: PLC0415 - as above
 
         info = SchemaInfo(SchemaType.AVRO, "", schema_text().encode(), SCHEMA_PROPERTIES)

@@ -278,11 +278,9 @@ class Sending:
 
 
 def _as_they_are(info: SchemaInfo | None) -> Any:  # Any: a schema of bytes, or of none
-    from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - at first use
-        DeadLetterSchema,
-    )
+    from pulsar_py.schema.encoded_schema import EncodedSchema  # noqa: PLC0415 - at first use
 
-    return None if info is None else DeadLetterSchema(info)
+    return None if info is None else EncodedSchema(info)
 
 
 def _topic(text: str) -> TopicName:

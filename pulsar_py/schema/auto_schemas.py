@@ -157,25 +157,6 @@ class AutoProduceBytesSchema(Schema[bytes]):
         return data
 
 
-class EncodedSchema(Schema[bytes]):
-    """Bytes that were encoded already, registered by a given definition and not checked."""
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self._info = info
-
-    def schema_info(self) -> SchemaInfo:
-        """See `Schema`."""
-        return self._info
-
-    def encode(self, value: bytes) -> bytes:
-        """See `Schema`; the bytes unchanged."""
-        return value
-
-    def decode(self, data: bytes) -> bytes:
-        """See `Schema`; the bytes unchanged."""
-        return data
-
-
 class _Stored(Schema[Any]):
     """A topic's schema, with the definition exactly as it is stored."""
 

@@ -36,7 +36,7 @@ from pulsar_py.spark.shared.option_errors import naming_options
 from pulsar_py.spark.shared.options import INPUT_ORDER, DeliveryGuarantee, WriteOptions
 from pulsar_py.spark.shared.runtime import runtime
 from pulsar_py.spark.shared.worker_process import SentToWorkers
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder
 from pulsar_py.spark.values.topic_schemas import newest_schema
 from pulsar_py.spark.values.value_encoder import value_encoder
 from pulsar_py.spark.writing.exactly_once import (

@@ -10,34 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from pulsar_py.schema.encoded_schema import EncodedSchema
 from pulsar_py.schema.schema import Schema
-from pulsar_py.schema.schema_info import SchemaInfo, SchemaType
+from pulsar_py.schema.schema_info import SchemaType
 
-__all__ = ["DeadLetterSchema", "dead_letter_schema_of"]
-
-
-class DeadLetterSchema(Schema[bytes]):
-    """Registers a schema, and takes payloads that were written with it."""
-
-    def __init__(self, info: SchemaInfo) -> None:
-        self._info = info
-
-    def schema_info(self) -> SchemaInfo:
-        """The schema of the consumer."""
-        return self._info
-
-    def encode(self, value: bytes) -> bytes:
-        """The payload as it is."""
-        return value
-
-    def decode(self, data: bytes) -> bytes:
-        """The payload as it is."""
-        return data
+__all__ = ["dead_letter_schema_of"]
 
 
 def dead_letter_schema_of(
     schema: Schema[Any] | None,
-) -> DeadLetterSchema | None:  # Any: whatever values
+) -> EncodedSchema | None:  # Any: whatever values
     """The dead-letter topic's schema for a consumer with that schema; None: dead letters are bytes.
 
     That is so where the consumer reads bytes, or reads by the topic's own schema.
@@ -47,4 +29,4 @@ def dead_letter_schema_of(
     info = schema.schema_info()
     if info.type in (SchemaType.BYTES, SchemaType.NONE, SchemaType.AUTO_CONSUME):
         return None
-    return DeadLetterSchema(info)
+    return EncodedSchema(info)

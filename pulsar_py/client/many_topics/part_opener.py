@@ -30,7 +30,7 @@ from pulsar_py.client.shared.enums import InitialPosition
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 
 if TYPE_CHECKING:
-    from pulsar_py.client.consuming.dead_letter_schema import DeadLetterSchema
+    from pulsar_py.schema.encoded_schema import EncodedSchema
 
 __all__ = ["PartOpener", "attach_dead_letter_sender", "policy_of"]
 
@@ -81,7 +81,7 @@ def attach_dead_letter_sender(
     consumer.own(dead_letters)
 
 
-def _dead_letter_schema(config: ConsumerConfig) -> DeadLetterSchema | None:
+def _dead_letter_schema(config: ConsumerConfig) -> EncodedSchema | None:
     if config.schema is None:
         return None
     from pulsar_py.client.consuming.dead_letter_schema import (  # noqa: PLC0415 - at first use

@@ -26,9 +26,10 @@ import pyarrow as pa
 
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import KeyValueEncodingType, KeyValueSchema, SchemaInfo, SchemaType
+from pulsar_py.schema.encoded_schema import EncodedSchema
 from pulsar_py.schema.key_value_schema import key_value_encoding_of, split_key_value_info
 from pulsar_py.spark.values.pair_columns import KEY, VALUE, comment_encoding
-from pulsar_py.spark.values.payload_encoder import PayloadSchema, ValueEncoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder
 
 _LENGTH: Final = Struct(">i")
 _NULL: Final = _LENGTH.pack(-1)
@@ -116,7 +117,7 @@ class KeyValueEncoder:
                 " columns key and value, or key.<field> and value.<field>"
             )
         made = self._key.schema_info, self._value.schema_info
-        schemas = [PayloadSchema(each) for each in made]
+        schemas = [EncodedSchema(each) for each in made]
         is_topics = topic_schema is not None and made == infos
         self.schema_info = (
             topic_schema

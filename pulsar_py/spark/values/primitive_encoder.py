@@ -5,7 +5,8 @@
     columns read from PROTOBUF                                                   as their bytes
 
 Columns of the second and third line have the same Arrow types as some of the first, so the topic's
-schema decides. A null value is a tombstone.
+schema decides. A null value is a tombstone. `ValueEncoder` is the interface of all encoders of
+values: those of pairs and records are in `key_value_encoder` and `value_encoder`.
 
 Source: the schemas' classes in Pulsar's Java client.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -42,7 +43,6 @@ from pulsar_py.schema import (
 )
 from pulsar_py.spark.values.arrays import Array, is_text
 from pulsar_py.spark.values.floored_times import floored, millis_of
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
 
 _MICROS_PER_SECOND: Final = 1_000_000
 _MICROS_PER_DAY: Final = 86_400_000_000
@@ -57,6 +57,34 @@ Primitive: TypeAlias = tuple[
 def has_primitive(kind: pa.DataType) -> bool:
     """Whether a column of that type has a primitive schema."""
     return any(is_kind(kind) for is_kind, *_ in _PRIMITIVES)
+
+
+class ValueEncoder(Protocol):
+    """Encodes value columns as payloads."""
+
+    @property
+    def schema_info(self) -> SchemaInfo:
+        """The schema that producers register."""
+
+    def encode(self, batch: pa.RecordBatch) -> Sequence[bytes | None]:
+        """The payload of each row; None for a null value.
+
+        Args:
+            batch: The value columns alone, timestamps in UTC.
+
+        Raises:
+            SchemaSerializationError: A value does not fit the schema.
+        """
+
+    def encode_keys(self, batch: pa.RecordBatch) -> Sequence[bytes | None] | None:
+        """The key of each row, where it is a part of the value (SEPARATED pairs); else None.
+
+        Args:
+            batch: As for `encode`.
+
+        Raises:
+            SchemaSerializationError: A key does not fit its schema.
+        """
 
 
 def primitive_encoder(field: pa.Field, topic_schema: SchemaInfo | None = None) -> ValueEncoder:

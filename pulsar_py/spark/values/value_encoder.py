@@ -47,8 +47,7 @@ from pulsar_py.spark.values.arrays import Array
 from pulsar_py.spark.values.floored_times import floored, with_numbers
 from pulsar_py.spark.values.key_value_encoder import KeyValueEncoder, pair_encoding
 from pulsar_py.spark.values.pair_columns import KEY, VALUE
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
-from pulsar_py.spark.values.primitive_encoder import has_primitive, primitive_encoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder, has_primitive, primitive_encoder
 
 __all__ = ["RECORD_NAME", "definition_of", "value_encoder"]
 

@@ -25,7 +25,7 @@ from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.spark.shared.options import EXTRA_COLUMNS, METADATA_COLUMNS, WriteOptions
 from pulsar_py.spark.values.arrays import is_text
 from pulsar_py.spark.values.floored_times import millis_of
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder
 
 logger = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from pulsar_py.client.shared.enums import HashingScheme
 from pulsar_py.common.errors import ClientTimeoutError, PulsarError
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.schema import SchemaInfo
+from pulsar_py.schema.encoded_schema import EncodedSchema
 from pulsar_py.spark.shared.client_settings import PRODUCER, PRODUCER_WITHOUT_EFFECT, translate
 from pulsar_py.spark.shared.options import ClientOptions
-from pulsar_py.spark.values.payload_encoder import PayloadSchema
 from pulsar_py.spark.writing.exactly_once import Resumption, UnitOfWork
 
 ENTRY_MESSAGES: Final = 1000
@@ -87,7 +87,7 @@ class ProducerSettings:
         # The sender has limits of its own for time (counted from a cut, not from its first row) and
         # for messages under way, so the producer's are off.
         arguments |= {_TIMEOUT_OPTION: 0, "max_pending_messages": 0, "block_if_queue_full": True}
-        arguments["schema"] = PayloadSchema(schema)
+        arguments["schema"] = EncodedSchema(schema)
         if unit is not None:
             arguments["producer_name"] = unit.producer_name
             arguments["batching_max_publish_delay_ms"] = _NEVER_MILLIS

@@ -40,7 +40,6 @@ from pulsar_py.schema import (
     TimestampSchema,
     schema_of,
 )
-from pulsar_py.schema.auto_schemas import EncodedSchema
 
 
 @dataclass
@@ -185,10 +184,3 @@ def test_before_a_topic_is_known_nothing_can_be_encoded() -> None:
     assert schema.schema_info().type is SchemaType.AUTO_PUBLISH
     with pytest.raises(SchemaSerializationError, match="no topic"):
         schema.encode(b"x")
-
-
-def test_encoded_bytes_are_registered_by_the_definition_that_is_given() -> None:
-    info = SchemaInfo(SchemaType.AVRO, "", b'"string"', {"a": "b"})
-    schema = EncodedSchema(info)
-    assert schema.schema_info() is info
-    assert schema.encode(b"\xff") == schema.decode(b"\xff") == b"\xff"

@@ -12,7 +12,7 @@ from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.schema import KeyValue, KeyValueEncodingType, SchemaInfo, SchemaType
 from pulsar_py.spark.values.key_value_encoder import pair_encoding
 from pulsar_py.spark.values.pair_columns import pair_comment
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder
 from pulsar_py.spark.values.value_encoder import value_encoder
 
 INLINE, SEPARATED = KeyValueEncodingType.INLINE, KeyValueEncodingType.SEPARATED

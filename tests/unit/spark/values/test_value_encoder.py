@@ -14,7 +14,7 @@ from pulsar_py import schema as schemas
 from pulsar_py.common.errors import ConfigurationError, SchemaSerializationError
 from pulsar_py.schema import SchemaInfo, SchemaType
 from pulsar_py.spark.values.payload_codecs import codec_of
-from pulsar_py.spark.values.payload_encoder import ValueEncoder
+from pulsar_py.spark.values.primitive_encoder import ValueEncoder
 from pulsar_py.spark.values.value_encoder import definition_of, value_encoder
 
 SCHEMA = pa.schema(
