@@ -53,22 +53,26 @@ def test_a_forced_deletion_takes_topics_with_clients_and_nothing_comes_back() ->
         assert ask(broker, "DELETE", NAMESPACE)[0] == 409
         producers[0].send(b"still there")
         is_over = threading.Event()
-        outcomes: list[pulsar.Result] = []
+        is_published = threading.Event()
+
+        def note(result: pulsar.Result, _: pulsar.MessageId) -> None:
+            if result == pulsar.Result.Ok:
+                is_published.set()
 
         def publish() -> None:
             """Under load: messages without an answer while the namespace goes."""
             while not is_over.wait(0.002):
                 for producer in producers:
-                    producer.send_async(b"x", lambda result, _: outcomes.append(result))
+                    producer.send_async(b"x", note)
 
         feeder = threading.Thread(target=publish)
         feeder.start()
         try:
+            assert is_published.wait(30)
             assert ask(broker, "DELETE", NAMESPACE + "?force=true")[0] == 204
         finally:
             is_over.set()
             feeder.join()
-        assert pulsar.Result.Ok in outcomes
         for call in (NAMESPACE, NAMESPACE + "/topics", "/admin/v2/persistent/public/gone"):
             assert ask(broker, "GET", call)[0] == 404, call
         for producer in producers:
