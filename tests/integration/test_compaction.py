@@ -61,7 +61,7 @@ def read(client: pulsar.Client, topic: str, start=pulsar.MessageId.earliest) -> 
     reader = client.create_reader(topic, start, is_read_compacted=True)
     found = []
     while reader.has_message_available():
-        message = reader.read_next(5000)
+        message = reader.read_next(30_000)
         if message.partition_key():  # the C++ client shows what was compacted out of a batch
             found.append((message.partition_key(), message.data()))
     reader.close()
@@ -129,12 +129,12 @@ def test_a_failover_consumer_goes_on_over_compactions(
         is_read_compacted=True,
         receiver_queue_size=1,
     )
-    got = [consumer.receive(5000)]
+    got = [consumer.receive(30_000)]
     consumer.acknowledge_cumulative(got[0])
     publish(client, topic, {"k4": b"2", "k5": b"2"}, batching_enabled=False)
     compact(broker, topic)
     while len(got) < 6 or got[-1].partition_key() != "k5":
-        got.append(consumer.receive(5000))
+        got.append(consumer.receive(30_000))
         consumer.acknowledge_cumulative(got[-1])
     keys = [message.partition_key() for message in got]
     assert keys[:4] == ["k0", "k1", "k2", "k3"]
@@ -176,7 +176,7 @@ async def test_our_reader_and_table_view_read_the_compacted_topic(broker: Broker
             reader = await ours.create_reader(topic, sdk.MessageId.earliest, is_read_compacted=True)
             found = []
             while await reader.has_message_available():
-                message = await reader.read_next(5000)
+                message = await reader.read_next(30_000)
                 found.append((message.partition_key(), message.data()))
             assert found == [
                 ("k3", b"7"),

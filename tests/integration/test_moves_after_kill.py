@@ -48,7 +48,7 @@ def test_seek_skip_reset_clear_and_pause_outlive_a_kill(tmp_path: Path) -> None:
         with_receipts = client.subscribe(
             "receipts", "s", pulsar.ConsumerType.Shared, receiver_queue_size=MESSAGES
         )
-        received = [with_receipts.receive(5000) for _ in range(MESSAGES)]
+        received = [with_receipts.receive(30_000) for _ in range(MESSAGES)]
         assert len(received) == MESSAGES
         # The moves; nothing is waited for behind their answers.
         consumer.seek(ids["seek"][7])
@@ -81,5 +81,5 @@ def test_seek_skip_reset_clear_and_pause_outlive_a_kill(tmp_path: Path) -> None:
         (why,) = ask(broker, "GET", f"{ADMIN}/pause/subscription/s/standstill")
         assert why["reasons"][0]["code"] == "PAUSED"
         ask(broker, "DELETE", f"{ADMIN}/pause/subscription/s/pause")
-        assert paused.receive(5000).data() == b"0"
+        assert paused.receive(30_000).data() == b"0"
         client.close()

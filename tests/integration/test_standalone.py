@@ -90,14 +90,14 @@ def test_a_signal_stops_it_with_everything_written(tmp_path: Path, number: signa
         for index in range(10):
             producer.send(b"%d" % index)
         for _ in range(4):
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(30_000))
         client.close()
         process.send_signal(number)
         assert process.wait(timeout=120) == 0
     with running(tmp_path) as (_, url, _):
         client = client_of(url)
         consumer = client.subscribe("t", "s")
-        left = [consumer.receive(5000).data() for _ in range(6)]
+        left = [consumer.receive(30_000).data() for _ in range(6)]
         client.close()
     assert left == [b"%d" % index for index in range(4, 10)]
 
@@ -193,7 +193,7 @@ def test_ten_brokers_in_one_process_serve_ten_clients() -> None:
         for number, client in enumerate(clients):
             consumer = client.subscribe("same-name", "s")
             client.create_producer("same-name").send(b"%d" % number)
-            assert consumer.receive(5000).data() == b"%d" % number
+            assert consumer.receive(30_000).data() == b"%d" % number
         for client in clients:
             client.close()
     finally:

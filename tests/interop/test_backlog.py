@@ -38,20 +38,20 @@ def test_an_analysis_counts_the_messages_of_batches_that_wait() -> None:
         for number in range(20):
             producer.send_async(b"%d" % number, lambda *_: None)
         producer.flush()
-        messages = [consumer.receive(5000) for _ in range(20)]
+        messages = [consumer.receive(30_000) for _ in range(20)]
         assert analyzed() == (2, 20)
         for place in (1, 4, 7):
             consumer.acknowledge(messages[place])
         consumer.close()  # sends the acknowledgements, and waits
         assert analyzed() == (2, 17)
         consumer = subscribe()
-        messages = [consumer.receive(5000) for _ in range(17)]
+        messages = [consumer.receive(30_000) for _ in range(17)]
         for message in messages[7:16]:
             consumer.acknowledge(message)
         consumer.close()
         assert analyzed() == (2, 8)
         consumer = subscribe()
-        messages = [consumer.receive(5000) for _ in range(8)]
+        messages = [consumer.receive(30_000) for _ in range(8)]
         consumer.acknowledge(messages[7])
         consumer.close()
         assert analyzed() == (1, 7)

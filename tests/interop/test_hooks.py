@@ -33,7 +33,7 @@ def test_a_filter_chooses_what_a_consumer_gets(url: str, kind: pulsar.ConsumerTy
         producer.send(b"%d" % number, properties={"n": str(number)})
     got = []
     for _ in range(3):
-        message = consumer.receive(5000)
+        message = consumer.receive(30_000)
         got.append(message.data())
         consumer.acknowledge(message)
     assert got == [b"1", b"3", b"5"]

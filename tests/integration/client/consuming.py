@@ -67,7 +67,7 @@ async def publish_batch(
 async def receive(
     consumer: Consumer, count: int, *, is_acknowledged: bool = False
 ) -> list[Message]:
-    messages = [await consumer.receive(5000) for _ in range(count)]
+    messages = [await consumer.receive(30_000) for _ in range(count)]
     if is_acknowledged:
         await consumer.acknowledge(messages)
     return messages

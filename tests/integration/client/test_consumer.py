@@ -53,7 +53,7 @@ async def test_messages_come_with_all_that_was_sent(client: Client) -> None:
             ordering_key="o",
             event_timestamp=123,
         )
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     assert (message.data(), message.value()) == (b"hello", b"hello")
     assert message.properties() == {"color": "red"}
     assert (message.partition_key(), message.key(), message.key_bytes()) == ("k", "k", b"k")
@@ -89,8 +89,8 @@ async def test_large_messages_that_compress_well_come_unless_the_consumer_says_n
     ) as producer:
         await producer.send(large)
         await producer.send(b"small")
-    assert (await anybody.receive(5000)).data() == large
-    assert (await modest.receive(5000)).data() == b"small"
+    assert (await anybody.receive(30_000)).data() == large
+    assert (await modest.receive(30_000)).data() == b"small"
 
 
 async def test_what_is_acknowledged_does_not_come_again(client: Client) -> None:
@@ -172,7 +172,7 @@ async def test_acknowledgements_wait_for_others(client: Client) -> None:
 async def test_cumulative_is_not_for_shared(client: Client) -> None:
     consumer = await client.subscribe(TOPIC, "s", consumer_type=ConsumerType.Shared)
     await publish(client, numbered(1))
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     with pytest.raises(CumulativeAcknowledgementNotAllowedError, match="Shared"):
         await consumer.acknowledge_cumulative(message)
 
@@ -185,7 +185,7 @@ async def test_receive_ends_with_its_time(client: Client) -> None:
         await consumer.receive(0)
     assert consumer.receive_nowait() is None
     await publish(client, numbered(1))
-    assert (await consumer.receive(5000)).data() == b"0"
+    assert (await consumer.receive(30_000)).data() == b"0"
 
 
 @dataclass
@@ -232,7 +232,7 @@ async def test_cancelled_receivers_lose_nothing(client: Client) -> None:
             waiting[2].cancel()
             await asyncio.wait(waiting)
         else:
-            got = [await asyncio.wait_for(waiting[2], 5)]
+            got = [await asyncio.wait_for(waiting[2], 30)]
         assert [each.data() for each in got] == numbered(1, number)
 
 
@@ -451,7 +451,7 @@ async def test_reconsume_later_needs_to_be_enabled(client: Client) -> None:
     consumer = await client.subscribe(TOPIC, "s")
     await publish(client, numbered(1))
     with pytest.raises(OperationNotSupportedError, match="retry_enable"):
-        await consumer.reconsume_later(await consumer.receive(5000), 1000)
+        await consumer.reconsume_later(await consumer.receive(30_000), 1000)
 
 
 async def test_non_persistent_topics(client: Client) -> None:
@@ -466,7 +466,7 @@ async def test_null_values(client: Client) -> None:
     consumer = await client.subscribe(TOPIC, "s")
     async with await client.create_producer(TOPIC) as producer:
         await producer.send(None, partition_key="k")
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     assert message.has_null_value()
     assert (message.value(), message.data()) == (None, b"")
 

@@ -140,7 +140,7 @@ async def test_a_seek_by_another_consumer_undoes_ones_own(client: Client) -> Non
     second = await client.subscribe(TOPIC, "s", receiver_queue_size=1, **shared)
     sent = await publish(client, numbered(20))
     await first.seek(sent[9])
-    await first.receive(5000)
+    await first.receive(30_000)
     await second.seek(EARLIEST_MESSAGE_ID)
     seen = set()
     async with asyncio.timeout(20):
@@ -180,7 +180,7 @@ async def test_a_reader_goes_on_with_a_chunked_message_that_was_not_handed_out(
     reader = await client.create_reader(TOPIC, EARLIEST_MESSAGE_ID)
     assert await reader.has_message_available()
     await broker.service.topics.unload(TopicName.parse(TOPIC))
-    assert [(await reader.read_next(5000)).data() for _ in contents] == contents
+    assert [(await reader.read_next(30_000)).data() for _ in contents] == contents
 
 
 async def test_seek_of_a_chunked_message(client: Client) -> None:
@@ -310,7 +310,7 @@ async def test_key_shared_gives_a_key_to_one_consumer(client: Client) -> None:
 
 
 async def any_of(consumers: list[Consumer]) -> tuple[int, Message]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while True:
             for index, consumer in enumerate(consumers):
                 if (message := consumer.receive_nowait()) is not None:
@@ -362,7 +362,7 @@ async def test_a_terminated_topic_ends(client: Client, broker: object) -> None:
         iter(broker.service.topics.loaded_topics())
     )
     await topic.terminate()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not consumer.has_reached_end_of_topic:
             await asyncio.sleep(0.01)
 

@@ -93,7 +93,7 @@ async def test_the_backoff_of_refusals_grows(client: Client) -> None:
     await publish(client, numbered(1))
     loop, times = asyncio.get_running_loop(), []
     for _ in range(4):
-        message = await consumer.receive(5000)
+        message = await consumer.receive(30_000)
         times.append(loop.time())
         consumer.negative_acknowledge(message)
     delays = [after - before for before, after in itertools.pairwise(times)]

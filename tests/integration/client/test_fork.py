@@ -29,7 +29,7 @@ async def main():
         await producer.send(b"after")
         got = []
         while len(got) < 2:
-            message = await consumer.receive(timeout_millis=5000)
+            message = await consumer.receive(timeout_millis=30_000)
             got.append(message.data())
             await consumer.acknowledge(message)
         assert got == [b"before", b"after"], got

@@ -226,7 +226,7 @@ def test_drain_of_a_producer_waits_through_an_outage(away_seconds: float) -> Non
         assert loop.time() - back_at < BACK_SECONDS
         assert producer.is_closed
         assert (await result).entry_id >= 0
-        got = {(await consumer.receive(timeout_millis=5000)).data() for _ in range(2)}
+        got = {(await consumer.receive(timeout_millis=30_000)).data() for _ in range(2)}
         assert got == {b"before", b"under way"}
 
     in_virtual_time(work)

@@ -14,7 +14,7 @@ def test_many_are_few_wake_ups_and_all_arrive(
 ) -> None:
     consumer = client.subscribe(topic, "s")
     fill(client, topic, 1000)
-    messages = [consumer.receive(5000) for _ in range(1000)]
+    messages = [consumer.receive(30_000) for _ in range(1000)]
     calls = []
     on_due = Acknowledgements._on_due
     monkeypatch.setattr(Acknowledgements, "_on_due", lambda self: (calls.append(1), on_due(self)))
@@ -33,14 +33,14 @@ def test_closing_the_client_sends_them(session_pulsar_broker: object, topic: str
         consumer = client.subscribe(topic, "s")
         fill(client, topic, 10)
         for _ in range(5):
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(30_000))
     with blocking.Client(url) as client:
         again = client.subscribe(topic, "s", batch_index_ack_enabled=True)
         assert numbers(again, 10)[:1] == [0]  # of a batch all come again, unless all were acked
     with blocking.Client(url) as client:
         consumer = client.subscribe(topic, "s")
         for _ in range(10):
-            consumer.acknowledge(consumer.receive(5000))
+            consumer.acknowledge(consumer.receive(30_000))
     with blocking.Client(url) as client:
         again = client.subscribe(topic, "s")
         with pytest.raises(blocking.ClientTimeoutError):
@@ -50,7 +50,7 @@ def test_closing_the_client_sends_them(session_pulsar_broker: object, topic: str
 def test_with_receipts_the_broker_has_confirmed_it(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", ack_receipt_enabled=True)
     fill(client, topic, 1)
-    message = consumer.receive(5000)
+    message = consumer.receive(30_000)
     consumer.acknowledge(message)
     consumer.acknowledge([message.message_id()])
     assert consumer.statistics().total_acks_sent >= 1
@@ -59,7 +59,7 @@ def test_with_receipts_the_broker_has_confirmed_it(client: blocking.Client, topi
 def test_a_closed_consumer_acknowledges_nothing(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
     fill(client, topic, 1)
-    message = consumer.receive(5000)
+    message = consumer.receive(30_000)
     consumer.close()
     with pytest.raises(blocking.AlreadyClosedError):
         consumer.acknowledge(message)

@@ -225,7 +225,7 @@ with BrokerThread() as broker, blocking.Client(broker.service_url) as client:
     producer.send(b"after")
     got = []
     while len(got) < 3:
-        message = consumer.receive(5000)
+        message = consumer.receive(30_000)
         got.append(message.data())
         consumer.acknowledge(message)
     print(*got)
@@ -260,7 +260,7 @@ with BrokerThread() as broker, blocking.Client(broker.service_url) as client:
     except KeyboardInterrupt:
         print("interrupted")
     client.create_producer("t").send(b"x")
-    print(consumer.receive(5000).data())
+    print(consumer.receive(30_000).data())
 left_open = blocking.Client(broker.service_url)
 """
 LEFT_OPEN = """

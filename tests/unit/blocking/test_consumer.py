@@ -11,7 +11,7 @@ def test_positions_and_statistics(client: blocking.Client, topic: str) -> None:
     assert isinstance(consumer, blocking.Consumer)
     assert consumer.is_active
     fill(client, topic, 10)
-    messages = [consumer.receive(5000) for _ in range(10)]
+    messages = [consumer.receive(30_000) for _ in range(10)]
     assert consumer.get_last_message_id().entry_id >= 0
     assert not consumer.has_message_available()
     consumer.acknowledge_cumulative(messages[-1])

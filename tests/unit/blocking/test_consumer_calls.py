@@ -23,7 +23,7 @@ def test_properties(client: blocking.Client, topic: str) -> None:
 def test_refused_messages_come_again(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s", negative_ack_redelivery_delay_ms=10)
     fill(client, topic, 1)
-    consumer.negative_acknowledge(consumer.receive(5000))
+    consumer.negative_acknowledge(consumer.receive(30_000))
     assert numbers(consumer, 1) == [0]
 
 
@@ -32,8 +32,8 @@ def test_a_message_can_be_postponed(client: blocking.Client, topic: str) -> None
         topic, "s", consumer_type=blocking.ConsumerType.Shared, retry_enable=True
     )
     fill(client, topic, 1)
-    consumer.reconsume_later(consumer.receive(5000), 1, {"why": "later"})
-    assert consumer.receive(5000).properties()["why"] == "later"
+    consumer.reconsume_later(consumer.receive(30_000), 1, {"why": "later"})
+    assert consumer.receive(30_000).properties()["why"] == "later"
 
 
 def test_iterating_ends_when_it_is_closed(client: blocking.Client, topic: str) -> None:
@@ -72,7 +72,7 @@ def test_drain_waits_for_calls_of_the_listener(client: blocking.Client, topic: s
 
     def listen(consumer: blocking.Consumer, message: blocking.Message) -> None:
         begun.set()
-        assert free.wait(5)
+        assert free.wait(30)
         try:
             consumer.drain()
         except blocking.OperationNotSupportedError as error:
@@ -82,7 +82,7 @@ def test_drain_waits_for_calls_of_the_listener(client: blocking.Client, topic: s
 
     consumer = client.subscribe(topic, "s", message_listener=listen)
     fill(client, topic, 1)
-    assert begun.wait(5)
+    assert begun.wait(30)
     with pytest.raises(TimeoutError), blocking.timeout(0.05):
         consumer.drain()
     assert not consumer.is_closed

@@ -43,7 +43,7 @@ def test_a_full_producer_refuses_or_waits(client: blocking.Client, topic: str) -
     with pytest.raises(TimeoutError), blocking.timeout(0.02):
         waiting.send_nowait(b"x")
     threading.Timer(0.02, waiting.flush).start()
-    with blocking.timeout(5):
+    with blocking.timeout(30):
         assert waiting.send_nowait(b"x") is not None
 
 
@@ -57,7 +57,7 @@ def test_what_the_memory_has_no_room_for_goes_later(
         results = [producer.send_nowait(b"%5d" % number + bytes(9_995)) for number in range(300)]
         producer.flush()
         assert all(each.done() for each in results)
-        assert [int(consumer.receive(5000).data()[:5]) for _ in range(300)] == list(range(300))
+        assert [int(consumer.receive(30_000).data()[:5]) for _ in range(300)] == list(range(300))
         holding = client.create_producer(
             topic, batching_enabled=True, batching_max_publish_delay_ms=60_000
         )
@@ -73,7 +73,7 @@ def test_closing_sends_what_was_handed_over(client: blocking.Client, topic: str)
     for number in range(100):
         producer.send_nowait(b"%d" % number)
     producer.close()
-    assert [int(consumer.receive(5000).data()) for _ in range(100)] == list(range(100))
+    assert [int(consumer.receive(30_000).data()) for _ in range(100)] == list(range(100))
 
 
 def test_closing_the_client_sends_it_too(session_pulsar_broker: object, topic: str) -> None:

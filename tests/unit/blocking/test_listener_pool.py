@@ -26,7 +26,7 @@ def test_a_listener_may_block_and_acknowledges(client: blocking.Client, topic: s
 
     consumer = client.subscribe(topic, "s", message_listener=listen)
     fill(client, topic, 20)
-    assert done.wait(5)
+    assert done.wait(30)
     assert got == list(range(20))
     with pytest.raises(blocking.OperationNotSupportedError, match="message_listener"):
         consumer.receive(10)
@@ -39,7 +39,7 @@ def test_several_calls_at_once(client: blocking.Client, topic: str) -> None:
     together = threading.Barrier(3)
 
     def listen(consumer: blocking.Consumer, message: blocking.Message) -> None:
-        together.wait(5)
+        together.wait(30)
         consumer.acknowledge(message)
         done.release()
 
@@ -49,7 +49,7 @@ def test_several_calls_at_once(client: blocking.Client, topic: str) -> None:
         topic, "s", consumer_type=shared, message_listener=listen, listener_concurrency=3
     )
     fill(client, topic, 3)
-    assert all(done.acquire(timeout=5) for _ in range(3))
+    assert all(done.acquire(timeout=30) for _ in range(3))
 
 
 def test_a_message_whose_listener_failed_comes_again(
@@ -67,7 +67,7 @@ def test_a_message_whose_listener_failed_comes_again(
     with caplog.at_level(logging.ERROR, "pulsar_py"):
         client.subscribe(topic, "s", message_listener=listen, negative_ack_redelivery_delay_ms=10)
         fill(client, topic, 1)
-        assert done.wait(5)
+        assert done.wait(30)
     assert calls == [b"0", b"0"]
     assert "message listener failed" in caplog.text
 
@@ -97,7 +97,7 @@ def test_a_pool_knows_its_threads(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR, "pulsar_py"):
         post("first")
         post("last")
-        assert done.wait(5)
+        assert done.wait(30)
         pool.close()
         pool._executor.shutdown()
     assert found == [True, False, False] * 2

@@ -16,7 +16,7 @@ def test_a_list_of_topics(client: blocking.Client, topic: str) -> None:
     assert len(consumer.topics()) == 2
     for name in ("a", "b"):
         fill(client, f"{topic}-{name}", 50)
-    messages = [consumer.receive(5000) for _ in range(100)]
+    messages = [consumer.receive(30_000) for _ in range(100)]
     consumer.acknowledge_cumulative(messages[-1])
     for message in messages:
         consumer.acknowledge(message)
@@ -24,7 +24,7 @@ def test_a_list_of_topics(client: blocking.Client, topic: str) -> None:
     assert isinstance(consumer.get_last_message_id(), blocking.MultiMessageId)
     assert not consumer.has_message_available()
     consumer.seek(blocking.MessageId.earliest)
-    assert sorted(int(consumer.receive(5000).data()) for _ in range(100)) == sorted(
+    assert sorted(int(consumer.receive(30_000).data()) for _ in range(100)) == sorted(
         [*range(50), *range(50)]
     )
     consumer.redeliver_unacknowledged_messages()
@@ -37,4 +37,4 @@ def test_a_pattern(client: blocking.Client, topic: str) -> None:
     pattern = re.compile(f"persistent://public/default/{topic}-.*")
     consumer = client.subscribe(pattern, "s", initial_position=blocking.InitialPosition.Earliest)
     assert isinstance(consumer, blocking.PatternConsumer)
-    assert [int(consumer.receive(5000).data()) for _ in range(3)] == [0, 1, 2]
+    assert [int(consumer.receive(30_000).data()) for _ in range(3)] == [0, 1, 2]

@@ -20,7 +20,7 @@ def fill(client: blocking.Client, topic: str, count: int) -> None:
 
 
 def numbers(consumer: blocking.Consumer, count: int) -> list[int]:
-    return [int(consumer.receive(5000).data()) for _ in range(count)]
+    return [int(consumer.receive(30_000).data()) for _ in range(count)]
 
 
 def test_a_run_is_one_wake_up(
@@ -118,10 +118,10 @@ def test_a_lost_connection_repeats_nothing_that_a_reader_read(
 ) -> None:
     reader = client.create_reader(topic, blocking.MessageId.earliest)
     fill(client, topic, 100)
-    assert [int(reader.read_next(5000).data()) for _ in range(10)] == list(range(10))
+    assert [int(reader.read_next(30_000).data()) for _ in range(10)] == list(range(10))
     pool = reader._context.pool
     reader._thread.call(lambda: pool.close_connections("for the test"))
-    assert [int(reader.read_next(5000).data()) for _ in range(90)] == list(range(10, 100))
+    assert [int(reader.read_next(30_000).data()) for _ in range(90)] == list(range(10, 100))
 
 
 def test_a_wait_that_was_given_up_loses_nothing(client: blocking.Client, topic: str) -> None:

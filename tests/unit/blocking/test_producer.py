@@ -16,7 +16,7 @@ def test_send_returns_the_id_and_keeps_all_options(client: blocking.Client, topi
     with client.create_producer(topic, producer_name="p") as producer:
         sent = producer.send(b"x", {"a": "b"}, key="k", event_timestamp=7, sequence_id=3)
         producer.send(b"later", deliver_after=timedelta(milliseconds=1))
-        message = consumer.receive(5000)
+        message = consumer.receive(30_000)
         assert message.message_id() == sent
         assert (message.partition_key(), message.properties()) == ("k", {"a": "b"})
         assert (message.event_timestamp(), message.sequence_id()) == (7, 3)
@@ -38,7 +38,7 @@ def test_messages_of_one_thread_keep_their_order(client: blocking.Client, topic:
     for number in range(3000):
         producer.send_nowait(b"%d" % number)
     producer.flush()
-    assert [int(consumer.receive(5000).data()) for _ in range(3000)] == list(range(3000))
+    assert [int(consumer.receive(30_000).data()) for _ in range(3000)] == list(range(3000))
 
 
 def test_many_threads_send(client: blocking.Client, topic: str) -> None:
@@ -72,7 +72,7 @@ def test_values_are_encoded_when_they_are_handed_over(client: blocking.Client, t
     consumer = client.subscribe(topic, "s", schema=StringSchema())
     producer = client.create_producer(topic, schema=StringSchema())
     producer.send_nowait("eins")
-    assert consumer.receive(5000).value() == "eins"
+    assert consumer.receive(30_000).value() == "eins"
 
 
 def test_interceptors_see_the_value_and_change_it(client: blocking.Client, topic: str) -> None:
@@ -85,7 +85,7 @@ def test_interceptors_see_the_value_and_change_it(client: blocking.Client, topic
     producer = client.create_producer(topic, interceptors=[Marks()])
     producer.send(b"x")
     producer.send_nowait(b"y", key="k")
-    assert [consumer.receive(5000).properties() for _ in range(2)] == [
+    assert [consumer.receive(30_000).properties() for _ in range(2)] == [
         {"seen": "b'x'"},
         {"seen": "b'y'"},
     ]
@@ -108,7 +108,7 @@ def test_a_partitioned_topic_has_a_partitioned_producer(
     producer.flush()
     got = []
     for _ in range(30):
-        message = consumer.receive(5000)
+        message = consumer.receive(30_000)
         got.append(int(message.data()))
         consumer.acknowledge(message)
     assert sorted(got) == list(range(30))
@@ -121,7 +121,7 @@ def test_drain_sends_everything_and_closes(client: blocking.Client, topic: str) 
     producer.send_nowait(b"x")
     producer.drain()
     assert producer.is_closed
-    assert consumer.receive(5000).data() == b"x"
+    assert consumer.receive(30_000).data() == b"x"
 
 
 def test_the_official_clients_names_say_what_to_use(client: blocking.Client, topic: str) -> None:

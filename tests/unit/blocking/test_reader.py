@@ -21,7 +21,7 @@ def test_it_reads_from_any_position_and_shows_its_progress(
         assert not reader.has_reached_end_of_topic
         got = []
         while reader.has_message_available():
-            got.append(int(reader.read_next(5000).data()))
+            got.append(int(reader.read_next(30_000).data()))
         assert got == list(range(100))
         assert reader.read_nowait() is None
         assert reader.statistics().total_messages_received == 100
@@ -49,7 +49,7 @@ def test_its_listener_is_called_in_a_thread_and_may_block(
 
     reader = client.create_reader(topic, blocking.MessageId.earliest, reader_listener=listen)
     fill(client, topic, 3)
-    assert done.wait(5)
+    assert done.wait(30)
     assert got[0][0].startswith("pulsar_py listener of reader of ")
     assert got[-1][1] is False
     with pytest.raises(blocking.OperationNotSupportedError):

@@ -48,7 +48,7 @@ def test_listeners_are_called_in_order_in_a_thread_and_may_block(
     view.listen(lambda key, value: more.append(value))
     for number in range(1, 10):
         producer.send(b"%d" % number, key="k")
-    assert done.wait(5)
+    assert done.wait(30)
     assert got == [b"%d" % number for number in range(10)]
     assert more
     view.close()

@@ -20,7 +20,7 @@ async def subscribe(world: World, *topics: str, **options: Any) -> MultiTopicsCo
 
 
 async def receive(consumer: MultiTopicsConsumer, count: int) -> list[Message]:
-    return [await consumer.receive(5000) for _ in range(count)]
+    return [await consumer.receive(30_000) for _ in range(count)]
 
 
 def data(messages: list[Message]) -> list[bytes]:

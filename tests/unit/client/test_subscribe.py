@@ -77,7 +77,7 @@ def test_what_is_refused(topic: Any, subscription: str, options: dict[str, Any],
 
 async def refuse(consumer: Any, times: int) -> None:
     for _ in range(times):
-        consumer.negative_acknowledge(await consumer.receive(5000))
+        consumer.negative_acknowledge(await consumer.receive(30_000))
 
 
 async def letters_of(world: World, topic: str = f"{TOPIC}-sub-DLQ") -> list[Message]:
@@ -121,7 +121,7 @@ def test_what_nobody_acknowledges_in_time_becomes_a_dead_letter_too() -> None:
         ) as consumer:
             await world.send("t", "slow")
             for _ in range(2):
-                await consumer.receive(5000)
+                await consumer.receive(30_000)
             with pytest.raises(ClientTimeoutError):
                 await consumer.receive(5000)
             assert [each.data() for each in await letters_of(world)] == [b"slow"]
@@ -223,7 +223,7 @@ def test_what_is_wanted_later_comes_later_then_ends_as_dead_letter(
             assert properties["REAL_TOPIC"] == TOPIC
 
             await consumer.reconsume_later(again)
-            third = await consumer.receive(5000)
+            third = await consumer.receive(30_000)
             assert third.properties()["ORIGIN_MESSAGE_ID"] == properties["ORIGIN_MESSAGE_ID"]
             await consumer.reconsume_later(third)
             (letter,) = await letters_of(world)

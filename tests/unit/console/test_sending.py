@@ -28,7 +28,7 @@ async def test_a_text_is_sent_with_key_and_properties(console: ConsoleCalls) -> 
     body = {"text": "héllo", "key": "k", "properties": {"a": "<b>"}, "eventTime": 1234}
     answer = await console.call("POST", f"{TOPIC}/t/message", body)
     assert answer.status == 200, answer.body
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     assert message.data() == "héllo".encode()
     assert (message.partition_key(), message.properties()) == ("k", {"a": "<b>"})
     assert message.event_timestamp() == 1234
@@ -38,7 +38,7 @@ async def test_bytes_are_sent_in_base64(console: ConsoleCalls) -> None:
     consumer = await console.client.subscribe("t", "s")
     body = {"base64": base64.b64encode(b"\x00\xff").decode()}
     assert await console.status("POST", f"{TOPIC}/t/message", body) == 200
-    assert (await consumer.receive(5000)).data() == b"\x00\xff"
+    assert (await consumer.receive(30_000)).data() == b"\x00\xff"
 
 
 async def test_a_value_is_encoded_by_the_topics_schema(console: ConsoleCalls) -> None:
@@ -46,7 +46,7 @@ async def test_a_value_is_encoded_by_the_topics_schema(console: ConsoleCalls) ->
     body = {"value": {"id": 7, "note": "seven"}}
     answer = await console.call("POST", f"{TOPIC}/t/message", body)
     assert answer.status == 200, answer.body
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     assert message.value()["note"] == "seven"
     assert message.schema_version() is not None
     status, reason = await console.reason("POST", f"{TOPIC}/t/message", {"value": {"id": "x"}})
@@ -106,7 +106,7 @@ async def test_dead_letters_go_back_as_they_were(console: ConsoleCalls) -> None:
     answer = json.loads((await console.call("POST", PATH, {})).body)
     assert (answer["sent"], answer["more"]) == (2, False)
     for number in range(5):
-        message = await consumer.receive(5000)
+        message = await consumer.receive(30_000)
         assert message.data() == b"%d" % number
         assert message.properties() == {"own": "kept"}
         assert message.partition_key() == f"k{number}"
@@ -122,7 +122,7 @@ async def test_dead_letters_keep_their_schema(console: ConsoleCalls) -> None:
     await dead.send(GenericRecord({"id": 1, "note": "one"}), origin)
     answer = await console.call("POST", PATH, {})
     assert json.loads(answer.body)["sent"] == 1
-    message = await consumer.receive(5000)
+    message = await consumer.receive(30_000)
     assert message.value()["id"] == 1
     assert message.schema_version() is not None
 
@@ -139,7 +139,7 @@ async def test_a_letter_without_an_origin_stays_and_says_so(console: ConsoleCall
     )
     answer = json.loads((await console.call("POST", PATH, {"to": "elsewhere"})).body)
     assert answer["sent"] == 1
-    assert (await reader.receive(5000)).data() == b"x"
+    assert (await reader.receive(30_000)).data() == b"x"
 
 
 async def test_nobody_is_robbed_of_letters_that_he_reads(console: ConsoleCalls) -> None:

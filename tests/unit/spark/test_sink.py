@@ -55,7 +55,7 @@ def stored(broker: BrokerThread) -> list[int]:
             await client.create_reader(TOPIC, EARLIEST_MESSAGE_ID) as reader,
         ):
             while await reader.has_message_available():
-                found.append(int((await reader.read_next(5000)).data()))
+                found.append(int((await reader.read_next(30_000)).data()))
         return found
 
     return asyncio.run(read())

@@ -36,13 +36,13 @@ async def test_what_was_confirmed_is_there_after_a_restart_on_the_same_ports(
             async with await client.create_producer("t") as producer:
                 for content in (b"one", b"two"):
                     await producer.send(content)
-            await consumer.acknowledge(await consumer.receive(5000))
+            await consumer.acknowledge(await consumer.receive(30_000))
         for _ in range(2):
             await broker.restart()
             assert (broker.service_url, broker.web_service_url) == urls
         async with Client(broker.service_url) as client:
             consumer = await client.subscribe("t", "s")
-            assert (await consumer.receive(5000)).data() == b"two"
+            assert (await consumer.receive(30_000)).data() == b"two"
 
 
 async def test_a_broker_that_was_stopped_comes_back() -> None:

@@ -192,13 +192,13 @@ async def test_who_writes_waits_for_a_slow_peer_and_is_released_at_its_end() -> 
     await turns()
     assert not waiting.done()
     peer.transport.resume_reading()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
     peer.transport.pause_reading()
     peer.connection.send_text("x" * 100_000)
     waiting = tasks.spawn(peer.connection.until_writable(), "wait")
     await turns()
     peer.transport.abort()
-    await asyncio.wait_for(waiting, 5)
+    await asyncio.wait_for(waiting, 30)
 
 
 def test_a_silent_connection_ends_and_a_living_one_stays() -> None:

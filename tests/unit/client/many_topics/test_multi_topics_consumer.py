@@ -340,7 +340,7 @@ def test_cancelling_any_call_leaves_the_consumer_usable(call: str) -> None:
         for step in range(10):
             async with await subscribe(world, "a", "b", ack_receipt_enabled=True) as consumer:
                 await world.send("a", f"a{step}")
-                message = await consumer.receive(5000)
+                message = await consumer.receive(30_000)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(step * 0.0005):
                         await run(consumer, message)

@@ -39,7 +39,7 @@ def test_a_refused_message_comes_again_from_its_topic() -> None:
                     consumer.negative_acknowledge(message)
                 else:
                     await consumer.acknowledge(message)
-            again = await consumer.receive(5000)
+            again = await consumer.receive(30_000)
             assert (again.data(), again.redelivery_count()) == (b"a0", 1)
 
     simulated(work)

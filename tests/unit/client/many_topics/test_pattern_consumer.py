@@ -24,7 +24,7 @@ async def subscribe(world: World, pattern: str = "a-.*", **options: Any) -> Patt
 
 
 async def receive(consumer: PatternConsumer, count: int) -> list[bytes]:
-    messages = [await consumer.receive(5000) for _ in range(count)]
+    messages = [await consumer.receive(30_000) for _ in range(count)]
     return sorted(each.data() for each in messages)
 
 

@@ -23,13 +23,13 @@ TOPIC = "persistent://public/default/t"
 
 
 async def read(reader: Reader, count: int) -> list[bytes]:
-    return [(await reader.read_next(5000)).data() for _ in range(count)]
+    return [(await reader.read_next(30_000)).data() for _ in range(count)]
 
 
 async def read_all(reader: Reader) -> list[bytes]:
     data = []
     while await reader.has_message_available():
-        data.append((await reader.read_next(5000)).data())
+        data.append((await reader.read_next(30_000)).data())
     return data
 
 

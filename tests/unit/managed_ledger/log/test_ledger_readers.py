@@ -59,7 +59,7 @@ async def test_a_slow_opening_delays_no_other_ledger(monkeypatch):
     monkeypatch.setattr(store, "open", open_slowly)
     reading = asyncio.ensure_future(readers.read(slow, 0, 0, 10))  # noqa: TID251  (a test's own)
     await asyncio.sleep(0)
-    assert await asyncio.wait_for(readers.read(quick, 0, 0, 10), 5) == [b"x"]
+    assert await asyncio.wait_for(readers.read(quick, 0, 0, 10), 30) == [b"x"]
     assert not reading.done()
     may_open.set()
     assert await reading == [b"x"]

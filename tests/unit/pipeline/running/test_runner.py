@@ -54,7 +54,7 @@ def test_no_part_begins_after_one_has_failed(monkeypatch: pytest.MonkeyPatch) ->
 
     def part(number: int) -> None:
         begun.append(number)
-        assert are_there.wait(5)
+        assert are_there.wait(30)
         if number == 1:
             raise ConnectError("cancelled")
 
@@ -88,8 +88,8 @@ def test_jobs_that_begin_after_the_wish_to_stop_are_cancelled_too(
         (is_cancelled if is_planned.is_set() else is_planned).set()
 
     def work() -> None:
-        assert is_planned.wait(5)
-        assert is_cancelled.wait(5)
+        assert is_planned.wait(30)
+        assert is_cancelled.wait(30)
 
     context = SimpleNamespace(cancelJobGroup=cancel, setJobGroup=lambda *_, **__: None)
     watch = Watch()

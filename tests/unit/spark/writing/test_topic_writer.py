@@ -75,7 +75,7 @@ async def messages(client: Client, topic: str = TOPIC) -> list[Message]:
     found = []
     async with await client.create_reader(topic, EARLIEST_MESSAGE_ID) as reader:
         while await reader.has_message_available():
-            found.append(await reader.read_next(5000))
+            found.append(await reader.read_next(30_000))
     return found
 
 
