@@ -14,7 +14,7 @@ Third-party packages it may import: msgspec.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from importlib import import_module
@@ -159,6 +159,7 @@ class Web:
             service.hooks.interceptors,
             page_rules=self._page_rules,
             audit=service.audit,
+            clock=self._clock,
         )
 
     async def _new_console(self) -> Console:
@@ -276,9 +277,9 @@ class _WebSocketCaller:
         host, _, port = self.peer.remote_address.removeprefix("/").rpartition(":")
         return host, int(port)
 
-    def new_connection(self) -> asyncio.Protocol:
+    def new_connection(self, on_right_lost: Callable[[], None] | None = None) -> asyncio.Protocol:
         """The broker's end of a connection that has the caller's rights."""
-        return self.service.connections.new_connection_for(self.caller)
+        return self.service.connections.new_connection_for(self.caller, on_right_lost)
 
 
 def access_of(service: BrokerService) -> Access | None:

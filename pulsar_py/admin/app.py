@@ -30,9 +30,11 @@ from pulsar_py.admin.http_messages import (
     page_response,
     reason_response,
 )
+from pulsar_py.admin.lasting_answers import while_allowed
 from pulsar_py.admin.router import BadPathError, MethodNotAllowed, Route, Router
 from pulsar_py.admin.service_errors import status_of
 from pulsar_py.common.errors import AuthenticationError, PulsarError
+from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.load.other_brokers import OtherBrokerError
 from pulsar_py.server.security.actions import Action
@@ -72,13 +74,16 @@ class AdminApp:
         *,
         page_rules: PageRules | None = None,
         audit: Audit | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`access` guards the routes; None lets everybody call them.
 
         `interceptors` are told of requests and answers. `page_rules` say what browsers may send;
         None: nothing for pages of other sites. `audit` is told of requests that find a route.
+        `clock` says when callers of lasting answers are checked again; None: the real one.
         """
         self._audit = audit
+        self._clock = clock or SystemClock()
         self._page_rules = page_rules or PageRules()
         self._interceptors = interceptors
         self._router = Router(routes)
@@ -158,7 +163,19 @@ class AdminApp:
                 action=needs.description if isinstance(needs, Action) else "",
                 status=response.status,
             )
-        return response
+        return self._lasting(response, found.route, request)
+
+    def _lasting(self, response: Response, route: Route, request: Request) -> Response:
+        """The answer, whose stream ends if its caller could not ask for it any more."""
+        access = self._access
+        if response.stream is None or access is None:
+            return response
+
+        async def check() -> None:
+            caller = await access.caller_of(request.raw_path, request.headers, request.peer)
+            await access.check(route, request, caller)
+
+        return replace(response, stream=while_allowed(response.stream, check, self._clock))
 
 
 async def _call(  # noqa: PLR0911 - a kind of error each

@@ -9,7 +9,9 @@ An attacker's page whose host name is made to resolve to the broker's address (D
 looks to its browser like one of the broker's own pages; only the header `Host` shows the foreign
 name. So a broker without authentication refuses requests whose `Host` is a name that is not its
 own: all of them if it listens on loopback alone, else those that come from a browser. Addresses in
-`Host` are allowed, because they can't be made to resolve to another machine.
+`Host` are allowed, because they can't be made to resolve to another machine. A `Host` that is there
+and empty is no name of it either; only requests of HTTP/1.0 may come without one, such as health
+checks.
 
 Only pages of listed origins get the headers of CORS.
 
@@ -84,7 +86,8 @@ class PageRules(Struct, frozen=True, kw_only=True):
             return None
         host = headers.get("host", "").strip().lower()
         site = headers.get("sec-fetch-site", "").strip().lower()
-        if (self.is_local or origin or site) and not self._is_own(host):
+        is_missing = "host" not in headers and not (origin or site)
+        if (self.is_local or origin or site) and not (is_missing or self._is_own(host)):
             return (
                 f"Refused: {host[:_SHOWN_CHARACTERS]!r} is no name of this broker; "
                 "webServiceAllowedHosts lists further ones"
@@ -97,7 +100,7 @@ class PageRules(Struct, frozen=True, kw_only=True):
         return None
 
     def _is_own(self, host: str) -> bool:
-        if self.hosts is None or not host:
+        if self.hosts is None:
             return True
         name = host_of(host)
         return name in self.hosts or is_address(name) or is_loopback(name)

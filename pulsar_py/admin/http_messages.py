@@ -48,6 +48,10 @@ class HttpError(Exception):
         self.reason = reason
 
 
+class AnswerEndedError(Exception):
+    """An answer with a stream ends before its end, for a reason that is no fault of the broker."""
+
+
 class Response(Struct, frozen=True):
     """An answer, complete in memory unless it has a `stream`.
 

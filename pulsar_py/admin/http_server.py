@@ -30,11 +30,11 @@ from typing import Final, cast
 import h11
 from msgspec import Struct
 
-from pulsar_py.admin.http_messages import Response, page_response
+from pulsar_py.admin.http_heads import can_be_read_in_two_ways, has_odd_lines, head_bytes
+from pulsar_py.admin.http_messages import AnswerEndedError, Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
 from pulsar_py.server.security.paced_server import PacedServer
 from pulsar_py.server.security.peer import Peer, named_peer, peer_of
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
@@ -52,18 +52,6 @@ _BACKLOG: Final = 1024
 _SWEEP_SECONDS: Final = 5.0
 _SMALL_BODY_BYTES: Final = 64 * 1024
 """A body that is taken however much others send."""
-_ONCE: Final = frozenset(
-    {
-        b"authorization",
-        METHOD_HEADER.encode(),
-        PRINCIPAL_HEADER.encode(),
-        b"origin",
-        b"sec-fetch-site",
-    }
-)
-"""Headers by which somebody is let in or refused."""
-
-_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _FORWARDED: Final = b"x-forwarded-for"
 _BODYLESS: Final = frozenset({HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED})
 
@@ -226,6 +214,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None  # None before and after
         self._peer = named or Peer()
         self._request: h11.Request | None = None  # the one being read or served
+        self._has_trailers = False  # the last request read had headers behind its body
         self._body = bytearray()
         self._body_bytes = 0  # of the request being read or served; counted by the server
         self._is_serving = False
@@ -296,6 +285,9 @@ class HttpConnection(asyncio.Protocol):
     def _advance(self) -> None:
         """Handle all events that h11 finds in the bytes received so far."""
         while not (self._is_serving or self._is_write_paused or self._is_ending):
+            if self._http.their_state is h11.IDLE and has_odd_lines(self._http.trailing_data[0]):
+                self._refuse(HTTPStatus.BAD_REQUEST)
+                return
             try:
                 event = self._http.next_event()
             except h11.RemoteProtocolError as error:
@@ -312,10 +304,11 @@ class HttpConnection(asyncio.Protocol):
         if isinstance(event, h11.Request):
             self._request = event
             # h11 applies its limit only to an incomplete head, not to one that comes at once.
-            if _head_bytes(event) > self._limits.header_bytes:
+            headers = list(event.headers)
+            if head_bytes(event.target, headers) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
-            if _can_be_read_in_two_ways(event):
+            if can_be_read_in_two_ways(headers, event.http_version):
                 self._refuse(HTTPStatus.BAD_REQUEST)
                 return
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
@@ -324,6 +317,8 @@ class HttpConnection(asyncio.Protocol):
         elif isinstance(event, h11.Data):
             self._take_body(event.data)
         elif isinstance(event, h11.EndOfMessage):
+            # Lines behind chunks, whose ends are not looked at: nothing may hide behind them.
+            self._has_trailers = bool(event.headers)
             self._serve()
 
     def _take_body(self, data: bytes | bytearray) -> None:
@@ -432,12 +427,19 @@ class HttpConnection(asyncio.Protocol):
                     self._write(h11.Data(data=part))
                     await self._until_writable()
                     self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+            except AnswerEndedError as error:
+                logger.info("answer cut short", extra={"reason": str(error)})
+                self._cut_short()
             except Exception:  # The outermost edge of a request, whose head is written already.
                 logger.exception("answer cut short")
-                self.drop()
-                self._transport = None
+                self._cut_short()
         if self._transport is not None:
             self._write(h11.EndOfMessage())
+
+    def _cut_short(self) -> None:
+        """End the connection in the midst of an answer."""
+        self.drop()
+        self._transport = None
 
     async def _until_writable(self) -> None:
         """Return when the peer has taken what was written, or is gone; others have a turn."""
@@ -455,7 +457,8 @@ class HttpConnection(asyncio.Protocol):
     def _next_request(self) -> None:
         assert self._transport is not None
         self.deadline = self._clock.monotonic_seconds() + self._limits.idle_seconds
-        if self._http.our_state is h11.MUST_CLOSE or self._http.their_state is not h11.DONE:
+        is_done = self._http.their_state is h11.DONE and not self._has_trailers
+        if self._http.our_state is h11.MUST_CLOSE or not is_done:
             self._end()
             return
         self._http.start_next_cycle()
@@ -507,25 +510,3 @@ class HttpConnection(asyncio.Protocol):
         data = self._http.send(event)
         if data:
             self._transport.write(data)
-
-
-def _head_bytes(request: h11.Request) -> int:
-    """The approximate size of a request's head in bytes."""
-    return len(request.target) + sum(len(name) + len(value) + 4 for name, value in request.headers)
-
-
-def _can_be_read_in_two_ways(request: h11.Request) -> bool:
-    """Whether a proxy in front may have understood something else than what is served here.
-
-    It may have checked the other one of two credentials, or seen a second request where this server
-    sees a body, or the other way round: a length beside chunks, or chunks in HTTP/1.0.
-
-    Source: RFC 9112, section 6.1.
-    """
-    names = [name for name, _ in request.headers]
-    once = [name for name in names if name in _ONCE]
-    if len(once) > len(set(once)):
-        return True
-    if b"transfer-encoding" not in names:
-        return False
-    return request.http_version == b"1.0" or _LENGTHS.issubset(names)

@@ -32,10 +32,10 @@ class Successor(Protocol):
         """The socket is gone, maybe before `begin`; called once."""
 
     def pause_writing(self) -> None:
-        """Take received bytes, as `data_received` of asyncio's protocols."""
+        """Write no more for now: the peer does not read what it was sent."""
 
     def resume_writing(self) -> None:
-        """Take received bytes, as `data_received` of asyncio's protocols."""
+        """Go on writing: the peer has read."""
 
 
 UpgradeHandler = Callable[

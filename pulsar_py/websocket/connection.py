@@ -96,6 +96,7 @@ class WebSocketConnection:
         self._frames: Connection | None = None  # None before `begin`
         self._transport: asyncio.Transport | None = None  # None before and after
         self._dialog: Dialog | None = None  # None before `begin`, and once it was told of the end
+        self._close_at_begin: tuple[int, str] | None = None  # why it ends as soon as it is open
         self._parts: list[str] = []  # of the message that is being received
         self._parts_bytes = 0
         self._is_compressed = False
@@ -127,7 +128,9 @@ class WebSocketConnection:
         self._moved_at = self._clock.monotonic_seconds()
         self._set_timer("idle", self._limits.idle_seconds)
         self._set_timer("ping", self._limits.ping_seconds)
-        if self._dialog is not None:
+        if self._close_at_begin is not None:
+            self.close(*self._close_at_begin)
+        elif self._dialog is not None:
             self._dialog.on_open()
 
     def data_received(self, data: bytes) -> None:
@@ -195,7 +198,9 @@ class WebSocketConnection:
             self._writable = None
 
     def close(self, code: int, reason: str) -> None:
-        """Send a close frame, and end when the peer has answered it."""
+        """Send a close frame, and end when the peer has answered it; before `begin`, then."""
+        if self._frames is None:
+            self._close_at_begin = (code, reason)
         if not self.is_open:
             return
         self._send(CloseConnection(code=code, reason=reason[:100]))

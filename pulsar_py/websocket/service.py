@@ -4,8 +4,8 @@ A handshake is refused before anything is opened if it is not a WebSocket's, its
 browser sends it for another site's page, or its credentials are wrong. Then the producer, consumer
 or reader is opened for the caller's role; only when the broker has admitted it, 101 is answered.
 
-A connection ends within a second once its credentials expire or are revoked: no frame of WebSocket
-asks for others. Apache Pulsar leaves it open.
+A connection ends within a second once its credentials expire or are revoked, since no frame of
+WebSocket asks for others, or once its right is withdrawn. Apache Pulsar leaves it open.
 
 Source: WebSocketService, AbstractWebSocketHandler in Pulsar.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -79,8 +80,11 @@ class HandshakeCaller(Protocol):
     def peername(self) -> tuple[str, int] | None:
         """The address, if it is known."""
 
-    def new_connection(self) -> asyncio.Protocol:
-        """The broker's end of a connection that has the caller's rights."""
+    def new_connection(self, on_right_lost: Callable[[], None] | None = None) -> asyncio.Protocol:
+        """The broker's end of a connection that has the caller's rights.
+
+        `on_right_lost` is told when something of it was closed, for which the right is gone.
+        """
 
 
 Headers = Sequence[tuple[bytes, bytes]]
@@ -169,8 +173,14 @@ class WebSocketService:
         caller: HandshakeCaller,
     ) -> None:
         """Open what the client wants to be, with a client of its own."""
+        on_right_lost = partial(
+            connection.close, CloseReason.POLICY_VIOLATION, "the right was withdrawn"
+        )
         client = broker_client(
-            self._broker, caller.new_connection, clock=self._clock, peername=caller.peername
+            self._broker,
+            partial(caller.new_connection, on_right_lost),
+            clock=self._clock,
+            peername=caller.peername,
         )
         tasks = TaskOwner("websocket dialog")
         async with OnFailureAwait(client.close):

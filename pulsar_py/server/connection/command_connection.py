@@ -102,6 +102,9 @@ class CommandConnection(ClientConnection, Protocol):
     def on_connected(self) -> None:
         """Take frames of any size: the handshake has ended well."""
 
+    def on_credentials_refreshed(self) -> None:
+        """Go on: the client has sent good credentials in place of others."""
+
     def serve(self, command: BaseCommand, rest: bytes | None) -> None:
         """Call the handler of a command whose type the connection's state allows.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Callable
 
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.loops.clock import Clock
@@ -107,13 +108,17 @@ class Connections:
         cnx.peer = named_peer(client)
         return cnx
 
-    def new_connection_for(self, caller: Caller) -> ServerCnx:
+    def new_connection_for(
+        self, caller: Caller, on_right_lost: Callable[[], None] | None = None
+    ) -> ServerCnx:
         """A connection within the process, for an authenticated caller such as one of HTTP.
 
-        It has his rights, whatever its CONNECT says.
+        It has his rights, whatever its CONNECT says. `on_right_lost` is told when a producer or
+        consumer of it was closed, since he no longer has the right to it.
         """
         cnx = self.new_connection()
         cnx.vouched_for = caller
+        cnx.on_right_lost = on_right_lost
         return cnx
 
     @property

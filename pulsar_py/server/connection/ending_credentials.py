@@ -1,11 +1,13 @@
 """Closes connections whose credentials have expired or were revoked (edge).
 
 Twice a second all connections are looked at. A client whose credentials have expired is asked for
-others, if it can be, and has `authenticationRefreshCheckSeconds` to answer; one that can't be asked
-is closed, as is one whose credentials, or those of its proxy, were revoked.
+others, if it can be, and has `authenticationRefreshCheckSeconds` to answer, in which it is not
+served; one that can't be asked is closed, as is one whose credentials, or those of its proxy, were
+revoked.
 
 Apache Pulsar checks for expired credentials only once in `authenticationRefreshCheckSeconds`, so a
-client that can't be asked stays connected for up to that time.
+client that can't be asked stays connected for up to that time, and serves those that it has asked
+while they have not answered.
 
 Source: ServerCnx.refreshAuthenticationCredentials in Pulsar's broker; PIP-55.
 """
@@ -45,7 +47,7 @@ class CredentialsHolder(Protocol):
         """Whether there is still somebody to answer."""
 
     def send_refresh_challenge(self) -> None:
-        """Ask for other credentials."""
+        """Ask for other credentials, and serve nothing until they come."""
 
     def refuse(self, reason: str) -> None:
         """Close the connection; writes one log line."""

@@ -161,6 +161,7 @@ async def _authenticate_again(cnx: CommandConnection, auth_data: bytes) -> None:
             cnx.refuse("the refreshed credentials are of another role")
             return
         cnx.credentials = answer
+        cnx.on_credentials_refreshed()
         return
     cnx.role = answer.role
     cnx.credentials = answer

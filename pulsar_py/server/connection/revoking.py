@@ -8,6 +8,9 @@ again; the connection stays:
     consumer                            CLOSE_CONSUMER
     watch of a namespace's topics       ends; there is no command that would say so
 
+A connection within the process has somebody behind it, such as a client of WebSocket, who is told
+by `on_right_lost`.
+
 Whoever is being admitted meanwhile sees by `changes_count` that the right has to be asked for
 again. Apache Pulsar leaves those that wait, and watches, as they are.
 
@@ -46,6 +49,7 @@ class RightsHolder(Protocol):
     consumers: dict[int, Consumer]
     consumer_topics: dict[int, Topic]
     watchers: dict[int, TopicListWatcher]
+    on_right_lost: Callable[[], None] | None
 
 
 class Revoking:
@@ -102,12 +106,12 @@ class Revoking:
                     await self._check_waiting(cnx, caller, pending, waiting)
             for producer in list(cnx.producers.values()):
                 if is_concerned(producer.topic.name.namespace_name):
-                    await self._check_producer(caller, producer)
+                    await self._check_producer(cnx, caller, producer)
             for consumer_id, consumer in list(cnx.consumers.items()):
                 topic = cnx.consumer_topics.get(consumer_id)
                 if topic is not None and is_concerned(topic.name.namespace_name):
                     target = AccessTarget.of_topic(topic.name, consumer.subscription.name)
-                    await self._check_consumer(caller, consumer, target)
+                    await self._check_consumer(cnx, caller, consumer, target)
             for watcher_id, watcher in list(cnx.watchers.items()):
                 if is_concerned(watcher.namespace):
                     await self._check_watcher(cnx, caller, watcher_id, watcher)
@@ -135,18 +139,20 @@ class Revoking:
         if cnx.watchers.get(watcher_id) is watcher:
             del cnx.watchers[watcher_id]
 
-    async def _check_producer(self, caller: Caller, producer: Producer) -> None:
+    async def _check_producer(self, cnx: RightsHolder, caller: Caller, producer: Producer) -> None:
         target = AccessTarget.of_topic(producer.topic.name)
         if not await self._is_allowed(caller, Action.PRODUCE, target):
             logger.info("producer lost its right", extra=self._fields(caller, target))
             producer.disconnect()
+            _tell(cnx)
 
     async def _check_consumer(
-        self, caller: Caller, consumer: Consumer, target: AccessTarget
+        self, cnx: RightsHolder, caller: Caller, consumer: Consumer, target: AccessTarget
     ) -> None:
         if not await self._is_allowed(caller, Action.CONSUME, target):
             logger.info("consumer lost its right", extra=self._fields(caller, target))
             consumer.disconnect()
+            _tell(cnx)
 
     async def _is_allowed(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
         try:
@@ -158,3 +164,8 @@ class Revoking:
 
     def _fields(self, caller: Caller, target: AccessTarget) -> dict[str, object]:
         return {**self._audit.role_fields(caller), "target": str(target)}
+
+
+def _tell(cnx: RightsHolder) -> None:
+    if cnx.on_right_lost is not None:
+        cnx.on_right_lost()

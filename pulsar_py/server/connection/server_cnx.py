@@ -15,6 +15,9 @@ way, a long command that is served in parts (`work`). It stops for good when the
 Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
 paused, a silent client does not count as dead: its answer may be in the socket.
 
+Expired credentials. From the challenge for others to the answer nothing is served: no message goes
+out, and commands wait (`_unproved`) but those of keep-alive and the answer itself.
+
 Memory. An idle connection has this object, its decoder, state and keep-alive: no task, no timer, no
 buffer; dictionaries are made with the first producer or consumer.
 
@@ -71,6 +74,11 @@ PAUSED_BY_WORK: Final = 16
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
+_FRAME_BYTES: Final = 256
+"""The memory of a frame that waits, beside its bytes."""
+_SERVED_UNPROVED: Final = frozenset({BaseCommand.PING, BaseCommand.PONG, BaseCommand.AUTH_RESPONSE})
+"""What is served while other credentials are awaited."""
+
 # How a SEND begins as every client writes it: its type, then the tag of its message.
 _SEND_START: Final = bytes((0x08, BaseCommand.SEND, BaseCommand.SEND << 3 | 2))
 _UNKNOWN_HANDSHAKE: Final = Handshake(
@@ -120,6 +128,8 @@ class ServerCnx(asyncio.Protocol):
         "_queued_bytes",
         "_requests_count",
         "_transport",
+        "_unproved",
+        "_unproved_bytes",
         "_until_lost",
         "_work",
         "_writable_waiters",
@@ -132,6 +142,7 @@ class ServerCnx(asyncio.Protocol):
         "credentials",
         "handshake",
         "keep_alive",
+        "on_right_lost",
         "original_principal",
         "peer",
         "pending_consumers",
@@ -160,6 +171,9 @@ class ServerCnx(asyncio.Protocol):
         self.original_principal: str | None = None  # the client of a proxy
         self.role: str | None = None
         self.vouched_for: Caller | None = None  # who this process says that its client is
+        self.on_right_lost: Callable[[], None] | None = (
+            None  # tells whoever is behind `vouched_for`
+        )
         self.auth_method_name = ""
         self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
@@ -192,6 +206,8 @@ class ServerCnx(asyncio.Protocol):
         self._is_closed = False
         self._work: Iterator[None] | None = None  # the rest of a long command under way
         self._held: list[Frame] = []  # frames received behind it
+        self._unproved: list[Frame] | None = None  # wait for credentials; None: none has to
+        self._unproved_bytes = 0
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -227,6 +243,8 @@ class ServerCnx(asyncio.Protocol):
             if self._work is not None:
                 return
             frames, self._held = self._held, []
+        if self._unproved is not None:
+            frames = self._without_unproved(frames, self._unproved)
         others_bytes = 0  # of commands that are no plain SENDs
         command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
         place, end = 0, len(frames)
@@ -247,6 +265,27 @@ class ServerCnx(asyncio.Protocol):
             if self._work is not None:
                 self._held = frames[place:]
                 return
+
+    def _without_unproved(self, frames: list[Frame], waiting: list[Frame]) -> list[Frame]:
+        """The frames that are served before the client's credentials are there; the rest waits."""
+        served = []
+        for frame in frames:
+            body, rest = frame
+            if rest is None and len(body) <= MAX_UNITS:
+                try:
+                    kind = commands.read_command(body).type
+                except RemoteProtocolError as error:
+                    self.refuse(str(error))
+                    return []
+                if kind in _SERVED_UNPROVED:
+                    served.append(frame)
+                    continue
+            waiting.append(frame)
+            self._unproved_bytes += _FRAME_BYTES + len(body) + len(rest or b"")
+        if self._unproved_bytes > self.connections.settings.max_frame_bytes:
+            self.refuse("more was sent than waits for credentials in place of expired ones")
+            return []
+        return served
 
     def _serve_sends(  # noqa: C901 - one call a read
         self, frames: list[Frame], start: int, command: BaseCommand
@@ -484,11 +523,13 @@ class ServerCnx(asyncio.Protocol):
     def is_writable(self) -> bool:
         """False while more is queued than the high mark, and once the connection is closed.
 
-        Also while a broker that stood still has not looked at what it owns.
+        Also while a broker that stood still has not looked at what it owns, and while expired
+        credentials have not been replaced.
         """
         return (
             not self._is_output_paused
             and not self._is_closed
+            and self._unproved is None
             and not self.connections.namespaces.holds_messages()
             and self._queued_bytes < self.connections.settings.output_high_water_bytes
         )
@@ -672,6 +713,7 @@ class ServerCnx(asyncio.Protocol):
         self.state.on_closed()
         self._out.clear()
         self._queued_bytes = 0
+        self._unproved = None
         if self._in_flight is not None:
             self._in_flight.close()
         self._end_probe(is_alive=False)
@@ -710,8 +752,22 @@ class ServerCnx(asyncio.Protocol):
         self._decoder.set_max_frame_bytes(self.connections.settings.max_frame_bytes)
 
     def send_refresh_challenge(self) -> None:
-        """Send AUTH_CHALLENGE for refreshed credentials."""
+        """Send AUTH_CHALLENGE in place of expired credentials, and serve nothing without others."""
+        if self._unproved is None:
+            self._unproved = []
+            self._unproved_bytes = 0
         send_challenge(self)
+
+    def on_credentials_refreshed(self) -> None:
+        """Serve what has waited for credentials, in its order."""
+        waiting, self._unproved = self._unproved, None
+        if waiting is None:
+            return
+        self._held[:0] = waiting
+        if self._held:
+            self._begin(_next_turn())
+        if self._writable_waiters:
+            self._loop.call_soon(self._wake_writable_waiters)
 
     # --- reading ---------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 Hashes are `$apr1$` (Apache's MD5), DES crypt, and bcrypt, which Apache Pulsar does not have. They
 take milliseconds by design: at most a few are worked on at a time, in threads; a password that was
 right is remembered for some seconds, as a digest with a salt of this process. Who is not in the
-file costs the same time as who is.
+file costs the same time as who is. Connections end when the file has another hash for their user,
+or none.
 
 Source: AuthenticationProviderBasic in Pulsar's broker; RFC 7617.
 """
@@ -129,13 +130,22 @@ class BasicProvider(AuthenticationProvider):
             f"{user}\0{password_hash}\0{password}".encode(), key=self._salt
         ).digest()
         if known is not None and self._is_remembered(digest):
-            return Authenticated(user)
+            return self._proved(user, known)
         async with self._room:
             is_right = await asyncio.to_thread(is_password, password, password_hash)
         if known is None or not is_right:
             raise AuthenticationError("invalid user or password")
         self._remember(digest)
-        return Authenticated(user)
+        return self._proved(user, known)
+
+    def _proved(self, user: str, password_hash: str) -> Authenticated:
+        """The user, for as long as the file has this hash."""
+
+        def is_revoked() -> bool:
+            users = self._users.recent(self._clock.monotonic_seconds())
+            return users.get(user) != password_hash
+
+        return Authenticated(user, is_revoked=is_revoked if self._users.can_change else None)
 
     async def authenticate_http(self, credentials: HttpCredentials) -> Authenticated | None:
         """The user of `Authorization: Basic`."""

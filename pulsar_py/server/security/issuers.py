@@ -64,6 +64,9 @@ class KeysByIssuer(Protocol):
             AuthenticationError: There is none of that id, or it can't be fetched now.
         """
 
+    def has_dropped(self, issuer: str, key_id: str, key: IssuerKey) -> bool:
+        """Whether a key that was given is known to be the issuer's no more; must not block."""
+
     async def close(self) -> None:
         """End the fetches that are under way."""
 
@@ -114,6 +117,11 @@ class Issuers:
             if key_id in keys:
                 return keys[key_id]
         raise AuthenticationError(f"{issuer} has no key {key_id!r}")
+
+    def has_dropped(self, issuer: str, key_id: str, key: IssuerKey) -> bool:
+        """Whether the issuer's keys were fetched since, and this one is not among them."""
+        kept = self._kept.get(issuer)
+        return kept is not None and kept.keys is not None and kept.keys.get(key_id) != key
 
     async def _fresh(self, issuer: str, kept: _Kept) -> Keys:
         """Keys that have not expired; older ones are fetched again in the background."""

@@ -1,5 +1,8 @@
 """Keys and password files that settings name, read again when their file changed (edge).
 
+Connections that were let in by a value ask twice a second whether it still counts: `recent` looks
+at the file for all of them, `current` for each that asks to be let in.
+
 A setting has one of four notations: `data:;base64,<base64>`, `file:///path`, the path of a file
 that exists, or base64.
 
@@ -20,11 +23,14 @@ from urllib.parse import unquote, unquote_to_bytes
 
 from pulsar_py.common.errors import ConfigurationError
 
-__all__ = ["KeySource", "key_bytes", "warn_if_others_can_read"]
+__all__ = ["LOOK_AGAIN_SECONDS", "KeySource", "key_bytes", "warn_if_others_can_read"]
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+LOOK_AGAIN_SECONDS: Final = 0.25
+"""How long `recent` takes a file for unchanged."""
 
 _BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/_-]+=*\s*")
 _OTHERS_MAY_READ: Final = 0o077
@@ -76,18 +82,34 @@ class KeySource(Generic[T]):
         self._parse = parse
         self._path = _path_of(text)
         self._mark: object = None
+        self._look_at = 0.0  # when `recent` looks at the file next
         if self._path is None:
             self._value = self._parsed(_data_of(name, text))
             return
         try:
+            status = self._path.stat()  # first: what changes meanwhile is read again
             data = self._path.read_bytes()
-            status = self._path.stat()
         except OSError as error:
             raise ConfigurationError(f"{name}: {self._path}: {error.strerror}") from error
         if is_secret:
             warn_if_others_can_read(name, self._path)
         self._mark = (status.st_mtime_ns, status.st_size, status.st_ino)
         self._value = self._parsed(data)
+
+    @property
+    def can_change(self) -> bool:
+        """Whether it is read from a file."""
+        return self._path is not None
+
+    def recent(self, now: float) -> T:
+        """The value as of at most `LOOK_AGAIN_SECONDS` ago; `now` is of the monotonic clock.
+
+        It is the same object as long as the file says the same.
+        """
+        if now >= self._look_at:
+            self._look_at = now + LOOK_AGAIN_SECONDS
+            return self.current()
+        return self._value
 
     def current(self) -> T:
         """The value; a file that changed is read again, and kept as it was if it can't be."""
@@ -98,7 +120,9 @@ class KeySource(Generic[T]):
             mark = (status.st_mtime_ns, status.st_size, status.st_ino)
             if mark != self._mark:
                 self._mark = mark
-                self._value = self._parsed(self._path.read_bytes())
+                value = self._parsed(self._path.read_bytes())
+                if value != self._value:
+                    self._value = value
                 logger.info("read again", extra={"setting": self._name, "path": str(self._path)})
         except (OSError, ConfigurationError) as error:
             if isinstance(error, OSError):

@@ -8,6 +8,8 @@ that the key takes.
 The keys may come from a file in place of discovery (`openIDKeySetFile`), which Apache Pulsar does
 not have: for issuers that the broker can't reach.
 
+Connections end when the keys were read or fetched again, and that of their token is not among them.
+
 Source: AuthenticationProviderOpenID in Pulsar's pulsar-broker-auth-oidc.
 """
 
@@ -114,7 +116,7 @@ class OpenIdProvider(AuthenticationProvider):
         if settings.revocation_file:
             self._revoked = RevokedTokens(settings.revocation_file, clock)
         if settings.key_set_file:
-            self._keys: KeysByIssuer = _KeysOfFile(settings.key_set_file)
+            self._keys: KeysByIssuer = _KeysOfFile(settings.key_set_file, clock)
         else:
             by_http = IssuerFetcher(
                 trust_path=settings.trust_path,
@@ -173,6 +175,7 @@ class OpenIdProvider(AuthenticationProvider):
             role_claim=self._settings.role_claim,
             skew_seconds=self._settings.leeway_seconds,
             revoked=self._revoked,
+            is_unsigned=lambda: self._keys.has_dropped(issuer, key_id, key),
         )
 
     def _origin_of(self, token: str) -> tuple[str, str]:
@@ -192,7 +195,8 @@ class OpenIdProvider(AuthenticationProvider):
 class _KeysOfFile(KeysByIssuer):
     """The keys in a file, read again when it changes; the same for each issuer."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._clock = clock
         self._keys = KeySource("openIDKeySetFile", path, parse_key_set, is_secret=False)
 
     async def key(self, issuer: str, key_id: str) -> IssuerKey:
@@ -200,6 +204,10 @@ class _KeysOfFile(KeysByIssuer):
         if key is None:
             raise AuthenticationError(f"{issuer} has no key {key_id!r} in openIDKeySetFile")
         return key
+
+    def has_dropped(self, issuer: str, key_id: str, key: IssuerKey) -> bool:
+        del issuer
+        return self._keys.recent(self._clock.monotonic_seconds()).get(key_id) != key
 
     async def close(self) -> None:
         """Do nothing: no fetch is ever under way."""

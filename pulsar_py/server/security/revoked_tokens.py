@@ -24,8 +24,6 @@ from pulsar_py.server.security.key_source import KeySource
 
 __all__ = ["RevokedTokens", "Rules", "parse_rules"]
 
-_LOOK_AGAIN_SECONDS: Final = 0.25
-"""How long the file is taken for unchanged: every connection asks twice a second."""
 _EXPECTED: Final = "expected jti ID, sub NAME, sub NAME iat SECONDS or iat SECONDS"
 
 
@@ -89,13 +87,11 @@ class RevokedTokens:
         """
         self._source = KeySource("tokenRevocationFile", path, parse_rules, is_secret=False)
         self._clock = clock
-        self._rules = self._source.current()
-        self._look_at = 0.0  # when the file is looked at next
 
     def has(self, claims: Mapping[str, Any]) -> bool:  # Any: JSON
-        """Whether a token with these claims is revoked, as of at most 0.25 s ago."""
-        now = self._clock.monotonic_seconds()
-        if now >= self._look_at:
-            self._look_at = now + _LOOK_AGAIN_SECONDS
-            self._rules = self._source.current()
-        return self._rules.match(claims)
+        """Whether a token with these claims is revoked now."""
+        return self._source.current().match(claims)
+
+    def has_recently(self, claims: Mapping[str, Any]) -> bool:  # Any: JSON
+        """The same as of at most `LOOK_AGAIN_SECONDS` ago: every connection asks twice a second."""
+        return self._source.recent(self._clock.monotonic_seconds()).match(claims)

@@ -81,6 +81,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = _TellingHandshake
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a handshake costs the broker more than its client
     _set_versions(context, settings)
     try:
         _load_certificate(context, settings)

@@ -5,7 +5,7 @@ Source: AuthenticationProviderToken, AuthenticationProviderOpenID in Pulsar's br
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulsar_py.common.errors import AuthenticationError
@@ -47,6 +47,7 @@ def proved_by(
     role_claim: str,
     skew_seconds: int,
     revoked: RevokedTokens | None,
+    is_unsigned: Callable[[], bool] | None = None,
 ) -> Authenticated:
     """What a token proves whose signature and times were checked.
 
@@ -55,15 +56,20 @@ def proved_by(
         role_claim: The claim with the role.
         skew_seconds: Seconds by which its end is put off.
         revoked: The tokens that no longer count; None if none can be revoked.
+        is_unsigned: Whether the key of its signature has gone since, asked while its holder is
+            connected; None if it can't.
 
     Raises:
         AuthenticationError: It was revoked, or its role is no text.
     """
     if revoked is not None and revoked.has(claims):
         raise RevokedCredentialsError("token refused: it was revoked")
+    checks: list[Callable[[], bool]] = [] if is_unsigned is None else [is_unsigned]
+    if revoked is not None:
+        checks.append(lambda: revoked.has_recently(claims))
     expires_at = claims.get("exp")
     return Authenticated(
         role_in(claims, role_claim),
         None if expires_at is None else (int(float(expires_at) * 1000) + skew_seconds * 1000),
-        None if revoked is None else lambda: revoked.has(claims),
+        (lambda: any(check() for check in checks)) if checks else None,
     )

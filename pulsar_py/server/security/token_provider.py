@@ -5,7 +5,8 @@ holder connects, and may do nothing that needs a right. What is wrong with a tok
 never told to whoever sent it.
 
 Which algorithms are taken follows from the key, never from the token: a secret key takes HMAC of at
-most its length, a public key those of its kind. `alg: none` is never taken.
+most its length, a public key those of its kind. `alg: none` is never taken. Connections end when
+the key file has another key than the one that their token was checked with.
 
 Source: AuthenticationProviderToken in Pulsar's broker.
 """
@@ -116,6 +117,7 @@ class TokenProvider(AuthenticationProvider):
         self._jwt_error = jwt.PyJWTError
         self._expired_error = jwt.ExpiredSignatureError
         self._settings = settings
+        self._clock = clock
         self._revoked: RevokedTokens | None = None  # None where nothing can be
         if settings.revocation_file:
             self._revoked = RevokedTokens(settings.revocation_file, clock)
@@ -186,7 +188,11 @@ class TokenProvider(AuthenticationProvider):
             role_claim=self._claim,
             skew_seconds=self._settings.allowed_clock_skew_seconds,
             revoked=self._revoked,
+            is_unsigned=(lambda: self._key_now() is not key) if self._key.can_change else None,
         )
+
+    def _key_now(self) -> VerificationKey:
+        return self._key.recent(self._clock.monotonic_seconds())
 
     def _check_audience(self, claims: Mapping[str, Any]) -> None:  # Any: JSON
         name = self._settings.audience_claim

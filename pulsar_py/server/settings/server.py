@@ -172,7 +172,8 @@ class ServerSettings(Settings):
         minimum=1,
         category=CONNECTIONS,
         doc="Seconds that a client has to answer when its credentials have expired and it is "
-        "asked for others. Whether they have is looked at twice a second.",
+        "asked for others; it is not served meanwhile. Whether they have is looked at twice a "
+        "second.",
     )
     enableBrokerTopicListWatcher: bool = setting(
         default=True, category=SERVER, doc="Whether clients may watch a namespace's list of topics."

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
 
 import pytest
 
-from pulsar_py.admin.app import AdminApp
+from pulsar_py.admin.app import NOBODY, AdminApp, Guard
 from pulsar_py.admin.declared import Body
 from pulsar_py.admin.http_messages import (
     MAX_JSON_BODY_BYTES,
+    AnswerEndedError,
     HttpError,
     PathValueError,
     Request,
     Response,
     json_response,
 )
-from pulsar_py.admin.router import get, put
-from pulsar_py.common.errors import StorageError, TopicNotFoundError
+from pulsar_py.admin.router import Route, get, put
+from pulsar_py.common.errors import AuthenticationError, StorageError, TopicNotFoundError
+from pulsar_py.server.security.authorization import Caller
 from pulsar_py.server.security.peer import Peer, PeerCertificate
+from pulsar_py.testing.clock import VirtualClock
 
 
 async def echo(request: Request) -> Response:
@@ -169,3 +173,38 @@ async def test_a_body_of_json_has_a_limit() -> None:
     more = await call("PUT", "/echo/a", body=text + b" ", content_type="application/json")
     assert more.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert (await call("PUT", "/mute", body=text + b" ")).status != more.status
+
+
+class Gate(Guard):
+    """Lets everybody in until it is shut."""
+
+    is_shut = False
+
+    async def caller_of(self, raw_path: str, headers: Mapping[str, str], peer: Peer) -> Caller:
+        assert (raw_path, headers, peer) == ("/it", {"a": "b"}, NOBODY)
+        if self.is_shut:
+            raise AuthenticationError("revoked")
+        return Caller("me")
+
+    async def check(self, route: Route, request: Request, caller: Caller | None) -> None:
+        assert (route.method, request.raw_path, caller) == ("GET", "/it", Caller("me"))
+
+
+async def test_a_stream_ends_with_the_credentials_of_its_caller() -> None:
+    async def parts() -> AsyncGenerator[bytes, None]:
+        while True:
+            yield b"x"
+
+    async def handler(_: Request) -> Response:
+        return Response(stream=parts())
+
+    gate, clock = Gate(), VirtualClock()
+    app = AdminApp([get("/it", handler, "a test")], gate, clock=clock)
+    response = await app.handle("GET", "/it", {"a": "b"}, b"")
+    assert response.stream is not None
+    for _ in range(3):
+        assert await anext(response.stream) == b"x"
+        clock.jump(1)
+    gate.is_shut = True
+    with pytest.raises(AnswerEndedError, match="revoked"):
+        await anext(response.stream)

@@ -57,8 +57,16 @@ def test_refused(headers: dict[str, str]) -> None:
 
 
 OWN = ["localhost:8080", "a.localhost", "127.0.0.1", "[::1]:8080", "192.0.2.1:80", "Me.Example:80"]
-OWN += ["me.example.", "also.example", ""]
-FOREIGN = ["evil.example:8080", "localhost.evil.example", "2130706433", "localhost:1:2", "a b"]
+OWN += ["me.example.", "also.example"]
+FOREIGN = [
+    "",
+    " ",
+    "evil.example:8080",
+    "localhost.evil.example",
+    "2130706433",
+    "localhost:1:2",
+    "a b",
+]
 
 
 def open_rules(bound_host: str, *, is_open: bool = True) -> PageRules:
@@ -76,6 +84,11 @@ def test_names_of_the_broker(bound_host: str, host: str) -> None:
     rules = open_rules(bound_host)
     assert rules.refusal_of({"host": host}) is None
     assert rules.refusal_of({"host": host, "origin": f"http://{host.lower()}"}) is None
+
+
+def test_only_old_clients_and_no_browsers_come_without_a_host() -> None:
+    assert open_rules("127.0.0.1").refusal_of({}) is None
+    assert open_rules("127.0.0.1").refusal_of({"sec-fetch-site": "none"}) is not None
 
 
 def test_the_bound_name_is_one_of_the_broker() -> None:

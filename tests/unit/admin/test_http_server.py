@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from pulsar_py.admin.http_messages import NO_CONTENT, Response, page_response
+from pulsar_py.admin.http_messages import NO_CONTENT, AnswerEndedError, Response, page_response
 from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
@@ -17,12 +17,19 @@ LARGE = bytes(range(256)) * 100_000
 """More than a peer's socket takes at once, and not a whole number of parts."""
 
 
-async def stream(*, breaks: bool) -> AsyncGenerator[bytes, None]:
+ENDS: Mapping[str, Exception | None] = {
+    "/stream": None,
+    "/broken": ValueError("broken on purpose"),
+    "/ended": AnswerEndedError("the right is gone"),
+}
+
+
+async def stream(error: Exception | None) -> AsyncGenerator[bytes, None]:
     for number in range(3):
         yield f"part {number}\n".encode()
         await asyncio.sleep(0)
-    if breaks:
-        raise ValueError("broken on purpose")
+    if error is not None:
+        raise error
 
 
 async def echo(
@@ -32,8 +39,8 @@ async def echo(
         return Response(200, peer.remote_address.encode(), "text/plain")
     if target == "/large":
         return Response(200, LARGE, "text/plain")
-    if target in {"/stream", "/broken"}:
-        return Response(200, content_type="text/plain", stream=stream(breaks=target == "/broken"))
+    if target in ENDS:
+        return Response(200, content_type="text/plain", stream=stream(ENDS[target]))
     if target == "/nothing":
         return NO_CONTENT
     if target == "/page":
@@ -243,6 +250,18 @@ async def test_a_stream_that_fails_has_no_end(caplog: pytest.LogCaptureFixture) 
         assert (await rest_of(reader)).endswith(b"\r\n\r\npart 0\npart 1\npart 2\n")
 
 
+async def test_a_stream_whose_caller_lost_his_right_has_no_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /ended HTTP/1.1\r\nHost: a\r\n\r\n")
+        answer = await rest_of(reader)
+    assert b"part 0" in answer
+    assert b"0\r\n\r\n" not in answer
+    levels = [each.levelname for each in caplog.records if each.message == "answer cut short"]
+    assert levels in ([], ["INFO"])  # as the level has it
+
+
 async def until_it_waits(connection: HttpConnection) -> None:
     for _ in range(100_000):
         if connection._writable is not None:
@@ -287,6 +306,44 @@ async def test_what_is_no_http_is_refused() -> None:
     async with serving() as server, connected(server) as (reader, writer):
         writer.write(b"\x00\x00\x00\x10 this is no http\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET /x HTTP/1.1\nHost: a\n\n",
+        b"GET /x HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+        b"GET /x HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n",
+    ],
+)
+async def test_lines_that_a_proxy_may_read_otherwise_are_refused(head: bytes) -> None:
+    plain = b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with serving() as server:
+        async with connected(server) as (reader, writer):
+            writer.write(plain + head + plain)  # behind another one, in the same segment
+            answer = await reader.read()
+            assert answer.count(b"HTTP/1.1 200") == 1
+            assert answer.count(b"HTTP/1.1 400") == 1
+        async with connected(server) as (reader, writer):
+            writer.write(head)
+            assert (await reader.read()).startswith(b"HTTP/1.1 400")
+
+
+async def test_lines_of_a_body_are_no_lines_of_a_head() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n"
+        for _ in range(2):
+            writer.write(head + b"\n\n a\n ")
+            assert (await read_response(reader))[2] == b"POST /x - \n\n a\n "
+
+
+async def test_nothing_is_read_behind_trailers() -> None:
+    async with serving() as server, connected(server) as (reader, writer):
+        head = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        hidden = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
+        writer.write(head + b"1\r\nb\r\n0\r\nX: y\n\n" + hidden)
+        answer = await rest_of(reader)
+        assert answer.endswith(b"POST /x - b")
 
 
 async def test_headers_are_bounded() -> None:

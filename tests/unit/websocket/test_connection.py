@@ -67,11 +67,17 @@ class Peer(asyncio.Protocol):
     """The client's end."""
 
     def __init__(
-        self, limits: WebSocketLimits = LIMITS, headers: list[tuple[bytes, bytes]] = HEADERS
+        self,
+        limits: WebSocketLimits = LIMITS,
+        headers: list[tuple[bytes, bytes]] = HEADERS,
+        ends: tuple[int, str] | None = None,
     ) -> None:
+        """`ends` is why the connection is to end before it has begun."""
         self.dialog = Dialog()
         self.connection = WebSocketConnection(headers, "/ws", clock=VirtualClock(), limits=limits)
         self.connection.attach(self.dialog)
+        if ends is not None:
+            self.connection.close(*ends)
         self.received = bytearray()
         self.is_lost = False
         self.transport = connect_in_process(self, Socket(self.connection))
@@ -123,6 +129,13 @@ async def test_bytes_are_no_messages() -> None:
         await peer.send(b"x" * 60, opcode=2)
     assert peer.dialog.calls == ["open"]
     assert peer.connection.is_open
+
+
+async def test_what_has_ended_before_it_began_ends_at_once() -> None:
+    peer = Peer(ends=(1008, "too late"))
+    await turns()
+    assert peer.frames == [(CLOSE, closing(1008, "too late"))]
+    assert peer.dialog.calls == ["closed"]
 
 
 @pytest.mark.parametrize("pieces", [[b"x" * 101], [b"x" * 60, b"x" * 60]])

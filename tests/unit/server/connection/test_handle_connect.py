@@ -11,8 +11,10 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     AuthData,
     CommandAuthResponse,
     CommandConnect,
+    CommandLookupTopic,
     CommandPing,
     CommandPong,
+    CommandProducer,
     FeatureFlags,
 )
 from pulsar_py.server.connection.settings import (
@@ -28,7 +30,7 @@ from pulsar_py.server.security.authentication import (
     ClientCredentials,
 )
 from pulsar_py.testing.clock import START_WALL_MILLIS, VirtualClock
-from tests.unit.server.connection.standins import Server
+from tests.unit.server.connection.standins import TOPIC, Server, send_frame
 
 REFRESH = FeatureFlags(supports_auth_refresh=True)
 
@@ -180,6 +182,45 @@ async def test_expired_credentials_are_refreshed(
     assert client.cnx.credentials is not None
     assert client.cnx.credentials.expires_at_millis is not None
     assert client.cnx.credentials.expires_at_millis > START_WALL_MILLIS + 1_000_000
+
+
+async def test_nothing_is_served_for_expired_credentials(
+    guarded: Server, settings: ConnectionSettings
+) -> None:
+    client = guarded.open()
+    await client.asks(connect(b"me:1", feature_flags=REFRESH))
+    await client.asks(CommandProducer(topic=TOPIC, producer_id=1, request_id=1, producer_name="p"))
+    producer = guarded.topic().producers["p"]
+    await until_checked(guarded, client, settings)
+    writable: list[bool] = []
+    client.cnx.when_writable(lambda: writable.append(client.cnx.is_writable))
+    client.sends(CommandLookupTopic(topic=TOPIC, request_id=7))
+    client.cnx.data_received(send_frame(b"one", sequence_id=1))
+    client.cnx.data_received(send_frame(b"two", sequence_id=2))
+    answers = [await client.asks(CommandPing())]
+    assert [each.DESCRIPTOR.name for each in answers] == ["CommandPong"]
+    assert not client.cnx.is_writable
+    assert (producer.published, writable) == ([], [])
+
+    client.sends(respond(b"me:1000"), CommandLookupTopic(topic=TOPIC, request_id=8))
+    answers = await client.receives()
+    assert [each.request_id for each in answers] == [7, 8]
+    assert len(producer.published) == 2
+    assert writable == [True]
+
+
+async def test_only_so_much_waits_for_other_credentials(
+    guarded: Server, settings: ConnectionSettings
+) -> None:
+    client = guarded.open()
+    await client.asks(connect(b"me:1", feature_flags=REFRESH))
+    await until_checked(guarded, client, settings)
+    payload = bytes(settings.max_frame_bytes // 4)
+    for _ in range(3):
+        client.cnx.data_received(send_frame(payload))
+    assert not client.is_closed
+    client.cnx.data_received(send_frame(payload))
+    assert client.is_closed
 
 
 async def test_refresh_to_another_role_closes_the_connection(

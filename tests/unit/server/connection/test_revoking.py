@@ -48,6 +48,7 @@ def connection(**parts: Any) -> Any:
     empty = dict.fromkeys(
         ("producers", "pending_producers", "consumers", "consumer_topics", "watchers"), nothing
     )
+    parts.setdefault("on_right_lost", None)
     return SimpleNamespace(**{"role": "me", "original_principal": None, **empty, **parts})
 
 
@@ -88,6 +89,22 @@ async def test_only_what_has_no_right_any_more_goes(
     )
     async with withdrawn(cnx, left):
         assert (producer.is_there, consumer.is_there) == (producer_stays, consumer_stays)
+
+
+@pytest.mark.parametrize(
+    ("left", "expected"), [(["produce", "consume"], 0), (["produce"], 1), ([], 2)]
+)
+async def test_whoever_is_behind_a_connection_is_told(left: list[str], expected: int) -> None:
+    told: list[None] = []
+    consumer = Held()
+    cnx = connection(
+        producers={1: Held()},
+        consumers={1: consumer},
+        consumer_topics={1: consumer.topic},
+        on_right_lost=lambda: told.append(None),
+    )
+    async with withdrawn(cnx, left):
+        assert len(told) == expected
 
 
 @pytest.mark.parametrize(("left", "stays"), [(["produce"], True), (["consume"], False)])

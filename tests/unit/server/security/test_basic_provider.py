@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from pulsar_py.server.security import basic_provider
 from pulsar_py.server.security.authentication import Authenticated, HttpCredentials
 from pulsar_py.server.security.basic_provider import BasicProvider, parse_users
 from pulsar_py.server.security.peer import Peer
+from pulsar_py.testing.clock import VirtualClock
 
 APR1 = "$apr1$Wm1x2y3z$zRgAqw8M6CP9jSyFh65sz/"
 BCRYPT = "$2y$04$" + 53 * "a"
@@ -51,6 +53,19 @@ async def test_users_prove_themselves() -> None:
     for wrong in (b"me:wrong", b"you:secret", b"me", b"me:" + bytes(2000), b"me:\0"):
         with pytest.raises(AuthenticationError):
             await provider.authenticate(wrong)
+
+
+async def test_a_user_loses_his_force_with_his_line(tmp_path: Path) -> None:
+    path, clock = tmp_path / "users", VirtualClock()
+    path.write_text(f"me:{APR1}\n")
+    found = await BasicProvider(str(path), clock).authenticate(b"me:secret")
+    assert found.is_revoked is not None
+    path.write_text(f"# the same\nme:{APR1}\n")
+    clock.jump(1)
+    assert not found.is_revoked()
+    path.write_text(f"you:{APR1}\n")
+    clock.jump(1)
+    assert found.is_revoked()
 
 
 class LaterClock(SystemClock):

@@ -94,6 +94,9 @@ async def test_old_keys_are_fetched_anew_in_the_background(
     await asyncio.sleep(2)
     assert await issuers.key(URL, "b") == KEY
     assert "no key 'a'" in await refused(issuers)
+    assert issuers.has_dropped(URL, "a", KEY)
+    assert not issuers.has_dropped(URL, "b", KEY)
+    assert not issuers.has_dropped("https://never.asked", "a", KEY)
 
 
 @in_virtual_time

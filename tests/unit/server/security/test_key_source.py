@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
-from pulsar_py.server.security.key_source import KeySource, key_bytes
+from pulsar_py.server.security.key_source import LOOK_AGAIN_SECONDS, KeySource, key_bytes
 
 
 def read(text: str) -> bytes:
@@ -49,6 +49,22 @@ def test_a_file_that_others_can_read_brings_a_warning(
     with caplog.at_level(logging.WARNING):
         read(str(path))
     assert "chmod 600" in caplog.text
+
+
+def test_those_who_ask_often_share_a_look_at_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(b"one")
+    source = KeySource("aKey", str(path), bytearray, is_secret=False)
+    first = source.recent(10.0)
+    path.write_bytes(b"other")
+    assert source.recent(10.0 + 0.9 * LOOK_AGAIN_SECONDS) is first
+    second = source.recent(10.0 + LOOK_AGAIN_SECONDS)
+    assert second == b"other"
+    path.unlink()
+    path.write_bytes(b"other")  # written anew, with the same in it
+    assert source.recent(20.0) is second
+    assert source.can_change
+    assert not KeySource("aKey", "data:,x", bytes, is_secret=False).can_change
 
 
 def test_a_file_that_is_gone_keeps_its_value(tmp_path: Path) -> None:

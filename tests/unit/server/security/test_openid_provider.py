@@ -22,6 +22,7 @@ from pulsar_py.server.security.authentication import (
 from pulsar_py.server.security.issuer_keys import parse_key_set
 from pulsar_py.server.security.openid_provider import OpenIdProvider, OpenIdSettings
 from pulsar_py.server.security.peer import Peer
+from pulsar_py.testing.clock import VirtualClock
 from tests.token_issuer import SigningKey, TokenIssuer, now_seconds
 
 ISSUER = TokenIssuer()
@@ -174,7 +175,25 @@ async def test_keys_of_a_file_are_read_again(tmp_path: Path) -> None:
     with pytest.raises(AuthenticationError, match="no key 'one'"):
         await made.authenticate(ISSUER.token().encode())
     path.write_text(json.dumps(ISSUER.key_set))
-    assert (await made.authenticate(ISSUER.token().encode())).role == "me"
+    found = await made.authenticate(ISSUER.token().encode())
+    assert found.role == "me"
+    assert found.is_revoked is not None
+    assert not found.is_revoked()
+    await made.close()
+
+
+async def test_a_token_loses_its_force_with_the_key_in_a_file(tmp_path: Path) -> None:
+    path, clock = tmp_path / "keys.json", VirtualClock()
+    path.write_text(json.dumps(ISSUER.key_set))
+    made = OpenIdProvider(settings(key_set_file=str(path)), clock)
+    found = await made.authenticate(ISSUER.token().encode())
+    assert found.is_revoked is not None
+    path.write_text(json.dumps({"keys": [*ISSUER.key_set["keys"], OTHER.jwk]}))
+    clock.jump(1)
+    assert not found.is_revoked()
+    path.write_text(json.dumps({"keys": [OTHER.jwk]}))
+    clock.jump(1)
+    assert found.is_revoked()
     await made.close()
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pulsar_py.common.errors import AuthenticationError
 from pulsar_py.server.security.authentication import Authenticated
+from pulsar_py.server.security.revoked_tokens import RevokedTokens
 from pulsar_py.server.security.token_claims import bearer_token, proved_by, role_in
+from pulsar_py.testing.clock import VirtualClock
 
 
 @pytest.mark.parametrize(
@@ -35,6 +38,26 @@ def test_a_role_of_another_type_is_refused(value: object) -> None:
 def test_the_end_is_put_off_by_the_skew() -> None:
     found = proved_by({"sub": "me", "exp": 10}, role_claim="sub", skew_seconds=5, revoked=None)
     assert found == Authenticated("me", 15_000)
+
+
+def test_a_token_may_lose_its_force_in_two_ways(tmp_path: Path) -> None:
+    path, clock, lost = tmp_path / "revoked", VirtualClock(), [False]
+    path.write_text("")
+    found = proved_by(
+        {"jti": "a"},
+        role_claim="sub",
+        skew_seconds=0,
+        revoked=RevokedTokens(str(path), clock),
+        is_unsigned=lambda: lost[0],
+    )
+    assert found.is_revoked is not None
+    assert not found.is_revoked()
+    lost[0] = True
+    assert found.is_revoked()
+    lost[0] = False
+    path.write_text("jti a")
+    clock.jump(1)
+    assert found.is_revoked()
 
 
 @pytest.mark.parametrize(

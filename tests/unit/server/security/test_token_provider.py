@@ -51,6 +51,24 @@ def test_a_revoked_token_is_refused_and_one_that_is_not_may_become_so(tmp_path: 
     assert provider().verify(jwt.encode({"sub": "me"}, KEY, "HS256")).is_revoked is None
 
 
+def test_a_token_loses_its_force_with_its_key(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(KEY)
+    clock = VirtualClock()
+    files = TokenProvider(TokenSettings(secret_key=str(path)), clock)
+    found = files.verify(jwt.encode({"sub": "me"}, KEY, "HS256"))
+    assert found.is_revoked is not None
+    path.write_bytes(b"too short")
+    clock.jump(1)
+    assert not found.is_revoked()
+    path.write_bytes(bytes(32))
+    clock.jump(1)
+    assert found.is_revoked()
+    path.write_bytes(KEY)
+    clock.jump(1)
+    assert files.verify(jwt.encode({"sub": "me"}, KEY, "HS256")).role == "me"
+
+
 @pytest.mark.parametrize("claims", [{}, {"sub": ""}])
 def test_a_token_without_a_role_proves_none(claims: dict[str, object]) -> None:
     assert provider().verify(jwt.encode(claims, KEY, "HS256")) == Authenticated(None)
