@@ -116,7 +116,10 @@ def report_settings(config: BrokerConfig) -> ReportingSettings:
     gbits = config.loadBalancerOverrideBrokerNicSpeedGbps
     return ReportingSettings(
         look_seconds=config.loadBalancerReportUpdateMinIntervalMillis / 1000,
-        measure_seconds=config.loadBalancerHostUsageCheckIntervalMinutes * 60.0,
+        measure_seconds=min(
+            config.loadBalancerHostUsageCheckIntervalMinutes * 60.0,
+            config.statsUpdateFrequencyInSecs,
+        ),
         max_interval_seconds=config.loadBalancerReportUpdateMaxIntervalMinutes * 60.0,
         worth_share=config.loadBalancerReportUpdateThresholdPercentage / 100,
         network_kilobits=None if gbits is None else gbits * 1_000_000,

@@ -1,9 +1,9 @@
 """`LoadReporter`: writes a broker's load report to the cluster's metadata when it changed (edge).
 
-Load is measured every minute, and at once when bundles came or went, or the number of topics moved
-by a tenth: whoever places the bundles of a dead broker goes by it. A report is written when
-bundles changed, when a figure moved by a tenth, or after a quarter of an hour, and never sooner
-than five seconds after the one before.
+Load is measured every minute, or as often as rates are where that is more often, and at once when
+bundles came or went, or the number of topics moved by a tenth: whoever places the bundles of a dead
+broker goes by it. A report is written when bundles changed, when a figure moved by a tenth, or
+after a quarter of an hour, and never sooner than five seconds after the one before.
 
 The processor's figure is the share of one core that the event loop uses, of at most 100: one loop
 is one core, whatever the machine has. See `load.machine` for the other limits.

@@ -3,8 +3,9 @@
 Both kinds read each other's load reports, take part in one election, and follow dynamic settings.
 Policies of a topic hold wherever the topic is, and wherever the events that tell of them are.
 The leader, of whichever kind, has bundles of the others split and moved; a skewed load settles
-within five rounds and stays. Bundles are moved by their rates of messages (UniformLoadShedder):
-what a machine's processor or network says here depends on what else it does.
+within five rounds and stays. Bundles are moved by their bytes a second (UniformLoadShedder): what
+a machine's processor or network says here depends on what else it does, and by messages Apache
+Pulsar always moves up to a thousand a second more than it has to, which is all that there are here.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ SKEWED, LARGE, POLICIES = "public/skewed", "public/large", "public/policies"
 EVENTS: Final = "__change_events"
 BUNDLES: Final = 12
 KNOWN_SECONDS: Final = 75.0
-"""By which a leader's means of ten reports are the rates of now. An Apache Pulsar that leads and still
-has reports of the time without traffic among them takes each bundle for a fraction of what it is,
-moves all of them, and moves none of them again for half an hour."""
+"""By which a leader's means of ten reports are the rates of now: one comes each five seconds. An
+Apache Pulsar that leads and still has reports of the time without traffic among them takes each
+bundle for a fraction of what it is, and moves all of them."""
 RATE: Final = 20
 """Messages a second of each bundle."""
+SIZE_BYTES: Final = 1024
 LARGE_TOPICS: Final = 30
 OWN: Final = {
     **SETTINGS,
@@ -58,7 +60,13 @@ OWN: Final = {
     "loadBalancerLoadSheddingStrategy": (
         "org.apache.pulsar.broker.loadbalance.impl.UniformLoadShedder"
     ),
-    "minUnloadMessage": 10,
+    "loadBalancerMsgRateDifferenceShedderThreshold": 0,  # not by messages
+    # Six bundles and three are even enough, six and none are not.
+    "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold": 2.6,
+    "minUnloadMessageThroughput": 10_000,
+    # An Apache Pulsar that leads sends all bundles of a round to one broker; the next but one has to
+    # move some of them on.
+    "loadBalancerSheddingGracePeriodMinutes": 1,
     # Else a broker of a machine that does other work, too, would get nothing.
     "loadBalancerBrokerOverloadedThresholdPercentage": 100,
     "maxUnloadPercentage": 0.5,
@@ -357,7 +365,7 @@ class Traffic:
     def _send(self) -> None:
         while not self._is_over:
             for producer in self._producers:
-                producer.send_async(b"x" * 100, self._sent)
+                producer.send_async(b"x" * SIZE_BYTES, self._sent)
             time.sleep(1 / RATE)
 
     def _sent(self, result: pulsar.Result, _: object) -> None:

@@ -59,7 +59,9 @@ class SheddingRules(Struct, frozen=True, kw_only=True):
     has_lower_boundary: bool = False
     overloaded_share: float = 0.85
     max_rate_difference_share: float = 0.5
+    """0: not by messages."""
     max_throughput_factor: float = 4.0
+    """0: not by bytes."""
     min_messages: int = 1000
     min_bytes: int = _MEBIBYTE
     max_moved_share: float = 0.2
@@ -251,16 +253,16 @@ def _uneven(rules: SheddingRules, now: Situation) -> list[Shed]:
     rates = {broker_id: report.messages_rate for broker_id, report in now.brokers.items()}
     busiest, least = max(rates, key=lambda each: rates[each]), min(rates.values())
     amount = (rates[busiest] - least) * rules.max_moved_share
-    if rates[busiest] > least * (1 + rules.max_rate_difference_share) and (
-        amount >= rules.min_messages
-    ):
+    is_far = rates[busiest] > least * (1 + rules.max_rate_difference_share)
+    if rules.max_rate_difference_share and is_far and amount >= rules.min_messages:
         reason = f"{rates[busiest]:.0f} messages a second are far more than {least:.0f} of another"
         by_messages = Wanted(amount, rates[busiest], reason, lambda average: average.messages_rate)
         return _at_most(rules, _busiest(now, now.brokers[busiest], by_messages))
     flows = {broker_id: throughput_of(report) for broker_id, report in now.brokers.items()}
     busiest, least = max(flows, key=lambda each: flows[each]), min(flows.values())
     amount = (flows[busiest] - least) * rules.max_moved_share
-    if flows[busiest] > least * rules.max_throughput_factor and amount >= rules.min_bytes:
+    is_far = flows[busiest] > least * rules.max_throughput_factor
+    if rules.max_throughput_factor and is_far and amount >= rules.min_bytes:
         reason = f"{flows[busiest]:.0f} bytes a second are far more than {least:.0f} of another"
         wanted = Wanted(amount, flows[busiest], reason)
         return _at_most(rules, _busiest(now, now.brokers[busiest], wanted))

@@ -162,7 +162,7 @@ class LoadSettings(Settings):
         dynamic=True,
         category=LOAD,
         doc="UniformLoadShedder: percent by which the highest message rate of a broker may exceed "
-        "the lowest.",
+        "the lowest; 0: any.",
     )
     loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold: float = setting(
         default=4.0,
@@ -170,7 +170,7 @@ class LoadSettings(Settings):
         dynamic=True,
         category=LOAD,
         doc="UniformLoadShedder: how many times the lowest throughput of a broker the highest may "
-        "be.",
+        "be; 0: any.",
     )
     minUnloadMessage: int = setting(
         default=1000,
@@ -287,7 +287,8 @@ class LoadSettings(Settings):
         minimum=1,
         dynamic=True,
         category=LOAD,
-        doc="Minutes between two measurements of a broker's usage.",
+        doc="Minutes between two measurements of a broker's usage. It is measured as often as "
+        "rates are, if statsUpdateFrequencyInSecs is shorter.",
     )
     loadBalancerOverrideBrokerNicSpeedGbps: float | None = setting(
         default=None,

@@ -54,10 +54,13 @@ def test_when_a_broker_reports() -> None:
             loadBalancerReportUpdateMaxIntervalMinutes=3,
             loadBalancerReportUpdateThresholdPercentage=40,
             loadBalancerOverrideBrokerNicSpeedGbps=2.5,
+            statsUpdateFrequencyInSecs=600,
         )
     )
     assert settings.look_seconds == 0.5
     assert settings.measure_seconds == 120
+    rates_are_new = report_settings(BrokerConfig(statsUpdateFrequencyInSecs=5))
+    assert rates_are_new.measure_seconds == 5
     assert settings.max_interval_seconds == 180
     assert settings.worth_share == 0.4
     assert settings.network_kilobits == 2_500_000

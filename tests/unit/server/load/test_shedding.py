@@ -62,6 +62,26 @@ def test_the_number_of_bundles_of_a_round_is_bounded_where_a_setting_says_so() -
     assert len(Shedder().choose(bounded, now)) == 2
 
 
+def test_messages_and_bytes_count_where_their_settings_are_not_zero() -> None:
+    now = situation(report("a", 0.0, x=30 * MEGABYTE, y=30 * MEGABYTE), report("b", 0.0))
+    both = SheddingRules(strategy="UniformLoadShedder", min_messages=0)
+    assert len(Shedder().choose(both, now)) == 1
+    not_bytes = SheddingRules(strategy="UniformLoadShedder", max_throughput_factor=0.0)
+    assert not Shedder().choose(not_bytes, now)
+    stats = BundleStats(messages_in_rate=2000.0)
+    brokers = {
+        "a": BrokerReport(broker_id="a", start_millis=1, bundles={"t/n/x": stats, "t/n/y": stats}),
+        "b": BrokerReport(broker_id="b", start_millis=1),
+    }
+    data = {name: BundleData().with_sample(stats) for name in ("t/n/x", "t/n/y")}
+    by_messages = SheddingRules(strategy="UniformLoadShedder", min_messages=10)
+    assert len(Shedder().choose(by_messages, Situation(brokers, data))) == 1
+    not_messages = SheddingRules(
+        strategy="UniformLoadShedder", min_messages=10, max_rate_difference_share=0.0
+    )
+    assert not Shedder().choose(not_messages, Situation(brokers, data))
+
+
 def test_smoothed_usage_is_known_of_who_was_seen() -> None:
     shedder = Shedder()
     assert shedder.usage_of("a") is None
