@@ -157,13 +157,24 @@ def give_all_topics(cluster: Mixed, to: Broker) -> None:
     edges = ask_on(asked, "GET", f"namespaces/{namespace}/bundles")["boundaries"]
     names = [f"persistent/{namespace}/where-{number}" for number in range(16 * len(edges))]
     deadline = time.monotonic() + MOVE_SECONDS
-    while {lookup(asked.web_service_url, name) for name in names} != {to.service_url}:
+    while (found := _owners(asked, names)) != {to.service_url}:
         if time.monotonic() > deadline:
-            raise RuntimeError(f"not all bundles of {namespace} came to {broker_id}")
+            raise RuntimeError(f"bundles of {namespace} are at {found}, not at {to.service_url}")
         for low, high in pairwise(edges):
             path = f"namespaces/{namespace}/{low}_{high}/unload?destinationBroker={broker_id}"
             with suppress(OSError):
                 ask_on(asked, "PUT", path)
+
+
+def _owners(asked: Broker, names: Sequence[str]) -> set[str]:
+    """Where these topics are; `nowhere` stands for those that are on their way."""
+    found = set()
+    for name in names:
+        try:
+            found.add(lookup(asked.web_service_url, name))
+        except OSError:
+            found.add("nowhere")
+    return found
 
 
 def _as_it_is(_: Target) -> None:

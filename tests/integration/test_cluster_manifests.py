@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import compose_spec
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -135,13 +138,18 @@ def test_volumes_are_where_the_image_of_apache_has_a_directory() -> None:
 
 
 def test_manifests_keep_to_the_schemas_of_kubernetes() -> None:
-    schemas = pytest.importorskip("kubernetes_validate", reason="pip install '.[deploy]' for it")
     for each in OBJECTS:
-        schemas.validate(each, "1.31", strict=True)
+        kubernetes_validate.validate(each, "1.31", strict=True)
+    broken = copy.deepcopy(named("StatefulSet")["broker"])
+    broken["spec"]["template"]["spec"]["containers"][0]["readinessProb"] = {}
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(broken, "1.31", strict=True)
 
 
 def test_the_compose_file_keeps_to_the_specification() -> None:
-    compose = pytest.importorskip("compose_spec", reason="pip install '.[deploy]' for it")
     merged = {name: part for name, part in COMPOSE.items() if not name.startswith("x-")}
-    found = compose.PyCompose.from_yaml(yaml.safe_dump(merged))
+    found = compose_spec.PyCompose.from_yaml(yaml.safe_dump(merged))
     assert set(found.service_names()) == set(COMPOSE["services"])
+    merged["services"]["broker-1"]["stop_grace_period"] = "soon"
+    with pytest.raises(ValueError, match=r"stop_grace_period|soon"):
+        compose_spec.PyCompose.from_yaml(yaml.safe_dump(merged))
