@@ -33,6 +33,12 @@ NAME: Final = "t/n/persistent/topic"
 TOPIC: Final = f"/managed-ledgers/{NAME}"
 DATA, CURSOR, COMPACTED, BUCKET, SCHEMA, NAMES, COMPACTION, LAST = 3, 5, 6, 7, 8, 9, 10, 11
 """Ids of the ledgers of `entries`."""
+PERMISSIONS: Final = (
+    '{"namespaceAuthentication":{"reader":["consume"]},'
+    '"topicAuthentication":{"persistent://t/n/topic":{"writer":["produce"]}},'
+    '"subscriptionAuthentication":{"sub":["reader"]}}'
+)
+"""What roles of tokens may do in the namespace, as it is stored."""
 BUCKET_KEY: Final = f"#pulsar.internal.delayed.bucket_{DATA}_{LAST}"
 
 
@@ -114,8 +120,10 @@ def keys(by: int = 0, cluster: str = "small") -> dict[str, bytes]:
     locator.info.CopyFrom(version)
     lists = f'["{cluster}"]'
     return {
-        "/admin/policies/t": f'{{"adminRoles":[],"allowedClusters":{lists}}}'.encode(),
-        "/admin/policies/t/n": f'{{"replication_clusters":{lists}}}'.encode(),
+        "/admin/policies/t": f'{{"adminRoles":["owner"],"allowedClusters":{lists}}}'.encode(),
+        "/admin/policies/t/n": (
+            f'{{"auth_policies":{PERMISSIONS},"replication_clusters":{lists}}}'.encode()
+        ),
         TOPIC: topic.SerializeToString(),
         f"{TOPIC}/__compaction": compaction.SerializeToString(),
         f"{TOPIC}/sub": cursor.SerializeToString(),
