@@ -409,6 +409,47 @@ def test_what_ours_does_not_serve_stays_with_apache(mixed: Mixed) -> None:
         ask_on(mixed.brokers[0], "DELETE", path)
 
 
+def test_one_namespace_is_tried_with_ours_and_given_back(mixed: Mixed) -> None:
+    """As docs/OPERATIONS.md has it. The last test of these brokers: ours is gone then."""
+    apache = next(each for each in mixed.brokers if isinstance(each, ApacheBroker))
+    ours = next(each for each in mixed.brokers if isinstance(each, OurBroker))
+    tried, others = "public/tried", "public/others"
+    for namespace in (tried, others):
+        ask_on(mixed.brokers[0], "PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 4}})
+    policy = {
+        "namespaces": [tried],
+        "primary": ["localhost"],
+        "secondary": [r"127\.0\.0\.1"],
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": "1", "usage_threshold": "100"},
+        },
+    }
+    ask_on(mixed.brokers[0], "POST", "clusters/standalone/namespaceIsolationPolicies/try", policy)
+    client = mixed.client()
+    try:
+        topics = [f"{tried}/topic-{number}" for number in range(8)]
+        for broker in mixed.brokers:
+            for topic in topics:
+                found = until_found(broker, f"persistent/{topic}")
+                assert found == advertised(ours, ours.service_url)
+            found = until_found(broker, f"persistent/{others}/topic")
+            assert found == apache.service_url
+        producers = [client.create_producer(f"persistent://{topic}") for topic in topics]
+        for producer in producers:
+            producer.send(b"at ours")
+        assert ours.stop() == 0
+        for producer in producers:
+            producer.send(b"at theirs")
+        for topic in topics:
+            assert until_found(apache, f"persistent/{topic}") == apache.service_url
+            reader = client.create_reader(f"persistent://{topic}", pulsar.MessageId.earliest)
+            found = [reader.read_next(30_000).data() for _ in range(2)]
+            assert found == [b"at ours", b"at theirs"]
+    finally:
+        client.close()
+
+
 def until_found(broker: Broker, topic: str) -> str:
     """Where a topic is; it may be refused while the policy is becoming known."""
     deadline = time.monotonic() + MOVE_SECONDS
