@@ -148,7 +148,7 @@ class SecureMixed:
             tls_trust_certs_file_path=self._trusted if trusts else None,
             tls_validate_hostname=True,
             operation_timeout_seconds=30 if trusts else 5,
-            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Fatal),
+            logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
         )
 
     def owner(self, topic: str) -> str:
