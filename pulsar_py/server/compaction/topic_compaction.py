@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
 from typing import Any, Final, Protocol
-from uuid import uuid4
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -81,6 +81,7 @@ class CompactionParts(Struct, frozen=True, kw_only=True):
         read_timeout_seconds: How long it waits for one read.
         rules: What stays; asked for with the first file.
         totals: Their figures.
+        numbers: They name the files of each compaction, in the broker's own directory.
     """
 
     ledger_store: LedgerStore
@@ -90,6 +91,7 @@ class CompactionParts(Struct, frozen=True, kw_only=True):
     memory_bytes: Callable[[], int] = lambda: DEFAULT_MEMORY_BYTES
     read_timeout_seconds: Callable[[], float] = lambda: DEFAULT_READ_TIMEOUT_SECONDS
     totals: CompactionTotals = field(default_factory=CompactionTotals)
+    numbers: Iterator[int] = field(default_factory=count)
 
 
 class CompactionOwner(Protocol):
@@ -242,7 +244,7 @@ class TopicCompaction:
             ),
             parts.rules(),
             parts.disk,
-            uuid4().hex,
+            f"compaction-{next(parts.numbers)}",
             memory_bytes=parts.memory_bytes(),
         )
         try:

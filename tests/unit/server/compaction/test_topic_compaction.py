@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -16,8 +17,11 @@ from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.server.compaction.compaction_status import CompactionState
 from pulsar_py.server.compaction.topic_compaction import CompactionParts, TopicCompaction
+from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.wire.payload import encode_entry
 from tests.managed_ledger_parts import World, settle
+from tests.simulated_client import World as SimulatedWorld
+from tests.simulated_client import simulated
 
 
 def full_disk() -> MemoryDisk:
@@ -170,3 +174,23 @@ async def test_a_reader_that_is_late_does_not_take_the_new_ledger_away() -> None
     assert topic.compaction.compacted is newer
     topic.compaction.on_cursor_deleted()
     assert topic.compaction.compacted is None
+
+
+def test_policy_events_are_compacted_in_virtual_time() -> None:
+    async def work(world: SimulatedWorld) -> None:
+        topic = TopicName.parse("persistent://public/default/with-policies")
+        await world.send(str(topic), "one")
+        service = world.broker.service
+        for number in range(1, 4):
+            await service.topic_policies.change(
+                topic, lambda _, n=number: {"maxConsumerPerTopic": n}
+            )
+        events = world.topics.loaded(TopicName.parse("public/default/__change_events"))
+        assert isinstance(events, PersistentTopic)
+        await asyncio.sleep(180)  # virtual: system topics are looked at each minute
+        stats = events.compaction.stats()
+        assert stats.state is CompactionState.SUCCESS, stats
+        assert stats.removed_count == 2
+
+    # The topic has no subscription, and would leave its tombstone among the events.
+    simulated(work, brokerDeleteInactiveTopicsEnabled=False)
