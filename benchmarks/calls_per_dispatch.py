@@ -11,6 +11,7 @@ import asyncio
 import tempfile
 
 from benchmarks.call_counter import CallCounter, CallCounts
+from benchmarks.calls_per_send import rest_is_ready
 from benchmarks.loads import fresh_topic
 from benchmarks.raw_client import RawConnection, entry, send_block
 from pulsar_py.proto.PulsarApi_pb2 import CommandSubscribe
@@ -28,6 +29,7 @@ async def count_calls(kind: str, entries: int = 20_000, size_bytes: int = 1024) 
         async with Broker(data_dir=directory) as broker:
             await _publish(await _connect(broker.service_url), topic, entries, size_bytes)
         async with Broker(data_dir=directory) as broker:
+            await rest_is_ready(broker.web_service_url)
             connection = await _connect(broker.service_url)
             await connection.subscribe(
                 topic, "s", 1, from_earliest=True, kind=CommandSubscribe.SubType.Value(kind)
