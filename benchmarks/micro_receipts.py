@@ -1,9 +1,14 @@
 """Micro benchmark of receipts of acknowledgements: `python -m benchmarks.micro_receipts`.
 
 A cursor with no holes, and one with five million (every second entry of ten million), gets single
-acknowledgements at random places, so many in flight; on a fast disk and on a slow one, with and
-without receipts. Printed are acknowledgements a second, bytes written an acknowledgement, the mean
-of them in a group, the CPU of the loop, and how long a restart after it takes.
+acknowledgements at random places; on a fast disk and on a slow one, with and without receipts. In
+flight are as many as four consumers with the clients' default receiver queue hold: what is in
+flight bounds the rate, since a receipt takes a sync of the disk or two. Printed are
+acknowledgements a second, bytes written an acknowledgement, the mean of them in a group, the CPU of
+the loop, and how long a restart after it takes.
+
+Both kinds take turns for some rounds. The exit status is 1 if the median of the rates' ratios is
+too low, or too much is written, or a restart takes too long.
 """
 
 from __future__ import annotations
@@ -11,10 +16,12 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.limited_rows import exit_with, print_limited
 from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
@@ -25,8 +32,25 @@ from pulsar_py.testing.disk import SimulatedDisk
 from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 ENTRIES_COUNT = 10_000_000
-IN_FLIGHT = 500
+IN_FLIGHT = 4000
 SYNC_SECONDS = {"fast disk": 0.0003, "slow disk": 0.004}
+
+LIMITS = {
+    "rate_without_to_with_receipts": 1 / 0.8,
+    "bytes_beyond_those_of_groups": 64.0,
+    "recovery_millis": 1000.0,
+}
+GROUP_BYTES = 8 * 1024
+"""What a group may take beside what each of its acknowledgements does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one run measured."""
+
+    per_second: float
+    bytes_each: float  # less those that groups may take
+    recovery_millis: float
 
 
 @dataclass
@@ -59,7 +83,7 @@ class Consumer:
             self.acknowledge()
 
 
-async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> None:
+async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> Row:
     """One row."""
     ledgers = ledgers_of(1, ENTRIES_COUNT)
     state = with_holes(ledgers) if holes else CursorState(ledgers, Position(1, -1))
@@ -114,17 +138,40 @@ async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> Non
     )
     owner.flusher.close()
     await bookie.close()
+    written = max(after[1] - before[1] - groups * GROUP_BYTES, 0)
+    return Row(count / seconds, written / count, recovery_seconds * 1e3)
+
+
+def measure_pairs(disk_name: str, count: int, rounds: int, *, holes: bool) -> list[str]:
+    """Some rounds without and with receipts by turns; returns what is beyond its limit."""
+    ratios, rows = [], []
+    for _ in range(rounds):
+        without, receipts = (
+            asyncio.run(measure(disk_name, count, holes=holes, asks=asks)) for asks in (False, True)
+        )
+        ratios.append(without.per_second / receipts.per_second)
+        rows.append(receipts)
+    figures = {
+        "rate_without_to_with_receipts": statistics.median(ratios),
+        "bytes_beyond_those_of_groups": statistics.median(row.bytes_each for row in rows),
+        "recovery_millis": statistics.median(row.recovery_millis for row in rows),
+    }
+    title = f"{'5 million holes' if holes else 'no holes'}, {disk_name}, with receipts"
+    return print_limited(title, figures, LIMITS)
 
 
 def main() -> None:
-    """Print one line a case."""
-    parser = argparse.ArgumentParser()
+    """Print one line a run, and what became of each case."""
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="acknowledgements a row")
-    count = parser.parse_args().count
-    for holes in (False, True):
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-holes", action="store_true", help="only the cursor without holes")
+    arguments = parser.parse_args()
+    missed = []
+    for holes in (False,) if arguments.no_holes else (False, True):
         for disk_name in SYNC_SECONDS:
-            for asks in (False, True):
-                asyncio.run(measure(disk_name, count, holes=holes, asks=asks))
+            missed += measure_pairs(disk_name, arguments.count, arguments.rounds, holes=holes)
+    exit_with(missed)
 
 
 if __name__ == "__main__":

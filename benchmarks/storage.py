@@ -1,6 +1,7 @@
 """Measure how the storage grows; `make bench-storage` runs it.
 
-It prints a table and writes JSON under `results`.
+It prints a table and writes JSON under `results`; the exit status is 1 if a figure is beyond its
+limit.
 Two sizes are measured, the second ten times the first, so that the last column shows how each
 figure grows. The second has ten thousand topics with a subscription each, a backlog of ten million
 entries of 1 KB in ten of them, and one million ledgers in an engine of their own; that takes about
@@ -30,6 +31,7 @@ from pathlib import Path
 
 import uvloop
 
+from benchmarks.limited_rows import beyond_limits, exit_with
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.slow_disk import CannotLimitError, reads_limited
@@ -331,15 +333,16 @@ def main() -> None:
         print(f"measuring {size}", flush=True)
         measured.append(measure(size, arguments.directory))
     print_table(sizes, measured)
+    missed = beyond_limits(measured[-1], LIMITS)
     delays = measure_delays(int(DELAYS * arguments.scale), arguments.directory)
-    print_delays(delays)
+    missed += print_delays(delays)
     many = measure_names(int(NAMES * arguments.scale), arguments.directory)
     many |= measure_topics(int(TOPICS * arguments.scale), arguments.directory)
-    print_many(many)
+    missed += print_many(many)
     compaction = measure_compaction(int(KEYS * arguments.scale), arguments.directory)
-    print_compaction(compaction)
+    missed += print_compaction(compaction)
     schemas = measure_schemas(int(VERSIONS * arguments.scale), arguments.directory)
-    print_schemas(schemas)
+    missed += print_schemas(schemas)
     disks: list[dict[str, float]] = []
     try:
         disks = measure_disks(int(DISKS_ENTRIES * arguments.scale), arguments.directory)
@@ -368,6 +371,7 @@ def main() -> None:
         + "\n"
     )
     print(f"\n{path}")
+    exit_with(missed)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from typing import Any
 import crc32c
 import uvloop
 
-from benchmarks.limited_rows import print_limited
+from benchmarks.limited_rows import exit_with, print_limited
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, entry, frame
 from benchmarks.targets import Target, start_ours
@@ -187,10 +187,10 @@ def measure_compaction(keys: int, directory: Path) -> dict[str, float]:
     return figures
 
 
-def print_compaction(figures: dict[str, float]) -> None:
-    """One line a figure."""
+def print_compaction(figures: dict[str, float]) -> list[str]:
+    """One line a figure; returns what is beyond its limit."""
     title = f"compaction of {figures['keys']:,.0f} keys"
-    print_limited(title, figures, LIMITS)
+    return print_limited(title, figures, LIMITS)
 
 
 def main() -> None:
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=KEYS)
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
     arguments = parser.parse_args()
-    print_compaction(measure_compaction(arguments.keys, arguments.directory))
+    exit_with(print_compaction(measure_compaction(arguments.keys, arguments.directory)))
 
 
 if __name__ == "__main__":

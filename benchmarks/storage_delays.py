@@ -25,7 +25,7 @@ from typing import Any
 import crc32c
 import uvloop
 
-from benchmarks.limited_rows import print_limited
+from benchmarks.limited_rows import exit_with, print_limited
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe, MessageMetadata
@@ -177,10 +177,10 @@ def measure_delays(count: int, directory: Path) -> dict[str, float]:
     return figures
 
 
-def print_delays(figures: dict[str, float]) -> None:
-    """One line a figure."""
+def print_delays(figures: dict[str, float]) -> list[str]:
+    """One line a figure; returns what is beyond its limit."""
     title = f"{figures['delays']:,.0f} delays over 30 days, 2 subscriptions"
-    print_limited(title, figures, LIMITS)
+    return print_limited(title, figures, LIMITS)
 
 
 def main() -> None:
@@ -189,7 +189,7 @@ def main() -> None:
     parser.add_argument("--delays", type=int, default=DELAYS)
     parser.add_argument("--directory", type=Path, default=Path(tempfile.gettempdir()))
     arguments = parser.parse_args()
-    print_delays(measure_delays(arguments.delays, arguments.directory))
+    exit_with(print_delays(measure_delays(arguments.delays, arguments.directory)))
 
 
 if __name__ == "__main__":

@@ -16,13 +16,12 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import crc32c
 import uvloop
 
-from benchmarks.limited_rows import print_limited
+from benchmarks.limited_rows import exit_with, print_limited
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.targets import Target, start_ours
@@ -259,9 +258,9 @@ def measure_topics(count: int, directory: Path) -> dict[str, float]:
     }
 
 
-def print_many(figures: dict[str, float]) -> None:
-    """One line a figure."""
-    print_limited("many names and topics", figures, LIMITS)
+def print_many(figures: dict[str, float]) -> list[str]:
+    """One line a figure; returns what is beyond its limit."""
+    return print_limited("many names and topics", figures, LIMITS)
 
 
 def main() -> None:
@@ -275,10 +274,11 @@ def main() -> None:
         (measure_names, arguments.names),
         (measure_topics, arguments.topics),
     ]
+    missed = []
     for measure, count in measures:
         if count:
-            with suppress(KeyboardInterrupt):
-                print_many(measure(count, arguments.directory))
+            missed += print_many(measure(count, arguments.directory))
+    exit_with(missed)
 
 
 if __name__ == "__main__":

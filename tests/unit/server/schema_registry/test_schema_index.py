@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import random
+
 from msgspec.structs import replace
 
 from pulsar_py.proto.PulsarApi_pb2 import Schema
+from pulsar_py.proto.PulsarPySchema_pb2 import MarkedSchemaLocator
 from pulsar_py.proto.SchemaStorageFormat_pb2 import SchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.schema_index import (
@@ -65,6 +68,20 @@ def test_a_parsed_index_is_like_one_that_grew() -> None:
         assert list(index.live) == [2]
         assert index.candidates(avro('"int"')) == []
         assert index.candidates(avro('"long"')) == [2]
+
+
+def test_deletions_are_found_among_random_hashes() -> None:
+    chance = random.Random(1)  # a fixed seed: hashes look like fields that have none, now and then
+    for deleted in (None, 0, 700, 1999):
+        locator = MarkedSchemaLocator()
+        for number in range(2000):
+            entry = locator.index.add(version=number, mark=chance.getrandbits(64))
+            entry.position.ledgerId = chance.choice((number, 1 << 62, 0x1A00))
+            entry.position.entryId = chance.choice((0, 0x101A00, 1 << 62))
+            entry.hash = b"" if number == deleted else chance.randbytes(32)
+        locator.info.CopyFrom(entry)
+        index = SchemaIndex(locator.SerializeToString(), 1)
+        assert index.first_live == (0 if deleted is None else deleted + 1)
 
 
 def test_versions_without_a_mark_are_marked_with_the_next() -> None:
