@@ -1,11 +1,11 @@
 """Micro benchmark of receipts of acknowledgements: `python -m benchmarks.micro_receipts`.
 
 A cursor with no holes, and one with five million (every second entry of ten million), gets single
-acknowledgements at random places; on a fast disk and on a slow one, with and without receipts. In
-flight are as many as four consumers with the clients' default receiver queue hold: what is in
-flight bounds the rate, since a receipt takes a sync of the disk or two. Printed are
-acknowledgements a second, bytes written an acknowledgement, the mean of them in a group, the CPU of
-the loop, and how long a restart after it takes.
+acknowledgements at random places; on a fast disk and on a slow one, with and without receipts. They
+come in turns of the loop, some hundred in each. In flight are as many as four consumers with the
+clients' default receiver queue hold: that bounds the rate, since a receipt takes a sync of the disk
+or two. Printed are acknowledgements a second, bytes written an acknowledgement, the mean of them in
+a group, the CPU of the loop, and how long a restart after it takes.
 
 Both kinds take turns for some rounds. The exit status is 1 if the median of the rates' ratios is
 too low, or too much is written, or a restart takes too long.
@@ -19,7 +19,7 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benchmarks.limited_rows import exit_with, print_limited
 from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
@@ -33,6 +33,7 @@ from pulsar_py.testing.ledger_ids import CountedLedgerIds
 
 ENTRIES_COUNT = 10_000_000
 IN_FLIGHT = 4000
+A_TURN = 500
 SYNC_SECONDS = {"fast disk": 0.0003, "slow disk": 0.004}
 
 LIMITS = {
@@ -61,7 +62,29 @@ class Consumer:
     persister: CursorPersister
     asks: bool
     entry_ids: list[int]
+    count: int
     done_count: int = 0
+    free_count: int = IN_FLIGHT  # that may be acknowledged before further receipts
+    is_free: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.receiver = self._on_durable  # one for all, as that of a connection's consumer
+
+    async def acknowledge_all(self) -> None:
+        """All entries, some in each turn of the loop."""
+        while self.entry_ids:
+            for _ in range(min(A_TURN, len(self.entry_ids), self.free_count)):
+                self.acknowledge()
+            if self.free_count:
+                await asyncio.sleep(0)
+            else:
+                self.is_free.clear()
+                await self.is_free.wait()
+        if not self.asks:
+            await self.persister.flush()
+        while self.done_count < self.count:
+            self.is_free.clear()
+            await self.is_free.wait()
 
     def acknowledge(self) -> None:
         """The next one, as a ManagedCursor does it."""
@@ -72,15 +95,16 @@ class Consumer:
         self.state.acknowledge(positions, None, time.monotonic())
         self.persister.schedule()
         if self.asks:
-            self.persister.when_durable(self._on_durable, 0)
+            self.free_count -= 1
+            self.persister.when_durable(self.receiver, 0)
         else:
             self.done_count += 1
 
     def _on_durable(self, numbers: Sequence[int], error: Exception | None) -> None:
         assert error is None
         self.done_count += len(numbers)
-        for _ in range(min(len(numbers), len(self.entry_ids))):
-            self.acknowledge()
+        self.free_count += len(numbers)
+        self.is_free.set()
 
 
 async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> Row:
@@ -106,19 +130,9 @@ async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> Row
         entry_ids = [2 * chance.randrange(1, ENTRIES_COUNT // 2) for _ in range(count)]
     else:
         entry_ids = sorted(range(count), key=lambda each: -each + chance.randrange(20))
-    consumer = Consumer(state, persister, asks, entry_ids)
+    consumer = Consumer(state, persister, asks, entry_ids, count)
     cpu, start = time.thread_time(), time.perf_counter()
-    if asks:
-        for _ in range(IN_FLIGHT):
-            consumer.acknowledge()
-        while consumer.done_count < count:
-            await asyncio.sleep(0.001)
-    else:
-        while entry_ids:
-            for _ in range(min(IN_FLIGHT, len(entry_ids))):
-                consumer.acknowledge()
-            await asyncio.sleep(0)
-        await persister.flush()
+    await consumer.acknowledge_all()
     seconds, used = time.perf_counter() - start, time.thread_time() - cpu
     after = await stored_bytes(bookie, store.ledger_id)
     groups = max(after[0] - before[0], 1)

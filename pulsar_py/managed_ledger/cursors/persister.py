@@ -159,7 +159,9 @@ class CursorPersister:
         write covers. Errors are a StorageError, a MetadataError or a ManagedLedgerError.
         """
         # Hot path: acknowledge with a receipt. While receipts wait, a write for them will begin.
-        if self._receipts.joined(on_durable, number):
+        numbers = self._receipts.waiting.get(on_durable)
+        if numbers is not None:
+            numbers.append(number)
             return
         state = self._state
         if self._is_closed or not (state.is_dirty or state.is_write_in_flight):

@@ -18,36 +18,28 @@ waited for is durable, else with the reason why not. Each receipt is told once."
 class WaitingReceipts:
     """The receipts of one cursor's acknowledgements. Owned by its CursorPersister."""
 
-    __slots__ = ("_covered", "_waiting")
+    __slots__ = ("_covered", "waiting")
 
     def __init__(self) -> None:
-        self._waiting: dict[OnDurable, list[int]] = {}  # for the next write
+        self.waiting: dict[OnDurable, list[int]] = {}
+        """Those for the next write. More of a receiver that is there may be appended."""
         self._covered: dict[OnDurable, list[int]] = {}  # by the write under way
 
     def __bool__(self) -> bool:
         """Whether any waits for a write that has not begun."""
-        return bool(self._waiting)
+        return bool(self.waiting)
 
     def add(self, on_durable: OnDurable, number: int) -> None:
         """Let one more wait for the next write."""
-        self._waiting.setdefault(on_durable, []).append(number)
-
-    def joined(self, on_durable: OnDurable, number: int) -> bool:
-        """Let one more wait if the receiver waits for the next write already; else False."""
-        # Hot path: acknowledge with a receipt.
-        numbers = self._waiting.get(on_durable)
-        if numbers is None:
-            return False
-        numbers.append(number)
-        return True
+        self.waiting.setdefault(on_durable, []).append(number)
 
     def begin(self) -> None:
         """A write of all that was acknowledged so far begins."""
         if self._covered:
-            self._append(self._covered, self._waiting)
+            self._append(self._covered, self.waiting)
         else:
-            self._covered = self._waiting
-        self._waiting = {}
+            self._covered = self.waiting
+        self.waiting = {}
 
     def ended(self) -> None:
         """Tell those that the write covered that it is durable."""
@@ -55,8 +47,8 @@ class WaitingReceipts:
 
     def put_back(self) -> None:
         """Let those that the write covered wait for the next one: it failed."""
-        self._append(self._covered, self._waiting)
-        self._waiting, self._covered = self._covered, {}
+        self._append(self._covered, self.waiting)
+        self.waiting, self._covered = self._covered, {}
 
     def end(self, error: Exception | None) -> None:
         """Tell all of them: everything is durable, or nothing will be written for them."""

@@ -33,13 +33,13 @@ def test_only_those_before_the_write_are_answered_by_it():
 def test_a_receiver_is_told_once_a_write():
     receiver, other = Receiver(), Receiver()
     receipts = WaitingReceipts()
-    assert not receipts.joined(receiver, 1)
+    assert receiver not in receipts.waiting
     receipts.add(receiver, 1)
-    assert receipts.joined(receiver, 2)
+    receipts.waiting[receiver].append(2)
     receipts.add(receiver, 3)
-    assert not receipts.joined(other, 4)
+    assert other not in receipts.waiting
     receipts.begin()
-    assert not receipts.joined(receiver, 5)
+    assert receiver not in receipts.waiting
     receipts.add(receiver, 5)
     receipts.ended()
     assert receiver.told == [([1, 2, 3], None)]
