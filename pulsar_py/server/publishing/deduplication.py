@@ -10,16 +10,18 @@ that left first are forgotten; `snapshot` keeps the newest `max_producers`, and 
 drops producers that left long ago. A snapshot and a replay of the entries after it give the whole
 state; so do an older snapshot and all changes after it.
 
-Invariant: persisted <= pushed for every name.
+Invariants: persisted <= pushed for every name; names whose producers left stand in the order in
+which they did.
 
 Source: MessageDeduplication in Pulsar's broker; PIP-6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import islice
+from math import ceil
 from typing import Final
 
 from msgspec import Struct
@@ -27,7 +29,7 @@ from msgspec import Struct
 CURSOR_NAME = "pulsar.dedup"
 
 MAX_NAMES: Final = 100_000
-"""Names in memory, unless `max_producers` allows for more; about 25 MB."""
+"""Names in memory, unless `max_producers` allows for more; about 17 MB."""
 
 FORGOTTEN_SHARE: Final = 100
 """When there are too many names, one in so many is forgotten at once."""
@@ -56,10 +58,19 @@ _NEW, _DUPLICATE, _UNKNOWN = DuplicateStatus
 
 
 class ProducerIds(Struct, gc=False):
-    """The highest sequence ids of one producer; -1 for none."""
+    """What is known of one producer.
+
+    Attributes:
+        pushed: The highest sequence id on its way to the ledger, -1 for none.
+        persisted: The highest one that is stored, -1 for none.
+        left_seconds: When the producer left, in whole seconds; None while it is connected.
+        is_changed: Whether `persisted` differs from the last snapshot.
+    """
 
     pushed: int = -1
     persisted: int = -1
+    left_seconds: int | None = None
+    is_changed: bool = False
 
 
 class Deduplication:
@@ -70,10 +81,10 @@ class Deduplication:
         self.max_producers = max_producers
         self.entries_since_snapshot = 0
         self._ids: dict[str, ProducerIds] = {}
-        # When producers left, in that order; they may have been forgotten already.
-        self._left: dict[str, float] = {}
         self._names_bytes = 0  # of the names in `_ids`
-        self._changed: set[str] = set()  # names that differ from the last snapshot
+        # Names that differ from the last snapshot: those marked so, and what was forgotten.
+        self._changed: list[str] = []
+        self._second = 0  # of the last event: one number for all that share it
 
     def __len__(self) -> int:
         """Producer names that are known."""
@@ -83,19 +94,32 @@ class Deduplication:
         """Assert what always holds."""
         for name, ids in self._ids.items():
             assert ids.persisted <= ids.pushed, name
+            assert not ids.is_changed or name in self._changed, name
         assert self._names_bytes == sum(map(len, self._ids))
+        left = [ids.left_seconds for ids in self._ids.values() if ids.left_seconds is not None]
+        assert left == sorted(left)
 
-    def _new(self, producer_name: str) -> ProducerIds:
-        ids = self._ids[producer_name] = ProducerIds()
+    def _new(self, producer_name: str, left_seconds: int | None = None) -> ProducerIds:
+        ids = self._ids[producer_name] = ProducerIds(left_seconds=left_seconds)
         self._names_bytes += len(producer_name)
         return ids
 
+    def _left(self) -> Iterator[tuple[str, int]]:
+        """The names of producers that left, the first one first, and when that was."""
+        for name, ids in self._ids.items():
+            if ids.left_seconds is not None:
+                yield name, ids.left_seconds
+
+    def _second_of(self, now: float) -> int:
+        """The next whole second, so that nobody is forgotten early; it never goes back."""
+        self._second = max(self._second, ceil(now))  # the former one, if they are equal
+        return self._second
+
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
-            self._left.pop(name, None)
             if self._ids.pop(name, None) is not None:
                 self._names_bytes -= len(name)
-                self._changed.add(name)
+                self._changed.append(name)
 
     def decide(self, producer_name: str, sequence_id: int, highest_id: int) -> DuplicateStatus:
         """Decide whether to store a message; if so, it is noted as pushed.
@@ -146,12 +170,15 @@ class Deduplication:
         if highest_id > ids.persisted:
             ids.persisted = highest_id
             ids.pushed = max(ids.pushed, highest_id)
-            self._changed.add(producer_name)
+            if not ids.is_changed:
+                ids.is_changed = True
+                self._changed.append(producer_name)
 
     def replay(self, producer_name: str, highest_id: int, now: float) -> None:
         """Note a stored entry that is newer than the snapshot, while the topic is loaded."""
+        if producer_name not in self._ids:
+            self._new(producer_name, self._second_of(now))
         self.on_persisted(producer_name, highest_id)
-        self._left.setdefault(producer_name, now)
 
     def on_append_failed(self) -> None:
         """Set pushed ids back to the persisted ones, after all writes under way have ended."""
@@ -165,21 +192,26 @@ class Deduplication:
 
     def on_producer_added(self, producer_name: str) -> None:
         """Note that the producer is connected, so that it is not forgotten."""
-        self._left.pop(producer_name, None)
+        ids = self._ids.get(producer_name)
+        if ids is not None:
+            ids.left_seconds = None
 
     def on_producer_removed(self, producer_name: str, now: float) -> None:
         """Note that the producer left at `now`, in seconds."""
-        self._left.pop(producer_name, None)
-        self._left[producer_name] = now
+        ids = self._ids.pop(producer_name, None)
+        if ids is None:
+            return
+        ids.left_seconds = self._second_of(now)
+        self._ids[producer_name] = ids
         limit = max(self.max_producers, MAX_NAMES)
-        if len(self._ids) > limit or len(self._left) > limit:
+        if len(self._ids) > limit:
             surplus = limit // FORGOTTEN_SHARE + 1
-            self._forget(list(islice(self._left, surplus)))
+            self._forget([name for name, _ in islice(self._left(), surplus)])
 
     def forget_inactive(self, now: float, inactivity_seconds: float) -> bool:
         """Drop producers that left longer ago than this; returns whether there were any."""
         gone = []
-        for name, since in self._left.items():
+        for name, since in self._left():
             if now - since <= inactivity_seconds:
                 break
             gone.append(name)
@@ -192,10 +224,9 @@ class Deduplication:
             if sequence_id == GONE:
                 self._forget((name,))
                 continue
-            ids = self._ids.get(name) or self._new(name)
+            ids = self._ids.get(name) or self._new(name, self._second_of(now))
             ids.pushed = ids.persisted = sequence_id
-            self._left[name] = now
-        self._changed.clear()
+        self._take_changed()
 
     # What is stored
 
@@ -217,13 +248,21 @@ class Deduplication:
     def begin_snapshot(self) -> Collection[str]:
         """Begin a new count of entries and changes; returns the names changed since the last."""
         self.entries_since_snapshot = 0
-        changed, self._changed = self._changed, set()
+        return self._take_changed()
+
+    def _take_changed(self) -> list[str]:
+        changed, self._changed = self._changed, []
+        for name in changed:
+            ids = self._ids.get(name)
+            if ids is not None:
+                ids.is_changed = False
         return changed
 
     def newest_names(self) -> list[str]:
         """The names of stored messages, of at most `max_producers`."""
         surplus = len(self._ids) - self.max_producers
-        dropped = set(islice(self._left, surplus)) if surplus > 0 else ()
+        left = islice(self._left(), max(surplus, 0))
+        dropped = {name for name, _ in left}
         names = [
             name for name, ids in self._ids.items() if ids.persisted >= 0 and name not in dropped
         ]
@@ -241,5 +280,11 @@ class Deduplication:
 
     def snapshot_failed(self, changed: Iterable[str]) -> None:
         """Count changes again that could not be stored."""
-        self._changed.update(changed)
+        for name in changed:
+            ids = self._ids.get(name)
+            if ids is not None:
+                if ids.is_changed:
+                    continue
+                ids.is_changed = True
+            self._changed.append(name)
         self.entries_since_snapshot += 1

@@ -527,6 +527,8 @@ class PersistentTopic(Topic):
             self.deduplication = await MessageDeduplication.open(
                 self.ledger, self._settings, self.context.clock
             )
+            for producer in self.producers.values():
+                self.deduplication.state.on_producer_added(producer.name)
 
     async def close(self, *, disconnect_clients: bool = True) -> None:
         """Unload the topic: fence, disconnect clients, write every cursor, close the ledger."""

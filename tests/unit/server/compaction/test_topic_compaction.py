@@ -182,11 +182,11 @@ def test_policy_events_are_compacted_in_virtual_time() -> None:
         await world.send(str(topic), "one")
         service = world.broker.service
         for number in range(1, 4):
-            await service.topic_policies.change(
-                topic, lambda _, n=number: {"maxConsumerPerTopic": n}
-            )
+            document = {"maxConsumerPerTopic": number}
+            await service.topic_policies.change(topic, lambda _, new=document: dict(new))  # type: ignore[misc]
         events = world.topics.loaded(TopicName.parse("public/default/__change_events"))
         assert isinstance(events, PersistentTopic)
+        assert events.compaction is not None
         await asyncio.sleep(180)  # virtual: system topics are looked at each minute
         stats = events.compaction.stats()
         assert stats.state is CompactionState.SUCCESS, stats

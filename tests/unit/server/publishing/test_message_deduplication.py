@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
 
@@ -144,6 +145,25 @@ async def test_switching_off_deletes_the_cursor(rig: Rig) -> None:
     send(producer, 0)
     await producer.close()
     assert cnx.take() == ["receipt 0 at 0", "receipt 0 at 1"]
+
+
+async def test_one_that_publishes_while_it_is_switched_on_is_not_forgotten(rig: Rig) -> None:
+    topic = await rig.persistent()
+    producer = await rig.producer(topic, rig.cnx())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(
+            rig.broker.resources.namespaces.update(
+                NAMESPACE, lambda old: old.replace(is_deduplication_enabled=True)
+            )
+        )
+        for n in range(200):
+            send(producer, n)
+            await asyncio.sleep(0)
+    await rig.clock.sleep(0.1)
+    dedup = state(topic).state
+    assert dedup.last_sequence_id("p") == 199
+    dedup.forget_inactive(rig.clock.monotonic_seconds() + 3600, 60.0)
+    assert dedup.last_sequence_id("p") == 199
 
 
 def run_of(*sequence_ids: tuple[int, int | None], **fields: bool) -> list[Send]:
