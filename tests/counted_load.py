@@ -21,7 +21,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.standalone import Broker
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.sealing import unsealed
-from tests.unit.admin.metrics.metric_pages import Labels, page_text, parsed
+from tests.unit.admin.metrics.metric_pages import Labels, page_of, page_text, parsed
 from tests.wire_client import Received, WireClient, encode, stored_entry
 
 Json = dict[str, Any]
@@ -161,6 +161,7 @@ class House:
         self.broker = broker
         self.app = AdminApp(list(all_routes(broker.service)))
         self.clients: list[WireClient] = []
+        self.page = page_of(broker.service)
 
     async def client(self) -> WireClient:
         client = await WireClient.connect("broker", 6650)
@@ -193,7 +194,7 @@ class House:
 
     async def metrics(self) -> dict[str, dict[Labels, float]]:
         with unsealed():  # figures of the process are read
-            return parsed(await page_text(self.broker.service))
+            return parsed(await page_text(self.broker.service, self.page))
 
 
 @asynccontextmanager

@@ -43,6 +43,12 @@ async def value_of(found: House, metric: str) -> float:
     return value
 
 
+@pytest.mark.metric(
+    *(
+        f"pulsar_subscription_filter_{each}_msg_count"
+        for each in ("processed", "accepted", "rejected", "rescheduled")
+    )
+)
 def test_what_filters_decided_is_counted() -> None:
     async def run() -> None:
         async with house(entryFilterNames=FILTER) as found:
@@ -69,6 +75,9 @@ def test_what_filters_decided_is_counted() -> None:
     run_simulated(run())
 
 
+@pytest.mark.metric(
+    "pulsar_consumer_blocked_on_unacked_messages", "pulsar_subscription_blocked_on_unacked_messages"
+)
 @pytest.mark.parametrize("place", ["consumer", "subscription"])
 def test_what_unacknowledged_messages_stop_says_so(place: str) -> None:
     limits = {
@@ -106,6 +115,7 @@ def test_what_unacknowledged_messages_stop_says_so(place: str) -> None:
     run_simulated(run())
 
 
+@pytest.mark.metric("pulsar_subscription_in_replay")
 def test_what_waits_to_be_sent_again_is_counted() -> None:
     async def run() -> None:
         async with house() as found:
@@ -181,6 +191,10 @@ def of_consumer(subscription: Json, name: str) -> Json:
     return consumer
 
 
+@pytest.mark.metric(
+    "pulsar_subscription_dispatch_throttled_msg_events",
+    "pulsar_subscription_dispatch_throttled_bytes_events",
+)
 @pytest.mark.parametrize("unit", ["Msg", "Bytes"])
 @pytest.mark.parametrize("place", ["Subscription", "Topic", "Broker"])
 def test_each_limit_of_sending_counts_for_itself(place: str, unit: str) -> None:
@@ -280,6 +294,12 @@ def test_producers_that_wait_are_counted() -> None:
     run_simulated(run())
 
 
+@pytest.mark.metric(
+    *(
+        f"pulsar_subscription_last_{each}_timestamp"
+        for each in ("acked", "consumed_flow", "consumed", "mark_delete_advanced")
+    )
+)
 def test_moments_are_those_at_which_it_happened() -> None:
     async def run() -> None:
         async with house() as found:

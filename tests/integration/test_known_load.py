@@ -474,6 +474,20 @@ OF_A_SUBSCRIPTION: Final = {
     "pulsar_subscription_blocked_on_unacked_messages": "blockedSubscriptionOnUnackedMsgs",
     "pulsar_subscription_filter_processed_msg_count": "filterProcessedMsgCount",
 }
+ZERO_HERE: Final = frozenset(
+    {
+        "pulsar_publish_rate_limit_times",
+        "pulsar_storage_backlog_age_seconds",
+        "pulsar_storage_backlog_quota_limit",
+        "pulsar_storage_backlog_quota_limit_time",
+        "pulsar_subscription_blocked_on_unacked_messages",
+        "pulsar_subscription_filter_processed_msg_count",
+        "pulsar_subscription_in_replay",
+        "pulsar_subscription_msg_rate_expired",
+        "pulsar_subscription_total_msg_expired",
+    }
+)
+"""Metrics that other loads give a value."""
 OF_A_CONSUMER: Final = {
     "pulsar_consumer_msg_rate_redeliver": "msgRateRedeliver",
     "pulsar_consumer_unacked_messages": "unackedMessages",
@@ -490,6 +504,15 @@ OF_A_PRODUCER: Final = {
 }
 
 
+@pytest.mark.metric(
+    *(OF_TOPIC.keys() - ZERO_HERE),
+    *(OF_A_SUBSCRIPTION.keys() - ZERO_HERE),
+    *OF_A_PRODUCER,
+    "pulsar_delayed_message_index_size_bytes",
+    "pulsar_storage_write_rate",
+    "pulsar_subscription_consumers_count",
+    "pulsar_subscription_delayed_message_index_size_bytes",
+)
 def test_the_lines_for_prometheus(answers: Answers) -> None:
     load, metrics = answers.load, answers.metrics
     topic = expected_topic(load)
@@ -504,6 +527,18 @@ def test_the_lines_for_prometheus(answers: Answers) -> None:
             each: pytest.approx(float(expected_subscription(load, each)[field_name]))
             for each in (*load.readers, "idle")
         }, name
+    counts = by(metrics, "pulsar_subscription_consumers_count", "subscription")
+    assert counts == {"idle": 0, **{name: len(each) for name, each in load.readers.items()}}
+    index = {
+        name: each["delayedMessageIndexSizeInBytes"]
+        for name, each in answers.stats["subscriptions"].items()
+    }
+    # Two entries that wait, whose neighbours in the ledger they are.
+    assert index == {"idle": 0, "one": 0, "fail": 0, "work": index["keys"], "keys": index["keys"]}
+    assert DELAYED * 8 <= index["keys"] <= DELAYED * 300
+    name = "delayed_message_index_size_bytes"
+    assert by(metrics, f"pulsar_subscription_{name}", "subscription") == index
+    assert list(metrics[f"pulsar_{name}"].values()) == [2 * index["keys"]]
     for name, field_name in OF_A_PRODUCER.items():
         assert by(metrics, name, "producer_name") == {
             each: pytest.approx(expected_publisher(publisher)[field_name])
@@ -511,6 +546,7 @@ def test_the_lines_for_prometheus(answers: Answers) -> None:
         }, name
 
 
+@pytest.mark.metric(*(OF_A_CONSUMER.keys() - {"pulsar_consumer_blocked_on_unacked_messages"}))
 def test_the_consumers_lines_for_prometheus() -> None:
     async def run() -> None:
         async with house(exposeConsumerLevelMetricsInPrometheus=True) as found:
@@ -567,6 +603,12 @@ def test_rates_are_those_of_the_last_window_and_counts_of_all() -> None:
     run_simulated(run())
 
 
+@pytest.mark.metric(
+    "pulsar_storage_backlog_age_seconds",
+    "pulsar_subscription_last_expire_timestamp",
+    "pulsar_subscription_msg_rate_expired",
+    "pulsar_subscription_total_msg_expired",
+)
 def test_ends_of_messages() -> None:
     """Expired ones, the age of the oldest, and what limits held."""
 
@@ -597,6 +639,14 @@ def test_ends_of_messages() -> None:
             assert subscription["totalMsgExpired"] == 10
             assert subscription["msgRateExpired"] == pytest.approx(10 / WINDOW)
             assert subscription["lastExpireTimestamp"] == now
+            metrics = await found.metrics()
+            for name, value in (
+                ("last_expire_timestamp", now),
+                ("msg_rate_expired", 10 / WINDOW),
+                ("total_msg_expired", 10),
+            ):
+                lines = metrics[f"pulsar_subscription_{name}"].values()
+                assert list(lines) == [pytest.approx(value)], name
             assert stats["oldestBacklogMessageAgeSeconds"] == -1
             assert stats["earliestMsgPublishTimeInBacklogs"] == 0
 
@@ -635,6 +685,7 @@ def test_what_limits_held_is_counted() -> None:
     run_simulated(run())
 
 
+@pytest.mark.metric("pulsar_subscription_msg_drop_rate")
 def test_topics_that_keep_nothing() -> None:
     async def run() -> None:
         topic = TOPIC.replace("persistent", "non-persistent")
@@ -656,6 +707,8 @@ def test_topics_that_keep_nothing() -> None:
             assert stats["msgRateIn"] == pytest.approx(10 / WINDOW)
             assert stats["subscriptions"]["s"]["msgDropRate"] == pytest.approx(6 / WINDOW)
             assert stats["msgDropRate"] == pytest.approx(6 / WINDOW)
+            rates = (await found.metrics())["pulsar_subscription_msg_drop_rate"].values()
+            assert list(rates) == [pytest.approx(6 / WINDOW)]
             assert stats["storageSize"] == stats["backlogSize"] == 0
             (consumer,) = stats["subscriptions"]["s"]["consumers"]
             assert (consumer["availablePermits"], consumer["msgOutCounter"]) == (0, 4)

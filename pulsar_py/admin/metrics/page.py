@@ -10,15 +10,16 @@ Source: PrometheusMetricsServlet, PrometheusMetricsGenerator in Pulsar's broker.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
 from pulsar_py.admin.http_messages import HttpError, Request, Response
 from pulsar_py.admin.metrics.broker_lines import CounterRates, broker_lines, process_lines
 from pulsar_py.admin.metrics.load_lines import load_lines
-from pulsar_py.admin.metrics.process_figures import process_figures
+from pulsar_py.admin.metrics.process_figures import ProcessFigures, process_figures
 from pulsar_py.admin.metrics.security_lines import security_lines
 from pulsar_py.admin.metrics.store_lines import cursor_lines, store_lines
 from pulsar_py.admin.metrics.text_format import CONTENT_TYPE
@@ -43,8 +44,14 @@ PART_CHARACTERS: Final = 64 * 1024
 class Metrics:
     """Serves `/metrics`, with and without a slash at the end."""
 
-    def __init__(self, broker: BrokerService) -> None:
+    def __init__(
+        self,
+        broker: BrokerService,
+        process: Callable[[], Awaitable[ProcessFigures]] | None = None,
+    ) -> None:
+        """`process` says what the process uses, None: a thread; virtual time would not wait."""
         self._broker = broker
+        self._process = process or partial(asyncio.to_thread, process_figures)
         self._cache_rates = CounterRates(broker.config.statsUpdateFrequencyInSecs)
         self._pages_count = 0
 
@@ -90,7 +97,7 @@ class Metrics:
             yield piece
         for piece in security_lines(broker.authenticators, cluster):
             yield piece
-        for piece in process_lines(await asyncio.to_thread(process_figures), cluster):
+        for piece in process_lines(await self._process(), cluster):
             yield piece
         for piece in load_lines(broker, cluster):
             yield piece

@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from pulsar_py.admin.metrics.text_format import labels_text, line, type_line
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import TopicName
+from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.topics.refused_topics import REASONS
 
@@ -108,15 +110,8 @@ HOOK_ERRORS = "pulsar_py_hook_errors_total"
 
 def store_lines(broker: BrokerService, cluster: str) -> Iterator[str]:
     """The lines of the ledger store, the metadata store, refused topics and hooks."""
-    own = f"{{{labels_text({'cluster': cluster})}}}"
-    figures = broker.ledger_store.figures()
-    for figure, (name, kind) in (STORAGE_METRICS | BOOKKEEPER_METRICS).items():
-        if figure in figures:
-            yield type_line(name, kind)
-            yield line(name, own, figures[figure])
-    parts = JOURNAL_METRICS | BOOKIE_METRICS
-    yield from _labelled_lines(cluster, broker.ledger_store.labelled_figures(), parts)
-    yield from _labelled_lines(cluster, broker.metadata.labelled_figures(), ZOOKEEPER_METRICS)
+    yield from ledger_store_lines(broker.ledger_store, cluster)
+    yield from metadata_lines(broker.metadata, cluster)
     if (refused := broker.refused_topics) is not None:
         yield type_line(REFUSED, "counter")
         for reason in REASONS:
@@ -127,6 +122,23 @@ def store_lines(broker: BrokerService, cluster: str) -> Iterator[str]:
         for hook, count in sorted(counts.items()):
             labels = labels_text({"cluster": cluster, "hook": hook})
             yield line(HOOK_ERRORS, f"{{{labels}}}", count)
+
+
+def ledger_store_lines(store: LedgerStore, cluster: str) -> Iterator[str]:
+    """The lines of a ledger store and of the bookies that it uses."""
+    own = f"{{{labels_text({'cluster': cluster})}}}"
+    figures = store.figures()
+    for figure, (name, kind) in (STORAGE_METRICS | BOOKKEEPER_METRICS).items():
+        if figure in figures:
+            yield type_line(name, kind)
+            yield line(name, own, figures[figure])
+    parts = JOURNAL_METRICS | BOOKIE_METRICS
+    yield from _labelled_lines(cluster, store.labelled_figures(), parts)
+
+
+def metadata_lines(store: MetadataStore, cluster: str) -> Iterator[str]:
+    """The lines of a metadata store; none where it has no figures."""
+    yield from _labelled_lines(cluster, store.labelled_figures(), ZOOKEEPER_METRICS)
 
 
 async def cursor_lines(broker: BrokerService, cluster: str, turns: Turns) -> AsyncIterator[str]:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from pulsar_py.bookkeeper.metadata.ledger_paths import MAX_LEDGER_ID
 from pulsar_py.bookkeeper.protocol.frames import BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.bookkeeper.watch import UNLISTED_SECONDS
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
 from tests.unit.bookkeeper.scripted_cluster import ScriptedCluster, filled, payload, with_cluster
 
@@ -16,6 +19,7 @@ def questions(bookie: ScriptedBookie) -> int:
     )
 
 
+@pytest.mark.metric("pulsar_py_bookkeeper_ensemble_changes_total")
 def test_an_idle_ledger_does_without_a_bookie_that_died() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         writer, listener = await filled(store, 3)
@@ -28,7 +32,7 @@ def test_an_idle_ledger_does_without_a_bookie_that_died() -> None:
         writer.append(payload(3))
         await asyncio.sleep(0.1)
         assert listener.last == 3
-        assert store.figures()["ensemble_changes_count"] == 1
+        assert only(of_stores(store), "pulsar_py_bookkeeper_ensemble_changes_total") == 1
 
     with_cluster(test, bookies_count=4)
 

@@ -36,6 +36,7 @@ class ScriptedServer:
         self.connected: list[tuple[int, int]] = []  # the session asked for and the one given
         self.operations: list[Operation] = []
         self.connections: list[_Connection] = []
+        self.connections_count = 0  # since the start
 
     async def start(self, host: str = "server", port: int = 2181) -> None:
         loop = asyncio.get_running_loop()
@@ -73,6 +74,7 @@ class _Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.server.connections.append(self)
+        self.server.connections_count += 1
 
     def data_received(self, data: bytes) -> None:
         self.buffer += data

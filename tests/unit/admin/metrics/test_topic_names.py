@@ -125,6 +125,7 @@ def test_the_subscriptions_numbers(metrics: dict[str, dict[Labels, float]]) -> N
         assert times["idle"] == 0
 
 
+@pytest.mark.metric("pulsar_broker_in_bytes_total", "pulsar_broker_out_bytes_total")
 def test_the_brokers_bytes_are_told_apart_from_those_of_all_others(
     metrics: dict[str, dict[Labels, float]],
 ) -> None:

@@ -14,6 +14,7 @@ from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import NotEnoughBookiesError
 from pulsar_py.ledgers.labels import bookie_affinity
 from pulsar_py.ledgers.store import LedgerOptions
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
     THREE,
@@ -34,12 +35,15 @@ async def sizes_of_a_new_one(
     return record.ensemble_size, record.write_quorum_size, record.ack_quorum_size
 
 
+@pytest.mark.metric(
+    "pulsar_py_bookkeeper_reduced_ensembles_total", "pulsar_py_bookkeeper_open_ledgers_below_policy"
+)
 def test_a_ledger_is_made_for_the_bookies_that_are_there_and_says_so() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         await cluster.unregister(cluster.bookies[0])
         assert await sizes_of_a_new_one(cluster, store) == (2, 2, 2)
-        assert store.figures()["reduced_ensembles_count"] == 1
-        assert store.figures()["open_ledgers_below_policy"] == 1
+        assert only(of_stores(store), "pulsar_py_bookkeeper_reduced_ensembles_total") == 1
+        assert only(of_stores(store), "pulsar_py_bookkeeper_open_ledgers_below_policy") == 1
 
     with_cluster(test)
 
@@ -53,7 +57,7 @@ def test_the_policy_is_kept_again_once_enough_bookies_are_steady() -> None:
         assert await sizes_of_a_new_one(cluster, store) == (2, 2, 2)
         await asyncio.sleep(1.1)
         assert await sizes_of_a_new_one(cluster, store) == (3, 3, 2)
-        assert store.figures()["reduced_ensembles_count"] == 2
+        assert only(of_stores(store), "pulsar_py_bookkeeper_reduced_ensembles_total") == 2
 
     with_cluster(test)
 
@@ -98,6 +102,7 @@ def test_a_bookie_that_fails_is_not_there_although_it_is_registered() -> None:
     with_cluster(test)
 
 
+@pytest.mark.metric("pulsar_py_bookkeeper_waiting_ledgers")
 def test_with_fewer_than_the_ack_quorum_a_ledger_waits_for_bookies() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         for bookie in cluster.bookies[:2]:
@@ -106,12 +111,12 @@ def test_with_fewer_than_the_ack_quorum_a_ledger_waits_for_bookies() -> None:
         waiting = [loop.create_task(sizes_of_a_new_one(cluster, store)) for _ in range(3)]
         await asyncio.sleep(10)
         assert not any(task.done() for task in waiting)
-        assert store.figures()["waiting_ledgers"] == 3
+        assert only(of_stores(store), "pulsar_py_bookkeeper_waiting_ledgers") == 3
         began = loop.time()
         await cluster.register(cluster.bookies[0])
         assert await asyncio.gather(*waiting) == [(2, 2, 2)] * 3
         assert loop.time() - began < 0.1
-        assert store.figures()["waiting_ledgers"] == 0
+        assert only(of_stores(store), "pulsar_py_bookkeeper_waiting_ledgers") == 0
 
     with_cluster(test)
 

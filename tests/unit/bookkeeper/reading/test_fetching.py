@@ -11,6 +11,7 @@ from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import CorruptDataError, StoreUnavailableError
 from pulsar_py.ledgers.store import LedgerOptions
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_bookie import ScriptedBookie
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
@@ -57,6 +58,7 @@ def test_entries_that_do_not_lie_on_all_bookies_are_asked_of_those_that_have_the
     with_cluster(test)
 
 
+@pytest.mark.metric("pulsar_py_bookkeeper_speculative_reads_total")
 def test_the_next_bookie_is_asked_too_when_an_answer_takes_long() -> None:
     async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
         settings = replace(SETTINGS, speculative_read_timeout_seconds=0.2)
@@ -69,7 +71,7 @@ def test_the_next_bookie_is_asked_too_when_an_answer_takes_long() -> None:
         began = asyncio.get_running_loop().time()
         assert list(await writer.read(0, 2, 1000)) == [payload(each) for each in range(3)]
         assert asyncio.get_running_loop().time() - began < 0.3
-        assert store.figures()["speculative_reads_count"] == 3
+        assert only(of_stores(store), "pulsar_py_bookkeeper_speculative_reads_total") == 3
         others = [bookie for bookie in cluster.bookies if bookie is not slow]
         for bookie in others:
             bookie.says = lambda _operation, _ledger, _entry: BookieCode.ENOENTRY

@@ -3,7 +3,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
     ScriptedCluster,
@@ -53,6 +56,7 @@ def test_it_is_told_once_and_only_while_nothing_follows() -> None:
     with_cluster(test)
 
 
+@pytest.mark.metric("pulsar_py_bookkeeper_explicit_lac_failures_total")
 def test_what_too_few_bookies_took_is_told_again() -> None:
     async def test(cluster: ScriptedCluster, _: BookKeeperLedgerStore) -> None:
         store = await cluster.connect(settings=TELLING)
@@ -65,7 +69,7 @@ def test_what_too_few_bookies_took_is_told_again() -> None:
             bookie.is_mute = False
         await asyncio.sleep(20)
         assert all(bookie.explicit_lacs for bookie in ensemble)
-        assert store.figures()["explicit_lac_failures_count"] == 2
+        assert only(of_stores(store), "pulsar_py_bookkeeper_explicit_lac_failures_total") == 2
 
     with_cluster(test)
 

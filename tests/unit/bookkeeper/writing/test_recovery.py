@@ -17,6 +17,7 @@ from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
 from pulsar_py.common.errors import LedgerFencedError, StorageError, StoreUnavailableError
 from pulsar_py.ledgers.store import DigestType, LedgerOptions
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_cluster import (
     THREE,
     Listener,
@@ -151,6 +152,9 @@ def test_where_a_ledger_ends(case: Case) -> None:
             with_cluster(test, bookies_count=case.options.ensemble_size)
 
 
+@pytest.mark.metric(
+    "pulsar_py_bookkeeper_failed_recoveries_total", "pulsar_py_bookkeeper_recoveries_total"
+)
 def test_without_an_ack_quorum_nothing_found_is_confirmed() -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         metadata = await an_open_ledger(cluster, ("0", "0"), TWO)
@@ -158,10 +162,12 @@ def test_without_an_ack_quorum_nothing_found_is_confirmed() -> None:
         with pytest.raises(StoreUnavailableError, match="too few of its bookies"):
             await store.recover(LEDGER)
         assert await cluster.record(LEDGER) == metadata.in_recovery()
-        assert store.figures()["failed_recoveries_count"] == 4, "each attempt"
+        assert only(of_stores(store), "pulsar_py_bookkeeper_failed_recoveries_total") == 4, (
+            "each attempt"
+        )
         await cluster.bookies[1].start()
         await store.recover(LEDGER)
-        assert store.figures()["recoveries_count"] == 1
+        assert only(of_stores(store), "pulsar_py_bookkeeper_recoveries_total") == 1
 
     with_cluster(test, bookies_count=2)
 

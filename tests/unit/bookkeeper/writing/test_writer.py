@@ -17,6 +17,7 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreBusyError,
 )
+from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
     THREE,
@@ -361,6 +362,7 @@ def test_what_a_slow_bookie_held_back_is_told_before_the_end() -> None:
 
 
 @pytest.mark.parametrize("has_spare", [True, False])
+@pytest.mark.metric("pulsar_py_bookkeeper_busy_refusals_total")
 def test_a_bookie_for_which_too_much_waits_is_replaced_or_slows_the_writer(
     *, has_spare: bool
 ) -> None:
@@ -384,7 +386,7 @@ def test_a_bookie_for_which_too_much_waits_is_replaced_or_slows_the_writer(
         else:
             with pytest.raises(StoreBusyError, match="no other one can take its place"):
                 writer.append(bytes(BIG))
-            assert store.figures()["busy_refusals_count"] == 1
+            assert only(of_stores(store), "pulsar_py_bookkeeper_busy_refusals_total") == 1
             ensemble[0].release()
             await asyncio.sleep(0.1)
             writer.append(bytes(BIG))

@@ -16,6 +16,7 @@ from pulsar_py.proto.PulsarMarkers_pb2 import MarkerType
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.topics.refused_topics import REASONS
 from pulsar_py.testing.clock import VirtualClock
+from tests.unit.admin.metrics.metric_pages import by, page_text, parsed
 from tests.unit.server.topics.rig import NAMESPACE, Rig, entry, name_of, subscribe_request
 
 RECORD = paths.managed_ledger(name_of("t").managed_ledger_name)
@@ -43,6 +44,7 @@ async def change(rig: Rig, path: str, **members: object) -> None:
     await rig.metadata.put(path, json.dumps({**document, **members}).encode())
 
 
+@pytest.mark.metric("pulsar_py_refused_topics_total")
 @pytest.mark.parametrize(
     ("changes", "words", "reason"),
     [
@@ -66,6 +68,10 @@ async def test_a_topic_whose_record_says_so_is_refused_and_stays_as_it_is(
     assert (stored.value, stored.version) == (record(**changes), 0)
     assert clustered.broker.refused_topics is not None
     assert clustered.broker.refused_topics.counts == {reason: 1}
+    found = by(
+        parsed(await page_text(clustered.broker)), "pulsar_py_refused_topics_total", "reason"
+    )
+    assert found == {each: each == reason for each in REASONS}
     assert reason in REASONS
 
 
