@@ -526,7 +526,7 @@ async def test_the_process_is_as_the_system_says(tmp_path: Path) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("there is no /proc: these are left out")
     opened = only(after, "process_open_fds") - only(before, "process_open_fds")
-    assert opened == pytest.approx(50, abs=5)
+    assert opened == pytest.approx(50, abs=20), "others may close theirs meanwhile"
     for name in ("process_resident_memory_bytes", "process_virtual_memory_bytes"):
         assert only(after, name) - only(before, name) == pytest.approx(2**26, rel=0.25), name
     assert cpu - 0.05 <= only(after, "process_cpu_seconds_total") <= cpu_then + 0.05
