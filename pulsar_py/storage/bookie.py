@@ -210,8 +210,7 @@ class Bookie(ChosenLedgers):
         if self.gate.is_shut:
             raise self.gate.refusal()
         ledger_id = await self._ledger_ids.next()
-        await self.storage.hold.until_ledgers_may_change()
-        async with self.in_time(ledger_id):
+        async with self.storage.hold.change_of_ledgers(), self.in_time(ledger_id):
             if await self._find(ledger_id) is not None:
                 raise StorageError(f"ledger {ledger_id} exists already: its id was given twice")
             ledger = await self._create(ledger_id, listener, options)
@@ -230,7 +229,7 @@ class Bookie(ChosenLedgers):
         self, ledger_id: int, listener: LedgerListener, options: LedgerOptions
     ) -> LedgerWriter:
         """A new ledger with that id, or what an earlier attempt has written of it, to go on."""
-        async with self.in_time(ledger_id):
+        async with self.storage.hold.change_of_ledgers(), self.in_time(ledger_id):
             ledger = await self._find(ledger_id)
             if ledger is None:
                 ledger = await self._create(ledger_id, listener, options)
@@ -260,8 +259,7 @@ class Bookie(ChosenLedgers):
 
     async def delete(self, ledger_id: int) -> None:
         """Delete a ledger for good; fine if it is gone already."""
-        await self.storage.hold.until_ledgers_may_change()
-        async with self.in_time(ledger_id):
+        async with self.storage.hold.change_of_ledgers(), self.in_time(ledger_id):
             ledger = await self._find(ledger_id)
             if ledger is None or ledger.record.is_deleted:
                 return

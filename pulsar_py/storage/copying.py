@@ -52,7 +52,7 @@ async def copied(
     storage = bookie.storage
     async with storage.hold.of_files():
         try:
-            async with storage.hold.of_ledgers(), asyncio.timeout(HOLD_SECONDS):
+            async with asyncio.timeout(HOLD_SECONDS), storage.hold.of_ledgers():
                 await copy_metadata()
                 await bookie.flush()
                 manifest = storage.manifest

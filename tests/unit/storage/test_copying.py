@@ -13,6 +13,8 @@ from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.storage import copying
 from pulsar_py.storage.bookie import Bookie
 from pulsar_py.storage.copying import copied
+from pulsar_py.storage.shared.ledger_record import LedgerRecord
+from pulsar_py.storage.shared.ledgers import Ledger
 from tests.ledger_parts import all_ledgers
 from tests.unit.storage.support import Ids, Listener, entry, start, write
 
@@ -71,6 +73,46 @@ async def test_files_stay_while_ledgers_are_deleted_and_logs_compacted() -> None
     assert len(await all_ledgers(copy)) == 5
     assert await all_ledgers(bookie) == [writers[0].ledger_id]
     await copy.close()
+    await bookie.close()
+
+
+async def test_a_deletion_that_has_begun_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its flush would write the ledger without entries: the deletion comes with the next one."""
+    bookie = await start(MemoryDisk())
+    kept, _ = await write(bookie, 10)
+    gone, _ = await write(bookie, 40)
+    submit, may_go_on = bookie.journal.submit, asyncio.Event()
+
+    async def held(ledger: Ledger, record: LedgerRecord) -> None:
+        await may_go_on.wait()
+        await submit(ledger, record)
+
+    monkeypatch.setattr(bookie.journal, "submit", held)
+    happened: list[str] = []
+
+    async def delete() -> None:
+        await bookie.delete(gone.ledger_id)
+        happened.append("deleted")
+
+    async def copy_metadata() -> None:
+        happened.append("metadata")
+
+    async def copy() -> MemoryDisk:
+        async with copied(bookie, copy_metadata) as files:
+            return await stored(list(files))
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(delete())
+        await asyncio.sleep(0)
+        made = tasks.create_task(copy())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert happened == []
+        may_go_on.set()
+    assert happened == ["deleted", "metadata"]
+    copy_of = await check(made.result(), kept.ledger_id, 10)
+    assert await all_ledgers(copy_of) == [kept.ledger_id]
+    await copy_of.close()
     await bookie.close()
 
 
