@@ -350,7 +350,7 @@ def test_every_cause_is_here() -> None:
 
 
 async def awaited(patient: Patient, code: str) -> dict[str, Any]:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while code not in (found := await patient.reasons()):
             await asyncio.sleep(0.05)
     return found[code]

@@ -34,7 +34,9 @@ TASKS = 2
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A broker that drops what is sent twice, and that can be killed."""
     directory = tmp_path_factory.mktemp("broker")
-    arguments = ("--set", "brokerDeduplicationEnabled=true")
+    # A batch that fails may take longer than a topic without a subscription is kept.
+    settings = ("brokerDeduplicationEnabled=true", "brokerDeleteInactiveTopicsEnabled=false")
+    arguments = [word for setting in settings for word in ("--set", setting)]
     with BrokerProcess(directory, *arguments, log=directory / "log") as process:
         yield process
 
