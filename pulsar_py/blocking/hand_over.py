@@ -2,7 +2,7 @@
 
     thread: send_nowait --> outgoing --(one wake-up a burst)--> loop: submit --> asyncio producer
 
-A message costs an append under a lock; the loop is woken for the first one. While messages come
+A message costs two appends under a lock; the loop is woken for the first one. While messages come
 fast, the loop looks again by itself after a millisecond, so that a burst is one wake-up and not
 one for each message. Somebody who waits for a result or a flush wakes the loop at once.
 
@@ -43,6 +43,10 @@ _BURST_SECONDS: Final = 0.0002
 _COLLECTING_SECONDS: Final = 0.001
 """... of which the loop takes what came within this time."""
 _UNLIMITED: Final = 1 << 30
+_ONLY_BYTES: Final = frozenset((bytes,))
+_ROOM_SHARE: Final = 8
+"""Threads that wait for room go on when this part of what is allowed has its receipt: late enough
+for one wake-up to serve many messages, so early that the broker does not run dry meanwhile."""
 
 
 class HandOver:
@@ -53,8 +57,9 @@ class HandOver:
         self._producer = producer
         self._clock = SystemClock()
         self._lock = threading.Lock()
-        # Messages that the loop has not taken yet, and their payloads' bytes.
-        self._outgoing: list[tuple[Outgoing, SendResult]] = []
+        # Messages that the loop has not taken yet, the result of each, and their payloads' bytes.
+        self._outgoing: list[Outgoing] = []
+        self._results: list[SendResult] = []
         self._outgoing_bytes = 0
         # Whether the loop will take them by itself: it was woken, or has a timer.
         self._is_due = False
@@ -85,7 +90,8 @@ class HandOver:
                 self._make_room()
             self._room_count -= 1
             self._outgoing_bytes += size
-            self._outgoing.append((message, result))
+            self._outgoing.append(message)
+            self._results.append(result)
             if self._is_due:
                 return result
             self._is_due = True
@@ -107,7 +113,8 @@ class HandOver:
                 self._make_room()
             self._room_count -= 1
             self._outgoing_bytes += size
-            self._outgoing.append((message, result))
+            self._outgoing.append(message)
+            self._results.append(result)
         signal = Signal()
 
         def submit() -> None:
@@ -153,7 +160,7 @@ class HandOver:
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
         with self._lock:
-            if self._outgoing and self._outgoing[-1][1] is result:  # usually: no wake-up for it
+            if self._results and self._results[-1] is result:  # usually: no wake-up for it
                 result._observe(observer)  # noqa: SLF001 - its other half
                 return
         self._thread.post(lambda: result._observe(observer))  # noqa: SLF001 - its other half
@@ -185,23 +192,32 @@ class HandOver:
     def take(self) -> None:
         """Submit the queued messages to the asyncio producer."""
         with self._lock:
-            taken, self._outgoing = self._outgoing, []
+            messages, self._outgoing = self._outgoing, []
+            results, self._results = self._results, []
             self._outgoing_bytes = 0
         if self._stalled:
-            self._stalled += taken
-        else:
-            self._submit(taken)
+            self._stalled += zip(messages, results, strict=True)
+        elif messages:
+            self._submit(messages, results)
 
-    def _submit(self, taken: Sequence[tuple[Outgoing, SendResult]]) -> None:
+    def _submit(self, messages: Sequence[Outgoing], results: Sequence[SendResult]) -> None:
+        # Hot path: produce in `make bench-client`.
+        if len(messages) > 1 and set(map(type, messages)) == _ONLY_BYTES:
+            completions = self._producer.submit_plain_run(messages)  # type: ignore[arg-type]  # bytes
+            if completions:
+                for result, completion in zip(results, completions, strict=True):
+                    result.submitted(completion)
+                return
+        self._submit_each(list(zip(messages, results, strict=True)))
+
+    def _submit_each(self, taken: Sequence[tuple[Outgoing, SendResult]]) -> None:
         # Hot path: produce in `make bench-client`.
         send_plain = self._producer._send_plain  # noqa: SLF001 - its other half
         send_message = self._producer._send_message  # noqa: SLF001 - as above
         for index, (message, result) in enumerate(taken):
             try:
-                if message.__class__ is bytes:
-                    result.submitted(send_plain(message))
-                else:
-                    result.submitted(send_message(message))  # type: ignore[arg-type]  # not bytes
+                send = send_plain if message.__class__ is bytes else send_message
+                inner = send(message)  # type: ignore[arg-type]  # not bytes
             except MemoryBufferFullError as error:
                 if self._producer.blocks_if_full():
                     self._stalled = list(taken[index:])
@@ -210,6 +226,8 @@ class HandOver:
                 self._refused(result, error)
             except Exception as error:  # noqa: BLE001 - raised where the result is asked for
                 self._refused(result, error)
+            else:
+                result.accepted(inner)
 
     async def _submit_stalled(self) -> None:
         """Submit messages one by one, as the client's memory allows."""
@@ -217,9 +235,11 @@ class HandOver:
             message, result = self._stalled[0]
             outgoing = message if isinstance(message, OutgoingMessage) else OutgoingMessage(message)
             try:
-                result.submitted(await self._producer.submit_waiting(outgoing))
+                inner = await self._producer.submit_waiting(outgoing)
             except Exception as error:  # noqa: BLE001 - as in `_submit`
                 self._refused(result, error)
+            else:
+                result.accepted(inner)
             self._stalled.pop(0)
         self._tell_waiting()
 
@@ -243,7 +263,7 @@ class HandOver:
             signal.set()
 
     def _tell_room(self, signal: Signal) -> None:
-        """Set the signal when half of what is allowed has its receipt."""
+        """Set the signal when a part of what is allowed has its receipt; see `_ROOM_SHARE`."""
         self.take()
         self._room_signals.append(signal)
         self._tell_waiting()
@@ -253,7 +273,8 @@ class HandOver:
             return
         producer = self._producer
         limit = producer.pending_limit()
-        if producer.is_closed or not limit or producer.pending_count() <= limit // 2:
+        enough = limit - max(limit // _ROOM_SHARE, 1)
+        if producer.is_closed or not limit or producer.pending_count() <= enough:
             producer.watch_room(None)
             signals, self._room_signals = self._room_signals, []
             for each in signals:
@@ -279,5 +300,5 @@ class HandOver:
         """The producer has closed: what was not submitted is refused by it, and nobody waits."""
         self._tasks.abandon()
         stalled, self._stalled = self._stalled, []
-        self._submit(stalled)
+        self._submit_each(stalled)
         self._tell_waiting()

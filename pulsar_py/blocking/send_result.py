@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pulsar_py.blocking.client_thread import Signal
 from pulsar_py.client.producing import send_result
+from pulsar_py.client.producing.send_result import SendCompletion
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["SendResult"]
@@ -30,25 +31,32 @@ class Way(Protocol):
 class SendResult:
     """One message on its way; `result` waits for its id."""
 
-    __slots__ = ("_error", "_inner", "_observers", "_way")
+    __slots__ = ("_batch_index", "_completion", "_error", "_observers", "_way")
 
     def __init__(self, way: Way) -> None:
         self._way = way
-        # The asyncio client's result, and the error with which it refused the message; both None
+        # The asyncio client's half, and the error with which it refused the message; both None
         # until the loop takes the message.
-        self._inner: send_result.SendResult | None = None
+        self._completion: SendCompletion | None = None
+        self._batch_index = -1
         self._error: Exception | None = None
         # Called when it is done; those that came before the loop took the message.
         self._observers: list[Callable[[], None]] | None = None
 
     # --- called by the loop --------------------------------------------------------------------
 
-    def submitted(self, inner: send_result.SendResult) -> None:
+    def accepted(self, inner: send_result.SendResult) -> None:
         """The asyncio client accepted the message."""
-        self._inner = inner
+        self._batch_index = inner._batch_index  # noqa: SLF001 - its other half
+        self.submitted(inner._completion)  # noqa: SLF001 - as above
+
+    def submitted(self, completion: SendCompletion) -> None:
+        """As `accepted`, of a message that is an entry of its own."""
+        # Hot path: produce in `make bench-client`.
+        self._completion = completion
         if self._observers is not None:
             for each in self._observers:
-                self._observe(each)
+                completion.observe(each)
 
     def refused(self, error: Exception) -> bool:
         """The asyncio client did not accept it; returns whether any caller gets the error."""
@@ -58,8 +66,8 @@ class SendResult:
         return self._observers is not None
 
     def _observe(self, observer: Callable[[], None]) -> None:
-        if self._inner is not None:
-            self._inner.add_done_callback(lambda _: observer())
+        if self._completion is not None:
+            self._completion.observe(observer)
         elif self._error is not None:
             observer()
         elif self._observers is None:
@@ -71,7 +79,8 @@ class SendResult:
 
     def done(self) -> bool:
         """Whether `result` returns, or raises, at once."""
-        return self._inner.done() if self._inner is not None else self._error is not None
+        completion = self._completion
+        return completion.is_done if completion is not None else self._error is not None
 
     def result(self, timeout_seconds: float | None = None) -> MessageId:
         """The message's id; waits for it.
@@ -86,8 +95,8 @@ class SendResult:
         self._wait(timeout_seconds)
         if self._error is not None:
             raise self._error.with_traceback(None)
-        assert self._inner is not None, "done, and not refused"
-        return self._inner.result()
+        assert self._completion is not None, "done, and not refused"
+        return self._completion.outcome(self._batch_index)
 
     def exception(self, timeout_seconds: float | None = None) -> Exception | None:
         """The error that the message failed with, None if it is stored; waits as `result`.
@@ -96,7 +105,10 @@ class SendResult:
             TimeoutError: Neither receipt nor error came in time.
         """
         self._wait(timeout_seconds)
-        return self._error if self._inner is None else self._inner.exception()
+        if self._completion is None:
+            return self._error
+        self._completion.is_asked_for = True
+        return self._completion.error
 
     def _wait(self, timeout_seconds: float | None) -> None:
         if self.done():
@@ -115,5 +127,6 @@ class SendResult:
     def __repr__(self) -> str:
         if self._error is not None:
             return f"blocking.SendResult(failed: {self._error})"
-        inner = self._inner
-        return "blocking.SendResult(on its way)" if inner is None else f"blocking.{inner!r}"
+        if self._completion is None:
+            return "blocking.SendResult(on its way)"
+        return f"blocking.{send_result.SendResult(self._completion, self._batch_index)!r}"

@@ -36,6 +36,16 @@ class ProducerHandler(Protocol):
         `highest_sequence_id` is 0 or -1 where the SEND had none.
         """
 
+    def on_send_receipts(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        ledger_id: int,
+        entry_id: int,
+        count: int,
+    ) -> None:
+        """As `on_send_receipt` for `count` entries, with sequence and entry ids in a row."""
+
     def on_send_error(self, sequence_id: int, code: int, text: str) -> None:
         """An entry was refused; `code` is a ServerError (`errors.service_error` makes it one)."""
 

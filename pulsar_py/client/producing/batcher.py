@@ -15,6 +15,7 @@ Source: ProducerImpl in Pulsar's Java client: serializeAndSendMessage, batchMess
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from pulsar_py.client.producing.batch_container import (
@@ -116,8 +117,7 @@ class Batcher:
             return self.post(plain_message(payload), size)
         if not run:
             self._run_begun_at = self._clock.monotonic_seconds()
-        entry = PendingEntry(self._run_begun_at, self._partition_index)
-        entry.bytes_count = size
+        entry = PendingEntry(self._run_begun_at, self._partition_index, size)
         if not run:
             if outbox.writes_through:  # it comes alone, as far as can be known
                 self._post_bytes(entry, payload)
@@ -129,12 +129,33 @@ class Batcher:
             self._send_run()
         return SendResult(entry)
 
+    def takes_run(self, largest_size: int) -> bool:
+        """Whether `post_plain_run` may be called with messages of that size and below."""
+        outbox = self._outbox
+        return (
+            self._container is None
+            and outbox.is_plain
+            and largest_size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
+        )
+
+    def post_plain_run(self, payloads: Sequence[bytes]) -> list[PendingEntry]:
+        """Post messages that have nothing but a payload, as `post_plain`; see `takes_run`."""
+        # Hot path: produce unbatched in `make bench-client`.
+        self._send_run()
+        now, partition_index = self._clock.monotonic_seconds(), self._partition_index
+        entries = [PendingEntry(now, partition_index, len(each)) for each in payloads]
+        self._post_run(entries, payloads)
+        return entries
+
     def _send_run(self) -> None:
         # Hot path: produce unbatched in `make bench-client`.
         entries, payloads = self._run, self._run_payloads
         if not entries:
             return
         self._run, self._run_payloads = [], []
+        self._post_run(entries, payloads)
+
+    def _post_run(self, entries: Sequence[PendingEntry], payloads: Sequence[bytes]) -> None:
         count = len(entries)
         self._counters.messages_sent += count
         self._counters.bytes_sent += sum(map(len, payloads))
@@ -165,8 +186,7 @@ class Batcher:
             or self._sequences.is_possible_duplicate(own_id)
         ):
             self.send_batches()
-            entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index)
-            entry.bytes_count = size
+            entry = PendingEntry(self._clock.monotonic_seconds(), self._partition_index, size)
             self._post_alone(entry, message)
             return SendResult(entry)
         if own_id is not None:

@@ -353,6 +353,19 @@ class Outbox:
             entry.entry_id = entry_id
             self._confirmed.append(entry)
 
+    def on_receipts(self, sequence_id: int, ledger_id: int, entry_id: int, count: int) -> int:
+        """The broker stored `count` entries in a row; returns for how many this could be noted.
+
+        Those are the entries that wait next, and no batches. The rest is for `on_receipt`.
+        """
+        # Hot path: produce unbatched in `make bench-client`.
+        entries = self._pending.take_confirmed_run(sequence_id, count)
+        for position, entry in enumerate(entries, entry_id):
+            entry.ledger_id = ledger_id
+            entry.entry_id = position
+        self._confirmed += entries
+        return len(entries)
+
     def settle(self) -> None:
         """Set the results of all entries that were confirmed since the last call."""
         if not self._confirmed:

@@ -49,16 +49,21 @@ class PendingEntry(SendCompletion):
         "sequence_id",
     )
 
-    def __init__(self, created_at: float, partition_index: int = -1) -> None:
-        """`created_at`: monotonic seconds when its first message was accepted."""
+    def __init__(self, created_at: float, partition_index: int = -1, bytes_count: int = 0) -> None:
+        """Of one message, until somebody says otherwise.
+
+        Args:
+            created_at: Monotonic seconds when its first message was accepted.
+            partition_index: -1 for a topic without partitions.
+            bytes_count: Bytes reserved from the client's memory limit.
+        """
         super().__init__(partition_index)
         self.created_at = created_at
         self.sequence_id = -1
         # The sequence id of a batch's last message, else the same as `sequence_id`.
         self.highest_sequence_id = -1
         self.messages_count = 1
-        # Bytes reserved from the client's memory limit.
-        self.bytes_count = 0
+        self.bytes_count = bytes_count
         self.buffers: Buffers = ()
         self.chunked: ChunkedSend | None = None
         self.is_last_chunk = False
@@ -141,6 +146,20 @@ class PendingMessages:
             )
         entries.popleft()
         return entry
+
+    def take_confirmed_run(self, sequence_id: int, count: int) -> list[PendingEntry]:
+        """Take the next entries out of the queue: at most `count`, with sequence ids in a row.
+
+        It ends before a batch, and before an entry of another sequence id.
+        """
+        # Hot path: produce unbatched in `make bench-client`.
+        entries, taken = self._entries, []
+        for expected in range(sequence_id, sequence_id + min(count, len(entries))):
+            entry = entries[0]
+            if not entry.sequence_id == expected == entry.highest_sequence_id:
+                break
+            taken.append(entries.popleft())
+        return taken
 
     def find(self, sequence_id: int) -> PendingEntry | None:
         """The oldest entry of that sequence id; None if there is none (any more)."""

@@ -42,6 +42,15 @@ class MemoryLimit:
         self.current_bytes += size_bytes
         return True
 
+    def try_reserve_within(self, size_bytes: int) -> bool:
+        """As `try_reserve`, but not even the last byte may be beyond the limit."""
+        if self.limit_bytes and (
+            self._waiters or self.current_bytes + size_bytes > self.limit_bytes
+        ):
+            return False
+        self.current_bytes += size_bytes
+        return True
+
     def force_reserve(self, size_bytes: int) -> None:
         """Reserve `size_bytes`, even beyond the limit: the message can't be refused any more."""
         self.current_bytes += size_bytes

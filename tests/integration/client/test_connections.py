@@ -93,6 +93,17 @@ class BareProducer(BareHandler):
     ) -> None:
         self.events.append((sequence_id, highest_sequence_id, ledger_id >= 0, entry_id))
 
+    def on_send_receipts(
+        self,
+        sequence_id: int,
+        highest_sequence_id: int,
+        ledger_id: int,
+        entry_id: int,
+        count: int,
+    ) -> None:
+        for each in range(count):
+            self.on_send_receipt(sequence_id + each, highest_sequence_id, ledger_id, entry_id + each)
+
     def on_close_producer(self, cnx: ClientCnx, url: str | None, url_tls: str | None) -> None:
         self.events.append("close producer")
         self.connection.connection_closed(cnx, url, url_tls)

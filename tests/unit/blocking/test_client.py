@@ -32,6 +32,7 @@ OWN = {
 """Names that mean something else here than in `pulsar_py`."""
 
 FOR_PARTS = {
+    "accepted": "called by `HandOver`",
     "abandon": "what the blocking parts call when they are dropped",
     "acknowledge_all": "called by `Acknowledgements`",
     "blocks_if_full": "called by `HandOver`",
@@ -61,6 +62,7 @@ FOR_PARTS = {
     "refused": "called by `HandOver`",
     "start": "called by the client",
     "statistics_fields": "called by the reporter",
+    "submit_plain_run": "called by `HandOver`",
     "submitted": "called by `HandOver`",
     "submit_waiting": "called by `HandOver`",
     "take_statistics": "called by the reporter",

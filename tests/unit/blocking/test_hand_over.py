@@ -47,6 +47,20 @@ def test_a_full_producer_refuses_or_waits(client: blocking.Client, topic: str) -
         assert waiting.send_nowait(b"x") is not None
 
 
+def test_messages_of_all_kinds_keep_their_order(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, max_pending_messages=16, block_if_queue_full=True)
+    results = []
+    for number in range(400):
+        properties = {"a": "b"} if number % 50 == 49 else None
+        results.append(producer.send_nowait(b"%d" % number, properties))
+    producer.flush()
+    assert [int(consumer.receive(30_000).data()) for _ in results] == list(range(400))
+    ids = [each.result() for each in results]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 400
+
+
 def test_what_the_memory_has_no_room_for_goes_later(
     session_pulsar_broker: object, topic: str
 ) -> None:

@@ -43,6 +43,9 @@ class Recorder:
     def on_send_receipt(self, *values: int) -> None:
         self.news.append(("receipt", *values))
 
+    def on_send_receipts(self, *values: int) -> None:
+        self.news.append(("receipts", *values))
+
     def on_send_error(self, *values: object) -> None:
         self.news.append(("send error", *values))
 
@@ -289,6 +292,33 @@ async def test_news_of_one_piece_of_data_comes_in_order_and_then_its_end(
         ("connection closed",),
     ]
     assert consumer.news == [("message", 9, len(entry)), ("batch end",), ("connection closed",)]
+
+
+@simulated
+async def test_receipts_in_a_row_are_handed_over_together(broker: ScriptedBroker) -> None:
+    one, other = Recorder(), Recorder()
+    encoder = commands.SendReceiptEncoder()
+    async with Connected(broker) as cnx:
+        cnx.register_producer(1, one)
+        cnx.register_producer(2, other)
+        broker.end.push(
+            b"".join(encoder.encode_run(1, 7, 20, [(number, None) for number in range(10, 40)]))
+            + encoder.encode(2, 5, 8, 0)
+            + encoder.encode(2, 6, 8, 1)
+            + encoder.encode(1, 40, 7, 50)
+            + encoder.encode(1, 41, 7, 52)
+        )
+        await asyncio.sleep(0.1)
+
+    assert one.news == [
+        ("receipt", 10, 0, 7, 20),
+        ("receipts", 11, 0, 7, 21, 29),
+        ("receipt", 40, 0, 7, 50),
+        ("receipt", 41, 0, 7, 52),
+        ("batch end",),
+        ("connection closed",),
+    ]
+    assert other.news[:2] == [("receipt", 5, 0, 8, 0), ("receipts", 6, 0, 8, 1, 1)]
 
 
 @simulated

@@ -152,6 +152,24 @@ async def test_what_was_gathered_goes_out_before_a_message_of_another_kind(
 
 
 @simulated
+async def test_messages_handed_over_together_keep_their_place(broker: ScriptedBroker) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    async with simulated_client(broker) as client:
+        producer = await client.create_producer(TOPIC)
+        send_all(producer, b"0", b"1")
+        run = producer.submit_plain_run([b"%d" % number for number in range(2, 150)])
+        last = producer.send_nowait(b"150")
+        await producer.flush()
+        assert payloads(broker) == [[b"%d" % number] for number in range(151)]
+        assert [each.send.sequence_id for each in sent(broker)] == list(range(151))
+        assert [each.outcome(-1).entry_id for each in run] == list(range(2, 150))
+        assert (await last).entry_id == 150
+        figures = producer.statistics()
+        assert figures.messages_sent == figures.receipts_received == 151
+        assert producer.pending_count() == 0
+
+
+@simulated
 async def test_what_was_gathered_when_the_connection_ended_is_sent_on_the_next(
     broker: ScriptedBroker,
 ) -> None:

@@ -54,6 +54,17 @@ def test_a_batch_is_not_confirmed_with_another_highest_id() -> None:
         pending(entry(5, 9)).take_confirmed(5, 8)
 
 
+def test_receipts_in_a_row_take_entries_in_a_row() -> None:
+    entries = [entry(5), entry(6), entry(7), entry(9), entry(10, 12)]
+    messages = pending(*entries)
+    assert messages.take_confirmed_run(4, 2) == []  # given up before
+    assert messages.take_confirmed_run(5, 2) == entries[:2]
+    assert messages.take_confirmed_run(7, 10) == entries[2:3]  # none has 8
+    assert messages.take_confirmed_run(9, 10) == entries[3:4]  # a batch ends it
+    assert messages.oldest is entries[4]
+    assert PendingMessages().take_confirmed_run(0, 3) == []
+
+
 def test_the_oldest_expire() -> None:
     old, new = entry(0, at=1.0), entry(1, at=2.0)
     messages = pending(old, new)

@@ -132,6 +132,48 @@ async def test_the_sequence_goes_on_where_the_broker_knows_the_name(broker: Scri
 
 
 @simulated
+async def test_receipts_in_a_row_end_messages_and_batches(broker: ScriptedBroker) -> None:
+    """Some were given up meanwhile, and a batch has a sequence id that looks as if it followed."""
+    async with simulated_client(broker) as client:
+        options = {"batching_enabled": True, "batching_max_publish_delay_ms": 60_000}
+        producer = await producer_of(client, send_timeout_millis=10_000, **options)
+        given_up = producer.send_nowait(b"0")
+        await asyncio.gather(producer.flush(), return_exceptions=True)
+        results = []
+        for number in (1, 2, 3):
+            results.append(producer.send_nowait(b"%d" % number))
+            producer.flush_soon()
+            await asyncio.sleep(0.1)
+        results += [producer.send_nowait(b"4"), producer.send_nowait(b"5")]
+        producer.flush_soon()
+        await asyncio.sleep(0.1)
+        *alone, batch = [each.send for each in sent(broker)]
+        assert [each.sequence_id for each in (*alone, batch)] == [0, 1, 2, 3, 4]
+        broker.end.push(b"".join(receipt(each, each.sequence_id) for each in (*alone, batch)))
+        ids = await asyncio.gather(*results)
+        assert [each.entry_id for each in ids] == [1, 2, 3, 4, 4]
+        assert isinstance(given_up.exception(), ClientTimeoutError)
+
+
+@simulated
+async def test_a_run_of_receipts_that_nobody_sent_for_closes_the_connection(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker) as client:
+        producer = await producer_of(client)
+        result = producer.send_nowait(b"x")
+        last = producer.send_nowait(b"y")
+        await asyncio.sleep(0.1)
+        first, second = [each.send for each in sent(broker)]
+        ahead = receipt(second, 1).replace(b"\x10\x01", b"\x10\x02", 1)  # sequence id 2
+        broker.script[BaseCommand.SEND] = confirming()
+        broker.end.push(receipt(first, 0) + receipt(second, 1) + ahead)
+        assert (await result).entry_id == 0
+        assert (await last).entry_id == 1
+        assert await producer.send(b"z")
+
+
+@simulated
 async def test_receipts_out_of_step_close_the_connection(broker: ScriptedBroker) -> None:
     async with simulated_client(broker) as client:
         producer = await producer_of(client)

@@ -12,7 +12,7 @@ from pulsar_py.client.client import Client
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.producer_interceptor import ProducerInterceptor
 from pulsar_py.client.producing.topic_producer import TopicProducer
-from pulsar_py.client.shared.enums import ProducerAccessMode
+from pulsar_py.client.shared.enums import CompressionType, ProducerAccessMode
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientError,
@@ -79,6 +79,30 @@ async def test_the_event_loop_of_another_thread_is_refused(broker: ScriptedBroke
             assert f"the producer of {TOPIC} belongs to another event loop" in str(error)
             assert "of thread 'MainThread', and was used in thread 'worker':" in str(error)
         assert producer.pending_count() == 0
+
+
+@simulated
+async def test_messages_are_taken_together_only_where_none_needs_a_look(
+    broker: ScriptedBroker,
+) -> None:
+    async with simulated_client(broker, memory_limit_bytes=5_000) as client:
+        producer = await producer_of(client, max_pending_messages=3)
+        assert len(producer.submit_plain_run([b"1", b"2"])) == 2
+        assert producer.submit_plain_run([b"3", b"4"]) == ()  # one has no room
+        assert producer.submit_plain_run([bytes(6_000)]) == ()  # above the memory
+        assert producer.submit_plain_run([bytes(6 << 20)]) == ()  # above what the broker takes
+        assert producer.pending_count() == 2
+        blocking = await producer_of(client, max_pending_messages=1, block_if_queue_full=True)
+        assert len(blocking.submit_plain_run([b"1", b"2"])) == 2
+        for options in ({"batching_enabled": True}, {"compression_type": CompressionType.ZLib}):
+            other = await producer_of(client, **options)
+            assert other.submit_plain_run([b"1", b"2"]) == ()
+        await asyncio.sleep(0.1)
+        assert payloads(broker) == [[b"1"], [b"2"], [b"1"], [b"2"]]
+        producer.abandon()
+        assert producer.submit_plain_run([b"1"]) == ()
+        with pytest.raises(AlreadyClosedError):
+            producer.send_nowait(b"1")
 
 
 @simulated

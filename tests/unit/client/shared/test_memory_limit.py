@@ -20,6 +20,17 @@ def test_one_reservation_may_pass_the_limit_and_no_more() -> None:
     assert limit.try_reserve(1)
 
 
+def test_what_is_reserved_together_may_not_pass_it() -> None:
+    limit = MemoryLimit(100)
+
+    assert limit.try_reserve_within(100)
+    assert not limit.try_reserve_within(1)
+    limit.release(50)
+    assert not limit.try_reserve_within(51)
+    assert limit.current_bytes == 50
+    assert MemoryLimit(0).try_reserve_within(1 << 40)
+
+
 def test_without_a_limit_bytes_are_counted_all_the_same() -> None:
     limit = MemoryLimit(0)
 
