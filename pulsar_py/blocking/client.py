@@ -40,7 +40,6 @@ from pulsar_py.client.many_topics.multi_topics_consumer import (
 from pulsar_py.client.many_topics.pattern_consumer import PatternConsumer as AsyncPatternConsumer
 from pulsar_py.client.options import (
     ClientOptions,
-    ConsumerOptions,
     ConsumerOptionsWithoutSchema,
     ProducerOptions,
     ProducerOptionsWithoutSchema,
@@ -55,6 +54,7 @@ from pulsar_py.client.producing.partitioned_producer import (
 from pulsar_py.client.receiving.batch_receive import ConsumerBatchReceivePolicy
 from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared.absent_names import lacks
+from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.client.shared.statistics import ClientStatistics
 from pulsar_py.client.shared.type_variables import Received, Sent
 from pulsar_py.common.loops.clock import Clock
@@ -144,6 +144,7 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -154,6 +155,7 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received],
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -164,6 +166,7 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -174,6 +177,7 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received],
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -184,6 +188,7 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -194,6 +199,7 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received] | None,
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -203,7 +209,10 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        consumer_type: ConsumerType = ConsumerType.Exclusive,
+        *,
+        schema: Schema[Received] | None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> AnyConsumer[Received]:
         """Subscribe a consumer to a topic with all its partitions, to several, or to a pattern.
 
@@ -218,7 +227,9 @@ class Client:
 
         async def subscribe() -> AnyConsumer[Received]:
             nonlocal consumer
-            inner = await self._inner.subscribe(topic, subscription_name, **given)
+            inner = await self._inner.subscribe(
+                topic, subscription_name, consumer_type, schema=schema, **given
+            )
             # The listener's first call comes after this step of the loop.
             consumer = self._wrapped(inner, handling)
             if isinstance(events, EventListenerInPool):
@@ -233,8 +244,8 @@ class Client:
         return self._thread.run(subscribe())
 
     def _handling_of(
-        self, subscription_name: str, options: ConsumerOptions[Received]
-    ) -> tuple[Handling, ConsumerOptions[Received]]:
+        self, subscription_name: str, options: ConsumerOptionsWithoutSchema[Received]
+    ) -> tuple[Handling, ConsumerOptionsWithoutSchema[Received]]:
         """The handling of a consumer's messages, and its options for the asyncio client."""
         given = options.copy()
         pool = None

@@ -46,6 +46,7 @@ from pulsar_py.client.options import (
 from pulsar_py.client.security.authentication import Authentication
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
+from pulsar_py.client.shared.enums import ConsumerType
 from pulsar_py.client.shared.fork_safety import watch
 from pulsar_py.client.shared.statistics import ClientStatistics
 from pulsar_py.client.shared.type_variables import Received, Sent
@@ -178,6 +179,7 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -188,6 +190,7 @@ class Client:
         self,
         topic: re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received],
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -198,6 +201,7 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -208,6 +212,7 @@ class Client:
         self,
         topic: list[str] | tuple[str, ...],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received],
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -218,6 +223,7 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: None = None,
         **options: Unpack[ConsumerOptionsWithoutSchema[bytes]],
@@ -228,6 +234,7 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
+        consumer_type: ConsumerType = ...,
         *,
         schema: Schema[Received] | None,
         **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
@@ -237,7 +244,10 @@ class Client:
         self,
         topic: str | Sequence[str] | re.Pattern[str],
         subscription_name: str,
-        **options: Unpack[ConsumerOptions[Received]],
+        consumer_type: ConsumerType = ConsumerType.Exclusive,
+        *,
+        schema: Schema[Received] | None = None,
+        **options: Unpack[ConsumerOptionsWithoutSchema[Received]],
     ) -> AnyConsumer[Received]:
         """Subscribe a consumer to a topic with all its partitions, to several, or to a pattern.
 
@@ -254,7 +264,14 @@ class Client:
         check_text("subscription_name", subscription_name)
         check_names(options, ConsumerOptions, "subscribe")
         await self._start()
-        return await subscribe(self._context, topic, subscription_name, **options)
+        return await subscribe(
+            self._context,
+            topic,
+            subscription_name,
+            consumer_type=consumer_type,
+            schema=schema,
+            **options,
+        )
 
     @overload
     async def create_reader(

@@ -122,9 +122,8 @@ class ProducerOptions(ProducerOptionsWithoutSchema, Generic[T], total=False):
 
 
 class ConsumerOptionsWithoutSchema(TypedDict, Generic[T], total=False):
-    """What `ConsumerOptions` has beside the schema, which decides how a call is understood."""
+    """What `ConsumerOptions` has beside the parameters of `Client.subscribe`: type and schema."""
 
-    consumer_type: ConsumerType
     message_listener: Callable[[Any, Message[T]], Awaitable[None] | None] | None  # Any: as there
     receiver_queue_size: int
     max_total_receiver_queue_size_across_partitions: int
@@ -172,6 +171,7 @@ class ConsumerOptionsWithoutSchema(TypedDict, Generic[T], total=False):
 class ConsumerOptions(ConsumerOptionsWithoutSchema[T], Generic[T], total=False):
     """The options of `Client.subscribe`: the fields of `ConsumerConfig`."""
 
+    consumer_type: ConsumerType
     schema: Schema[T] | None
 
 

@@ -32,6 +32,8 @@ def uses(client: blocking.Client) -> int:
     for message in consumer:
         total += message.value().cents
         consumer.acknowledge(message)
+    shared = client.subscribe("t", "s", blocking.ConsumerType.Shared, schema=schema)
+    total += shared.receive().value().cents
     pattern = client.subscribe(re.compile("t.*"), "s")
     total += len(pattern.topics())
     reader = client.create_reader("t", blocking.MessageId.earliest, schema=schema)

@@ -79,6 +79,13 @@ async def options(client: pulsar_py.Client, keys: pulsar_py.CryptoKeyReader) -> 
     await client.subscribe("t", "s", crypto_key_reader="key.pem")  # type: ignore[call-overload]
     await client.subscribe("t", "s", dead_letter_policy=3)  # type: ignore[call-overload]
     await client.subscribe("t", "s", consumer_type="Shared")  # type: ignore[call-overload]
+    await client.subscribe("t", "s", "Shared")  # type: ignore[call-overload]
+    await client.subscribe("t", "s", pulsar_py.ConsumerType.Shared, schema)  # type: ignore[call-overload]
+    shared = await client.subscribe("t", "s", pulsar_py.ConsumerType.Shared, schema=schema)
+    shared.negative_acknowledge(await shared.receive())
+    await shared.negative_acknowledge(await shared.receive())
+    await shared.redeliver_unacknowledged_messages()
+    await client.subscribe("t", "s", **CONSUMING)
     await client.create_reader("t", schema=str)  # type: ignore[call-overload]
     await client.create_reader("t", **READING)
     await client.create_reader("t", b"x")  # type: ignore[call-overload]

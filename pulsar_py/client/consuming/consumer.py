@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self
 
@@ -43,6 +43,7 @@ from pulsar_py.client.shared.statistics import ConsumerStatistics
 from pulsar_py.client.shared.type_variables import T_co
 from pulsar_py.common.errors import AlreadyClosedError, OperationNotSupportedError, PulsarError
 from pulsar_py.common.failures import ErrorsLogged
+from pulsar_py.common.loops.finished import FINISHED
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.position import Position
 
@@ -393,8 +394,10 @@ class Consumer(Generic[T_co]):
             raise self._closed_error()
         await self._settlement.acknowledge_cumulative(message)
 
-    def negative_acknowledge(self, message: Message | MessageId) -> None:
+    def negative_acknowledge(self, message: Message | MessageId) -> Awaitable[None]:
         """Deliver this message again, after the delay that was configured.
+
+        It waits for nothing: what it returns may be awaited, and need not be.
 
         The broker redelivers whole entries. Of a batch all messages come again unless all were
         acknowledged; with `batch_index_ack_enabled` only those that were not. They come once,
@@ -407,6 +410,7 @@ class Consumer(Generic[T_co]):
         if self.is_closed:
             raise self._closed_error()
         self._settlement.refuse(message)
+        return FINISHED
 
     async def reconsume_later(
         self,
@@ -432,14 +436,15 @@ class Consumer(Generic[T_co]):
         if not self.is_closed:
             self._session.redeliver(entries)
 
-    def redeliver_unacknowledged_messages(self) -> None:
+    def redeliver_unacknowledged_messages(self) -> Awaitable[None]:
         """Ask for everything again that was delivered and not acknowledged.
 
         Messages in the queue count as delivered. Without a connection there is nothing to do: the
-        next one brings all of it.
+        next one brings all of it. What it returns need not be awaited.
         """
         if not self.is_closed:
             self._session.redeliver_all()
+        return FINISHED
 
     # --- positions -----------------------------------------------------------------------------
 

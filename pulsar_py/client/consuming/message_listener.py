@@ -47,7 +47,7 @@ class ListenedConsumer(Protocol):
     async def receive_for_listener(self) -> Message:
         """The next message; AlreadyClosedError ends the runner."""
 
-    def negative_acknowledge(self, message: Message) -> None:
+    def negative_acknowledge(self, message: Message) -> object:
         """Ask for it again."""
 
 

@@ -15,7 +15,7 @@ Source: MultiTopicsConsumerImpl in Pulsar's Java client.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from types import TracebackType
@@ -60,6 +60,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.failures import OnFailure, OnFailureAwait
 from pulsar_py.common.loops.concurrently import each_result
+from pulsar_py.common.loops.finished import FINISHED
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.names import TopicName
@@ -475,7 +476,7 @@ class MultiTopicsConsumer(Generic[T_co]):
         if part is not None:
             await part.acknowledge_cumulative(message)
 
-    def negative_acknowledge(self, message: Message | MessageId) -> None:
+    def negative_acknowledge(self, message: Message | MessageId) -> Awaitable[None]:
         """Deliver this message again, after the delay that was configured.
 
         See `Consumer.negative_acknowledge`; raises as it and `acknowledge`.
@@ -483,6 +484,7 @@ class MultiTopicsConsumer(Generic[T_co]):
         part = self._part_of(message)
         if part is not None:
             part.negative_acknowledge(message)
+        return FINISHED
 
     async def reconsume_later(
         self,
@@ -506,11 +508,12 @@ class MultiTopicsConsumer(Generic[T_co]):
         if part is not None:
             await part.reconsume_later(message, delay_millis, properties)
 
-    def redeliver_unacknowledged_messages(self) -> None:
-        """Ask for everything again that was delivered and not acknowledged."""
+    def redeliver_unacknowledged_messages(self) -> Awaitable[None]:
+        """As `Consumer.redeliver_unacknowledged_messages`, of all topics."""
         self._check_open()
         for part in self._all_parts():
             part.redeliver_unacknowledged_messages()
+        return FINISHED
 
     # --- positions -----------------------------------------------------------------------------
 

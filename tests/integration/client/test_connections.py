@@ -102,7 +102,9 @@ class BareProducer(BareHandler):
         count: int,
     ) -> None:
         for each in range(count):
-            self.on_send_receipt(sequence_id + each, highest_sequence_id, ledger_id, entry_id + each)
+            self.on_send_receipt(
+                sequence_id + each, highest_sequence_id, ledger_id, entry_id + each
+            )
 
     def on_close_producer(self, cnx: ClientCnx, url: str | None, url_tls: str | None) -> None:
         self.events.append("close producer")

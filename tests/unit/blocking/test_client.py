@@ -72,6 +72,11 @@ FOR_PARTS = {
 """Public methods of the asyncio classes that are for parts of the library, and for which."""
 
 OTHERWISE = {
+    **{
+        (consumer, method): "may be awaited there"
+        for consumer in ("Consumer", "MultiTopicsConsumer", "PatternConsumer")
+        for method in ("negative_acknowledge", "redeliver_unacknowledged_messages")
+    },
     ("SendResult", "result"): "waits, so it has a limit",
     ("SendResult", "exception"): "waits, so it has a limit",
     ("TableView", "items"): "inherited from Mapping there, without types",

@@ -27,6 +27,13 @@ def test_refused_messages_come_again(client: blocking.Client, topic: str) -> Non
     assert numbers(consumer, 1) == [0]
 
 
+def test_the_type_may_be_the_third_argument(client: blocking.Client, topic: str) -> None:
+    first = client.subscribe(topic, "s", blocking.ConsumerType.Shared)
+    second = client.subscribe(topic, "s", blocking.ConsumerType.Shared)
+    assert first.is_connected()
+    assert second.is_connected()
+
+
 def test_a_message_can_be_postponed(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(
         topic, "s", consumer_type=blocking.ConsumerType.Shared, retry_enable=True

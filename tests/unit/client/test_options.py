@@ -49,13 +49,21 @@ def test_a_table_views_options_are_some_of_its_readers() -> None:
     assert ours.items() <= options.ReaderOptions.__annotations__.items()
 
 
-@pytest.mark.parametrize("kind", ["Producer", "Consumer", "Reader", "TableView"])
-def test_a_call_without_a_schema_has_every_other_option(kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        ("Producer", {"schema"}),
+        ("Consumer", {"schema", "consumer_type"}),
+        ("Reader", {"schema"}),
+        ("TableView", {"schema"}),
+    ],
+)
+def test_what_is_no_parameter_of_the_call_is_an_option(kind: str, parameters: set[str]) -> None:
     without = getattr(options, f"{kind}OptionsWithoutSchema").__annotations__
     whole = getattr(options, f"{kind}Options").__annotations__
 
-    assert whole == without | {"schema": whole["schema"]}
-    assert "schema" not in without
+    assert whole == without | {each: whole[each] for each in parameters}
+    assert not without.keys() & parameters
 
 
 def test_what_is_no_option_is_refused_with_the_nearest() -> None:

@@ -53,6 +53,19 @@ def test_kinds_of_consumers(topic: Any, options: dict[str, Any], kind: type[obje
     simulated(work)
 
 
+@pytest.mark.parametrize("topic", ["t", ["t", "u"], re.compile("public/default/t.*")])
+def test_the_type_may_be_the_third_argument(topic: Any) -> None:
+    async def work(world: World) -> None:
+        subscribe = world.client.subscribe
+        async with await subscribe(topic, "sub", ConsumerType.Shared) as first:
+            async with await subscribe(topic, "sub", ConsumerType.Shared):
+                await first.redeliver_unacknowledged_messages()
+            with pytest.raises(InvalidConfigurationError, match="consumer_type"):
+                await subscribe(topic, "sub", "Shared")  # type: ignore[call-overload]
+
+    simulated(work)
+
+
 @pytest.mark.parametrize(
     ("topic", "subscription", "options", "why"),
     [

@@ -152,6 +152,18 @@ async def test_what_is_done_is_watched_no_more(broker: ScriptedBroker) -> None:
 
 
 @simulated
+async def test_asking_again_may_be_awaited(broker: ScriptedBroker) -> None:
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, negative_ack_redelivery_delay_ms=10)
+        deliver(broker, (1, 0))
+        await consumer.negative_acknowledge(await consumer.receive())
+        await consumer.redeliver_unacknowledged_messages()
+        await consumer.close()
+        with pytest.raises(AlreadyClosedError):
+            await consumer.negative_acknowledge(MessageId(1, 0))
+
+
+@simulated
 async def test_a_value_of_any_kind_may_be_refused(broker: ScriptedBroker) -> None:
     async with new_client(broker) as client:
         consumer = await open_consumer(client, negative_ack_redelivery_delay_ms=10)
