@@ -70,6 +70,7 @@ class CommandConnection(ClientConnection, Protocol):
     auth_method_name: str
     refreshes_original: bool  # whether its credentials are the ones that are refreshed
     auth_state: AuthenticationState | None
+    newest_auth_data: bytes | None  # of AUTH_RESPONSE; None while none is checked
     vouched_for: Caller | None  # within the process: who the client is, without credentials
     credentials: Authenticated | None  # those that expire and are refreshed
     proxy_credentials: Authenticated | None  # where `credentials` are its client's

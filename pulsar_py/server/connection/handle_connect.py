@@ -2,9 +2,11 @@
 
 CONNECT is answered with CONNECTED at once while authentication is off. Otherwise its data, and that
 of each AUTH_RESPONSE, is passed to the method's state until that returns a role. Credentials are
-refreshed later in the same way: a changed role closes the connection. A proxy names the client that
-it acts for; its word counts, or the client's own credentials if the settings ask for them. A
-connection within the process has a caller whom the process vouches for, and needs no credentials.
+refreshed later in the same way: a changed role closes the connection. Of those that come while
+others are checked the newest count alone, so that a flood of them costs one check at a time. A
+proxy names the client that it acts for; its word counts, or the client's own credentials if the
+settings ask for them. A connection within the process has a caller whom the process vouches for,
+and needs no credentials.
 
 Source: ServerCnx.handleConnect, handleAuthResponse in Pulsar's broker; PIP-55.
 """
@@ -145,7 +147,18 @@ def handle_auth_response(cnx: CommandConnection, command: CommandAuthResponse) -
     if cnx.auth_state is None or not command.response.HasField("auth_data"):
         raise RemoteProtocolError("AUTH_RESPONSE is not expected, or has no data")
     cnx.state.on_challenge_answered()
-    cnx.spawn(_authenticate_again(cnx, command.response.auth_data), "authenticate")
+    is_checking = cnx.newest_auth_data is not None
+    cnx.newest_auth_data = command.response.auth_data
+    if not is_checking:
+        cnx.spawn(_authenticate_newest(cnx), "authenticate")
+
+
+async def _authenticate_newest(cnx: CommandConnection) -> None:
+    """Check what came last, until nothing has come meanwhile."""
+    while (auth_data := cnx.newest_auth_data) is not None and cnx.is_connected:
+        await _authenticate_again(cnx, auth_data)
+        if cnx.newest_auth_data is auth_data:
+            cnx.newest_auth_data = None
 
 
 async def _authenticate_again(cnx: CommandConnection, auth_data: bytes) -> None:

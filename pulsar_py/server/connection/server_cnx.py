@@ -142,6 +142,7 @@ class ServerCnx(asyncio.Protocol):
         "credentials",
         "handshake",
         "keep_alive",
+        "newest_auth_data",
         "on_right_lost",
         "original_principal",
         "peer",
@@ -177,6 +178,7 @@ class ServerCnx(asyncio.Protocol):
         self.auth_method_name = ""
         self.refreshes_original = False
         self.auth_state: AuthenticationState | None = None
+        self.newest_auth_data: bytes | None = None  # None while none is checked
         self.credentials: Authenticated | None = None
         self.proxy_credentials: Authenticated | None = None
         self.producers: dict[int, Producer] = {}

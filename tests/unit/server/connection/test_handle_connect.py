@@ -184,6 +184,33 @@ async def test_expired_credentials_are_refreshed(
     assert client.cnx.credentials.expires_at_millis > START_WALL_MILLIS + 1_000_000
 
 
+async def test_of_many_answers_at_once_the_last_is_checked(
+    guarded: Server, settings: ConnectionSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = guarded.open()
+    await client.asks(connect(b"me:1", feature_flags=REFRESH))
+    await until_checked(guarded, client, settings)
+    checked: list[bytes] = []
+    authenticate = Riddle.authenticate
+
+    async def noted(self: Riddle, auth_data: bytes) -> Authenticated | Challenge:
+        checked.append(auth_data)
+        await asyncio.sleep(0.001)
+        return await authenticate(self, auth_data)
+
+    monkeypatch.setattr(Riddle, "authenticate", noted)
+    client.sends(*(respond(b"me:%d" % seconds) for seconds in range(1, 100)))
+    await asyncio.sleep(0.0005)
+    client.sends(respond(b"me:1000"), respond(b"me:2000"))
+    await asyncio.sleep(0.01)
+    assert not client.is_closed
+    assert checked == [b"me:99", b"me:2000"]
+    assert client.cnx.newest_auth_data is None
+    client.sends(respond(b"other:1000"))
+    await asyncio.sleep(0.01)
+    assert client.is_closed
+
+
 async def test_nothing_is_served_for_expired_credentials(
     guarded: Server, settings: ConnectionSettings
 ) -> None:
