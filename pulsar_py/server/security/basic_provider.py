@@ -3,7 +3,9 @@
 Hashes are `$apr1$` (Apache's MD5), DES crypt, and bcrypt, which Apache Pulsar does not have. They
 take milliseconds by design: at most a few are worked on at a time, in threads; a password that was
 right is remembered for some seconds, as a digest with a salt of this process. Who is not in the
-file costs the same time as who is. Connections end when the file has another hash for their user,
+file costs the same time as who is: somebody else's hash stands in, for each name always the same,
+so that in a file with several kinds those who are missing are as quick or slow as those who are
+there. Connections end when the file has another hash for their user,
 or none.
 
 Source: AuthenticationProviderBasic in Pulsar's broker; RFC 7617.
@@ -18,6 +20,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
+from itertools import islice
 from typing import Final
 
 from pulsar_py.common.errors import AuthenticationError, ConfigurationError
@@ -124,8 +127,7 @@ class BasicProvider(AuthenticationProvider):
             raise AuthenticationError("expected user:password")
         users = self._users.current()
         known = users.get(user)
-        # Someone else's hash stands in, so that the time does not tell who is there.
-        password_hash = known or next(iter(users.values()), _APR1_EXAMPLE)
+        password_hash = known or self._stand_in(user, users)
         digest = hashlib.blake2b(
             f"{user}\0{password_hash}\0{password}".encode(), key=self._salt
         ).digest()
@@ -137,6 +139,14 @@ class BasicProvider(AuthenticationProvider):
             raise AuthenticationError("invalid user or password")
         self._remember(digest)
         return self._proved(user, known)
+
+    def _stand_in(self, user: str, users: Mapping[str, str]) -> str:
+        """The hash that is worked on for a user who is not there."""
+        if not users:
+            return _APR1_EXAMPLE
+        digest = hashlib.blake2b(user.encode(), key=self._salt, digest_size=8).digest()
+        place = int.from_bytes(digest, "big") % len(users)
+        return next(islice(users.values(), place, None))
 
     def _proved(self, user: str, password_hash: str) -> Authenticated:
         """The user, for as long as the file has this hash."""

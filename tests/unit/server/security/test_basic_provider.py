@@ -113,6 +113,23 @@ async def test_an_unknown_user_is_as_much_work_as_a_known_one(
     assert all(each.startswith("$apr1$") for each in counting.hashes)
 
 
+async def test_in_a_file_of_two_kinds_unknown_users_are_of_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    users = f"slow:{BCRYPT}\nquick:{APR1}\n"
+    provider = BasicProvider(
+        "data:;base64," + base64.b64encode(users.encode()).decode(), SystemClock()
+    )
+    counting = Counting("secret")
+    monkeypatch.setattr(basic_provider, "is_password", counting)
+    for name in [f"nobody{number}" for number in range(64)] * 2:
+        with pytest.raises(AuthenticationError):
+            await provider.authenticate(f"{name}:secret".encode())
+    first, second = counting.hashes[:64], counting.hashes[64:]
+    assert first == second  # each name is as quick or slow as before
+    assert set(first) == {BCRYPT, APR1}
+
+
 async def test_what_was_right_is_not_hashed_again_for_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
