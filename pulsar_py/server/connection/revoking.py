@@ -1,7 +1,7 @@
 """Takes producers, consumers and watches away from clients that have lost their right (edge).
 
-Changed policies of a namespace or tenant, or changed settings, make every one concerned be checked
-again; the connection stays:
+Changed policies of a namespace or tenant, changed settings, or rules of users' own that say so make
+every one concerned be checked again; the connection stays:
 
     producer                            CLOSE_PRODUCER
     producer that waits to be exclusive ERROR, as the last answer to its PRODUCER
@@ -32,7 +32,12 @@ from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.publishing.producer import Producer
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.audit import Audit
-from pulsar_py.server.security.authorization import AccessTarget, Authorization, Caller
+from pulsar_py.server.security.authorization import (
+    AccessTarget,
+    Authorization,
+    Caller,
+    ChangingAuthorization,
+)
 from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.topic import Topic
 
@@ -82,6 +87,8 @@ class Revoking:
                 lambda name, _: self.check(lambda each: each.tenant == name)
             ),
         ]
+        if isinstance(self._authorization, ChangingAuthorization):
+            self._authorization.when_rights_change(self.check)
 
     def close(self) -> None:
         """Stop watching."""

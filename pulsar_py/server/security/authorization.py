@@ -20,7 +20,7 @@ Source: PulsarAuthorizationProvider, AuthorizationService in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -39,6 +39,7 @@ __all__ = [
     "Authorization",
     "AuthorizationSettings",
     "Caller",
+    "ChangingAuthorization",
     "PulsarAuthorization",
     "Unrestricted",
 ]
@@ -92,6 +93,17 @@ class Authorization(Protocol):
 
     async def allows(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
         """Whether the caller may do it. Errors of the metadata store are raised."""
+
+
+@runtime_checkable
+class ChangingAuthorization(Authorization, Protocol):
+    """Rules that change by something else than policies, tenants and settings, and tell of it."""
+
+    def when_rights_change(self, check: Callable[[], None]) -> None:
+        """Called once, with what is to be called on the loop after each change.
+
+        Producers and consumers that have no right any more are closed then.
+        """
 
 
 class Unrestricted:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +18,14 @@ from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.revoking import Revoking
+from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.audit import Audit
-from pulsar_py.server.security.authorization import AuthorizationSettings, PulsarAuthorization
+from pulsar_py.server.security.authorization import (
+    AccessTarget,
+    AuthorizationSettings,
+    Caller,
+    PulsarAuthorization,
+)
 
 TOPIC = TopicName.parse("persistent://t/n/a")
 NAMESPACE = NamespaceName("t", "n")
@@ -105,6 +111,36 @@ async def test_whoever_is_behind_a_connection_is_told(left: list[str], expected:
     )
     async with withdrawn(cnx, left):
         assert len(told) == expected
+
+
+class OwnRules(PulsarAuthorization):
+    """Rules that change by themselves."""
+
+    may_produce = True
+    check: Callable[[], None]
+
+    def when_rights_change(self, check: Callable[[], None]) -> None:
+        self.check = check
+
+    async def allows(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
+        return self.may_produce or action is not Action.PRODUCE
+
+
+async def test_rules_of_users_own_say_when_they_change() -> None:
+    store = MemoryMetadataStore(SystemClock())
+    resources, tasks = Resources(store, store), TaskOwner("test")
+    rules, producer = OwnRules(resources, AuthorizationSettings), Held()
+    cnx = connection(producers={1: producer})
+    revoking = Revoking(rules, resources, lambda: [cnx], tasks, Audit(SystemClock()))
+    revoking.start()
+    for may, expected in ((True, True), (False, False)):
+        rules.may_produce = may
+        rules.check()
+        await tasks.drain()
+        assert producer.is_there is expected
+    revoking.close()
+    await tasks.close()
+    await resources.close()
 
 
 @pytest.mark.parametrize(("left", "stays"), [(["produce"], True), (["consume"], False)])
