@@ -11,8 +11,9 @@ every one concerned be checked again; the connection stays:
 A connection within the process has somebody behind it, such as a client of WebSocket, who is told
 by `on_right_lost`.
 
-Whoever is being admitted meanwhile sees by `changes_count` that the right has to be asked for
-again. Apache Pulsar leaves those that wait, and watches, as they are.
+Many are checked in many turns, in which others are served. Whoever is being admitted meanwhile sees
+by `changes_count` that the right has to be asked for again. Apache Pulsar leaves those that wait,
+and watches, as they are.
 
 Source: PersistentTopic.onPoliciesUpdate, Producer.checkPermissionsAsync in Pulsar's broker.
 """
@@ -21,10 +22,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from pulsar_py.common.errors import AuthorizationError, PulsarError
 from pulsar_py.common.loops.tasks import TaskOwner
+from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.pending import PendingProducer
@@ -42,6 +44,9 @@ from pulsar_py.server.subscriptions.consumer import Consumer
 from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)
+
+_CHECKS_A_TURN: Final = 200
+"""Checks of a right in one turn of the loop; each takes some 10 us, mostly."""
 
 
 class RightsHolder(Protocol):
@@ -74,6 +79,7 @@ class Revoking:
         self._open_connections = open_connections
         self._tasks = tasks
         self._audit = audit
+        self._turns = Turns(_CHECKS_A_TURN)
         self._stop_watching: list[Callable[[], None]] = []
         self.changes_count = 0  # of rights, since the start
 
@@ -162,6 +168,7 @@ class Revoking:
             _tell(cnx)
 
     async def _is_allowed(self, caller: Caller, action: Action, target: AccessTarget) -> bool:
+        await self._turns.take()
         try:
             return await self._authorization.allows(caller, action, target)
         except PulsarError as error:

@@ -113,6 +113,25 @@ async def test_whoever_is_behind_a_connection_is_told(left: list[str], expected:
         assert len(told) == expected
 
 
+async def test_many_are_checked_while_others_have_their_turns() -> None:
+    """None is left out for it, either."""
+    count, turns = 2000, 0
+    cnxs = [connection(producers={1: Held()}) for _ in range(count)]
+    store = MemoryMetadataStore(SystemClock())
+    resources, tasks = Resources(store, store), TaskOwner("test")
+    rules = PulsarAuthorization(resources, AuthorizationSettings)
+    revoking = Revoking(rules, resources, lambda: cnxs, tasks, Audit(SystemClock()))
+    checked = tasks.spawn(revoking._check_all(lambda _: True), "checks")
+    while not checked.done():
+        turns += 1
+        await asyncio.sleep(0)
+    await checked
+    assert not any(each.producers[1].is_there for each in cnxs)
+    assert turns >= count / 200
+    await tasks.close()
+    await resources.close()
+
+
 class OwnRules(PulsarAuthorization):
     """Rules that change by themselves."""
 
