@@ -50,6 +50,7 @@ def test_whose_certificates_are_asked_for(
     )
     assert context.verify_mode is expected
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert context.options & ssl.OP_NO_RENEGOTIATION
 
 
 def test_files_are_read_again_when_they_changed(tmp_path: Path) -> None:
