@@ -59,6 +59,10 @@ class BrokerOptions(TypedDict, total=False):
     is_of_cluster: bool
 
 
+_CONFIG: Final = frozenset(("setting", "settings"))
+"""Names that mean the option `config`, which holds what all documents call settings."""
+
+
 def check_option_names(names: Iterable[str], taker: str) -> None:
     """Refuse what is no option of a broker.
 
@@ -70,7 +74,7 @@ def check_option_names(names: Iterable[str], taker: str) -> None:
         if name not in known:
             from difflib import get_close_matches  # noqa: PLC0415 - only for a mistake
 
-            near = get_close_matches(name, known, n=1)
+            near = ["config"] if name in _CONFIG else get_close_matches(name, known, n=1)
             hint = f", did you mean {near[0]}?" if near else f"; it has {', '.join(known)}"
             raise TypeError(f"{taker} has no option {name}{hint}")
 

@@ -283,7 +283,7 @@ class DecimalType(ValueType):
         if not isinstance(value, Decimal):
             raise takes("decimals", value)
         if not value.is_finite():
-            raise MisfitError(f"{value} can't be a decimal in Avro: expected a finite number")
+            raise MisfitError(f"{value} can't be a decimal: expected a finite number")
         _sign, digits, exponent = value.as_tuple()
         assert isinstance(exponent, int)  # it is finite
         if -exponent > self._scale:

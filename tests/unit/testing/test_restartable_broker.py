@@ -59,5 +59,9 @@ def test_wrong_options_are_refused_where_they_are_given() -> None:
         RestartableBroker(prt=1)  # type: ignore[call-arg] # that is the point
     with pytest.raises(TypeError, match="the marker has no option colour; it has data_dir,"):
         check_option_names(["colour"], "the marker")
+    with pytest.raises(
+        TypeError, match=r"the marker has no option settings, did you mean config\?"
+    ):
+        check_option_names(["settings"], "the marker")
     with pytest.raises(ConfigurationError, match="maxMessageSize"):
         RestartableBroker(config={"maxMesageSize": 1})
