@@ -611,6 +611,20 @@ pulsarChannelPauseReceivingRequestsIfUnwritable=false
 pulsarChannelWriteBufferHighWaterMark=65536
 pulsarChannelWriteBufferLowWaterMark=32768
 
+# No topic waits for the policies of its namespace to be read: each is served by its own copy.
+*topicPoliciesCacheInitTimeoutSeconds=60
+
+# Any schema is compatible in a system topic, whose writers are brokers.
+systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
+
+# All acknowledgements are persisted, however many holes they leave: nothing has to pause.
+*dispatcherPauseOnAckStatePersistentEnabled=false
+persistentUnackedRangesWithMultipleEntriesEnabled=false
+
+# Each type of subscription has one dispatcher here.
+*subscriptionKeySharedUseClassicPersistentImplementation=false
+*subscriptionSharedUseClassicPersistentImplementation=false
+
 # What it tunes is not there, or built differently.
 allowAclChangesOnNonExistentTopics=false
 athenzDomainNames=
@@ -621,7 +635,6 @@ cacheEvictionByMarkDeletedPosition=false
 *clientLibraryVersionCheckEnabled=false
 clusterMigrationAutoResourceCreation=false
 clusterMigrationCheckDurationSeconds=0
-*dispatcherPauseOnAckStatePersistentEnabled=false
 *dispatcherReadFailureBackoffMandatoryStopTimeInMs=0
 dispatcherRetryBackoffInitialTimeInMs=1
 dispatcherRetryBackoffMaxTimeInMs=10
@@ -654,7 +667,6 @@ managedLedgerReadEntryTimeoutSeconds=0
 *managedLedgerTraceTaskExecution=true
 maxMessageSizeCheckIntervalInSeconds=60
 maxSecondsToClearTopicNameCache=7200
-persistentUnackedRangesWithMultipleEntriesEnabled=false
 *preferLaterVersions=false
 *resourceUsageTransportPublishIntervalInSecs=60
 schemaJsonAllowLegacyJacksonFormat=false
@@ -662,12 +674,8 @@ schemaJsonAllowLegacyJacksonFormat=false
 *skipBrokerShutdownOnOOM=false
 strictTopicNameEnabled=false
 *strictlyVerifySubscriptionName=false
-*subscriptionKeySharedUseClassicPersistentImplementation=false
-*subscriptionSharedUseClassicPersistentImplementation=false
-systemTopicSchemaCompatibilityStrategy=ALWAYS_COMPATIBLE
 topicFencingTimeoutSeconds=0
 *topicNameCacheMaxCapacity=100000
-*topicPoliciesCacheInitTimeoutSeconds=60
 topicPolicyListenerReplayEnabled=false
 topicsPatternRegexImplementation=RE2J_WITH_JDK_FALLBACK
 *unblockStuckSubscriptionEnabled=false
