@@ -318,7 +318,7 @@ class Subscriptions:
         async def act(subscription: PersistentSubscription) -> None:
             if not subscription.stats().backlog_entries or seconds < 0:
                 raise _nothing_to_expire("timestamp", name, subscription)
-            await subscription.expire_older_than(seconds)
+            await _expire_older_than(subscription, seconds)
 
         await self._for_each(request, "Expire messages", act)
         return NO_CONTENT
@@ -344,7 +344,8 @@ class Subscriptions:
         subscription = await self._persistent(name, request.path["subscription"], "Expire messages")
         if not subscription.stats().backlog_entries:
             raise _nothing_to_expire("position", name, subscription)
-        await subscription.expire_up_to(_after_if_excluded(topic, target))
+        if await subscription.expire_up_to(_after_if_excluded(topic, target)):
+            await subscription.write_cursor()
         return NO_CONTENT
 
     async def expire_all(self, request: Request) -> Response:
@@ -362,7 +363,7 @@ class Subscriptions:
             if subscriptions and not any(each.stats().backlog_entries for each in subscriptions):
                 raise _nothing_to_expire("timestamp", part, subscriptions[0])
             # One that refuses now, because it is being reset, keeps none of the others.
-            await each_result(lambda each: each.expire_older_than(seconds), subscriptions)
+            await each_result(lambda each: _expire_older_than(each, seconds), subscriptions)
 
         if not name.is_persistent:
             raise HttpError(
@@ -485,6 +486,12 @@ async def subscription_on_partitions(
     if not found and not answers:
         raise subscription_not_found(name, wanted, is_partitioned=is_partitioned)
     return found, answers
+
+
+async def _expire_older_than(subscription: PersistentSubscription, seconds: int) -> None:
+    """Acknowledge messages older than so many seconds, durably."""
+    if await subscription.expire_older_than(seconds):
+        await subscription.write_cursor()
 
 
 def _nothing_to_expire(by: str, name: TopicName, subscription: Subscription) -> HttpError:

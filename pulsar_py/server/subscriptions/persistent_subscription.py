@@ -500,7 +500,7 @@ class PersistentSubscription(Subscription):
             up_to=self.max_read_position(),
         )
         self._on_cursor_advanced()
-        await self._write_cursor()
+        await self.write_cursor()
 
     async def clear_backlog(self) -> None:
         """Acknowledge all entries that may be dispatched, durably."""
@@ -508,9 +508,14 @@ class PersistentSubscription(Subscription):
         if isinstance(self._dispatcher, MultipleConsumersDispatcher):
             self._dispatcher.delayed.on_backlog_cleared()
         self._on_cursor_advanced()
-        await self._write_cursor()
+        await self.write_cursor()
 
-    async def _write_cursor(self) -> None:
+    async def write_cursor(self) -> None:
+        """Make all that was acknowledged durable.
+
+        Raises:
+            ServiceError: It may not be: the cursor can't be written, or is closed.
+        """
         try:
             await self.cursor.flush()
         except CursorClosedError as error:
