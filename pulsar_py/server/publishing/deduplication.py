@@ -18,7 +18,7 @@ Source: MessageDeduplication in Pulsar's broker; PIP-6.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from math import ceil
@@ -33,6 +33,9 @@ MAX_NAMES: Final = 100_000
 
 FORGOTTEN_SHARE: Final = 100
 """When there are too many names, one in so many is forgotten at once."""
+
+FORGOTTEN_AT_ONCE: Final = 20_000
+"""The most inactive names that are forgotten in one turn: some milliseconds."""
 
 PROPERTIES_MAX_NAMES: Final = 10_000
 """The most names that are stored as properties of a cursor, as Apache Pulsar does."""
@@ -64,13 +67,13 @@ class ProducerIds(Struct, gc=False):
         pushed: The highest sequence id on its way to the ledger, -1 for none.
         persisted: The highest one that is stored, -1 for none.
         left_seconds: When the producer left, in whole seconds; None while it is connected.
-        is_changed: Whether `persisted` differs from the last snapshot.
+        changed_before: The number of the snapshot that `persisted` was last changed before.
     """
 
     pushed: int = -1
     persisted: int = -1
     left_seconds: int | None = None
-    is_changed: bool = False
+    changed_before: int = -1
 
 
 class Deduplication:
@@ -82,8 +85,9 @@ class Deduplication:
         self.entries_since_snapshot = 0
         self._ids: dict[str, ProducerIds] = {}
         self._names_bytes = 0  # of the names in `_ids`
-        # Names that differ from the last snapshot: those marked so, and what was forgotten.
+        # Names that differ from the last snapshot: those with its number, and what was forgotten.
         self._changed: list[str] = []
+        self._next_snapshot = 0  # its number
         self._second = 0  # of the last event: one number for all that share it
 
     def __len__(self) -> int:
@@ -94,7 +98,8 @@ class Deduplication:
         """Assert what always holds."""
         for name, ids in self._ids.items():
             assert ids.persisted <= ids.pushed, name
-            assert not ids.is_changed or name in self._changed, name
+            assert ids.changed_before <= self._next_snapshot, name
+            assert ids.changed_before < self._next_snapshot or name in self._changed, name
         assert self._names_bytes == sum(map(len, self._ids))
         left = [ids.left_seconds for ids in self._ids.values() if ids.left_seconds is not None]
         assert left == sorted(left)
@@ -170,8 +175,8 @@ class Deduplication:
         if highest_id > ids.persisted:
             ids.persisted = highest_id
             ids.pushed = max(ids.pushed, highest_id)
-            if not ids.is_changed:
-                ids.is_changed = True
+            if ids.changed_before != self._next_snapshot:
+                ids.changed_before = self._next_snapshot
                 self._changed.append(producer_name)
 
     def replay(self, producer_name: str, highest_id: int, now: float) -> None:
@@ -209,9 +214,9 @@ class Deduplication:
             self._forget([name for name, _ in islice(self._left(), surplus)])
 
     def forget_inactive(self, now: float, inactivity_seconds: float) -> bool:
-        """Drop producers that left longer ago than this; returns whether there were any."""
+        """Drop producers that left longer ago than this, some at once; returns whether any did."""
         gone = []
-        for name, since in self._left():
+        for name, since in islice(self._left(), FORGOTTEN_AT_ONCE):
             if now - since <= inactivity_seconds:
                 break
             gone.append(name)
@@ -245,17 +250,17 @@ class Deduplication:
         ids = self._ids
         return {name: ids[name].persisted for name in self.newest_names() if name in ids}
 
-    def begin_snapshot(self) -> Collection[str]:
-        """Begin a new count of entries and changes; returns the names changed since the last."""
+    def begin_snapshot(self) -> Sequence[str]:
+        """Begin a new count of entries and changes; returns the names changed since the last.
+
+        One that was forgotten and came again may be there twice.
+        """
         self.entries_since_snapshot = 0
         return self._take_changed()
 
     def _take_changed(self) -> list[str]:
         changed, self._changed = self._changed, []
-        for name in changed:
-            ids = self._ids.get(name)
-            if ids is not None:
-                ids.is_changed = False
+        self._next_snapshot += 1
         return changed
 
     def newest_names(self) -> list[str]:
@@ -283,8 +288,8 @@ class Deduplication:
         for name in changed:
             ids = self._ids.get(name)
             if ids is not None:
-                if ids.is_changed:
+                if ids.changed_before == self._next_snapshot:
                     continue
-                ids.is_changed = True
+                ids.changed_before = self._next_snapshot
             self._changed.append(name)
         self.entries_since_snapshot += 1

@@ -200,7 +200,7 @@ class MessageDeduplication:
             if log.is_rewrite_due(len(state)):
                 await log.rewrite(state.newest_names(), state.persisted_id, position)
             else:
-                await log.append(state.persisted_ids(changed), position)
+                await log.append(changed, state.persisted_id, position)
             self.cursor.acknowledge_cumulative(position, properties={})
         except (StorageError, MetadataError, ManagedLedgerError) as error:
             self._has_failed = True

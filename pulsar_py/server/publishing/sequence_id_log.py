@@ -100,24 +100,26 @@ class SequenceIdLog:
             finally:
                 await reader.close()
 
-    async def append(self, ids: Mapping[str, int], position: Position) -> None:
-        """Write changes; they are durable when this returns.
+    async def append(
+        self, names: Sequence[str], id_of: Callable[[str], int], position: Position
+    ) -> None:
+        """Write what these names have now; it is durable when this returns.
 
         Raises:
             StorageError, MetadataError, ManagedLedgerError: They may not be, and are to be written
                 again.
         """
         if self._writer is None:
-            writer = await self._filled(list(ids), ids.__getitem__, position)
+            writer = await self._filled(names, id_of, position)
             await self._list([*self.ledger_ids, writer.ledger_id])
             self._writer = writer
         else:
             try:
-                await _write(self._writer, list(ids), ids.__getitem__, position)
+                await _write(self._writer, names, id_of, position)
             except StorageError:
                 self._writer = None  # the next ones go to another ledger
                 raise
-        self._since_base += len(ids)
+        self._since_base += len(names)
 
     async def rewrite(
         self, names: Sequence[str], id_of: Callable[[str], int], position: Position

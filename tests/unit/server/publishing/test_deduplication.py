@@ -119,6 +119,39 @@ def test_of_too_many_names_those_that_left_first_are_forgotten(
     assert dedup.last_sequence_id("p0") == -1
 
 
+def test_many_inactive_names_are_forgotten_some_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deduplication, "FORGOTTEN_AT_ONCE", 3)
+    dedup = state()
+    for n in range(7):
+        dedup.on_persisted(f"p{n}", n)
+        dedup.on_producer_removed(f"p{n}", float(n))
+    known = []
+    while dedup.forget_inactive(now=100.0, inactivity_seconds=94.5):
+        known.append(len(dedup))
+        dedup.check()
+    assert known == [4, 1]
+    assert dedup.last_sequence_id("p6") == 6
+
+
+def test_changes_that_could_not_be_stored_are_in_the_next_snapshot() -> None:
+    dedup = state()
+    for n, name in enumerate("abc"):
+        dedup.on_persisted(name, n)
+        dedup.on_producer_removed(name, float(n))
+    failed = dedup.begin_snapshot()
+    dedup.on_persisted("b", 9)
+    dedup.forget_inactive(now=10.5, inactivity_seconds=10.0)
+    dedup.snapshot_failed(failed)
+    dedup.check()
+    changed = dedup.begin_snapshot()
+    assert sorted(set(changed)) == ["a", "b", "c"]
+    assert changed.count("b") == 1
+    assert dedup.persisted_ids(changed) == {"a": GONE, "b": 9, "c": 2}
+    assert dedup.begin_snapshot() == []
+
+
 def test_ten_thousand_names_fit_properties_unless_they_are_long() -> None:
     dedup = Deduplication(max_producers=100_000)
     dedup.recover({f"producer-{n}": n for n in range(10_000)}, now=0.0)
