@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -27,6 +28,11 @@ def declared_routes() -> list[Route]:
     return asyncio.run(read())
 
 
+def path_of(route: Route) -> str:
+    """The path of a route in the OpenAPI document, where parameters have names alone."""
+    return re.sub(r"\{(\w+)(?::[^}]+)?\}", r"{\1}", route.template)
+
+
 class Conformance:
     """The routes of a broker, and which of them answered as they should when all went well."""
 
@@ -41,11 +47,8 @@ class Conformance:
         Raises:
             AssertionError: They differ.
         """
-        try:
-            found = self._router.find(method, target.partition("?")[0])
-        except BadPathError:
-            return
-        if not isinstance(found, Match) or "..." in found.route.template:
+        found = self.match(method, target.partition("?")[0])
+        if found is None:
             return
         route = found.route
         call = f"{method} {target} of {route.template}: {response.status} {response.body[:300]!r}"
@@ -56,6 +59,14 @@ class Conformance:
         elif response.status != HTTPStatus.TEMPORARY_REDIRECT:
             self._check_success(route, response, call)
             self.succeeded.add((route.method, route.template))
+
+    def match(self, method: str, path: str) -> Match | None:
+        """The route of a call; None for one that is there for others' services."""
+        try:
+            found = self._router.find(method, path)
+        except BadPathError:
+            return None
+        return found if isinstance(found, Match) and "..." not in found.route.template else None
 
     def _check_refusal(self, route: Route, response: Response, call: str) -> None:
         assert response.status in refusals_of(route), f"{call}: the status is not declared"
