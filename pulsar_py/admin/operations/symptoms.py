@@ -8,6 +8,7 @@ helps. A broker without symptoms may still be slow for one topic: `standstill` t
     SLOW_LOOP                          the event loop is late, so everybody waits
     FEW_DESCRIPTORS                    open files and sockets near the limit of the process
     CERTIFICATE_EXPIRED, …_EXPIRES     certificates of listening ports and of authorities
+    TOKEN_EXPIRED, TOKEN_EXPIRES       the token by which the broker proves its role to others
     OPEN_TO_ALL                        reachable from other machines, and nobody proves who they are
     CLEAR_TEXT                         reachable from other machines without TLS, with credentials
     SETTING_WITHOUT_EFFECT             given another value than the default, in vain
@@ -36,10 +37,13 @@ from pulsar_py.admin.http_messages import Request, Response, json_response
 from pulsar_py.admin.operations.symptom import Symptom, Urgency
 from pulsar_py.admin.operations.symptoms_of_cluster import cluster_symptoms
 from pulsar_py.admin.router import Route, get
-from pulsar_py.common.errors import PulsarError
+from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.network.hosts import is_loopback
+from pulsar_py.common.token_end import token_end
 from pulsar_py.server.broker import BrokerService
+from pulsar_py.server.cluster_load import call_settings
+from pulsar_py.server.load.other_brokers import own_token
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.upkeep.topic_upkeep import seconds_until_deletion
 
@@ -50,6 +54,7 @@ SLOW_SYNC_SECONDS: Final = 0.1
 SLOW_LOOP_SECONDS: Final = 0.05
 DESCRIPTORS_SHARE: Final = 0.8
 EXPIRY_DAYS: Final = 30
+TOKEN_DAYS: Final = 7
 SOON_SECONDS: Final = 3600
 NAMED: Final = 10
 """Things that a symptom names; it counts all of them."""
@@ -85,6 +90,7 @@ async def symptoms(broker: BrokerService) -> list[Symptom]:
     """All symptoms, the worst first."""
     found = [*_of_disk(broker), *_of_descriptors(), *_of_reach(broker), *_of_settings(broker)]
     found += await _of_certificates(broker)
+    found += await _of_own_token(broker)
     found += await _of_loop(broker)
     found += await _of_sync(broker)
     found += await _of_topics(broker)
@@ -213,6 +219,37 @@ def certificate_symptoms(path: Path, now: datetime) -> list[Symptom]:
             )
         )
     return found
+
+
+async def _of_own_token(broker: BrokerService) -> list[Symptom]:
+    """Whether `brokerClientAuthenticationParameters` has a token that ends soon, or can't be read.
+
+    Without it other brokers refuse what this one asks of them, and its own clients are refused.
+    """
+    setting = "brokerClientAuthenticationParameters"
+    try:
+        token = await own_token(call_settings(broker.config))
+    except ConfigurationError as error:
+        return [
+            Symptom("TOKEN_UNREADABLE", Urgency.ERROR, setting, f"{error}.", "Put the file back.")
+        ]
+    end = token_end(token or "")
+    now = broker.clock.wall_time_millis() / 1000
+    if end is None or end > now + timedelta(days=TOKEN_DAYS).total_seconds():
+        return []
+    is_over = end <= now
+    moment = datetime.fromtimestamp(end, UTC).isoformat(timespec="seconds")
+    return [
+        Symptom(
+            "TOKEN_EXPIRED" if is_over else "TOKEN_EXPIRES",
+            Urgency.ERROR if is_over else Urgency.WARNING,
+            setting,
+            "The token by which this broker proves its role to other brokers "
+            f"{'ended' if is_over else 'ends'} at {moment}.",
+            "Make another one (pulsar-py tokens create); a file is read again at each use, a text "
+            "in broker.conf at the next start.",
+        )
+    ]
 
 
 async def _of_loop(broker: BrokerService) -> list[Symptom]:

@@ -6,52 +6,57 @@ what an operator of the broker should look at, and when the caller's own token e
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pulsar_py.admin_client import AdminClient, AdminSettings, brokers, subscriptions
 from pulsar_py.cli.watching.remedies import remedy
-from pulsar_py.common.errors import TopicNotFoundError
-from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.errors import AuthenticationError, TopicNotFoundError
 from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.common.token_end import token_end
 
 __all__ = ["as_text", "of_broker", "of_subscription", "plain", "token_symptoms"]
 
 Json = dict[str, Any]  # Any: JSON
 
 TOKEN_DAYS: Final = 7
+ENDED: Final = "TOKEN_EXPIRED"
 _DAY: Final = 86_400
 
 
 def of_broker(admin: AdminSettings, clock: Clock | None = None) -> list[Json]:
     """The symptoms of a broker, and of the token that it is asked with.
 
+    A token that has ended is all there is to tell: no broker answers who uses it.
+
     Raises:
         ServiceError, ClientError: The broker refused, or can't be reached.
     """
     now_seconds = (clock or SystemClock()).wall_time_millis() / 1000
-    with AdminClient(admin) as calls:
-        found: list[Json] = list(calls.call(brokers.symptoms()))
-    return [*token_symptoms(admin.token, now_seconds), *found]
+    of_token = token_symptoms(admin.token, now_seconds)
+    try:
+        with AdminClient(admin) as calls:
+            found: list[Json] = list(calls.call(brokers.symptoms()))
+    except AuthenticationError:
+        if any(each["code"] == ENDED for each in of_token):
+            return of_token
+        raise
+    return [*of_token, *found]
 
 
 def token_symptoms(token: str | None, now_seconds: float) -> list[Json]:
     """Whether a JSON Web Token ends soon; nothing of another kind of token."""
-    try:
-        payload = (token or "").split(".")[1]
-        claims = parse_json(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-        left = float(claims["exp"]) - now_seconds
-    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+    end = token_end(token or "")
+    if end is None:
         return []
+    left = end - now_seconds
     if left > TOKEN_DAYS * _DAY:
         return []
     when = f"ends in {left / _DAY:.1f} days" if left > 0 else "has ended"
     return [
         {
-            "code": "TOKEN_EXPIRES" if left > 0 else "TOKEN_EXPIRED",
+            "code": "TOKEN_EXPIRES" if left > 0 else ENDED,
             "urgency": "warning" if left > 0 else "error",
             "subject": "the token of this command",
             "message": f"The token that this command uses {when}.",

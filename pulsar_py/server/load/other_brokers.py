@@ -149,6 +149,17 @@ class OtherBrokers:
             await self._client.close()
 
 
+async def own_token(settings: CallSettings) -> str | None:
+    """The token by which the broker proves its role; None where it has another way.
+
+    Raises:
+        ConfigurationError: Its file can't be read.
+    """
+    if settings.plugin.rpartition(".")[2] != "AuthenticationToken":
+        return None
+    return await _token(settings.parameters)
+
+
 async def _credentials(settings: CallSettings) -> dict[str, str]:
     """The headers that prove the broker's role.
 
@@ -158,8 +169,8 @@ async def _credentials(settings: CallSettings) -> dict[str, str]:
     name = settings.plugin.rpartition(".")[2]
     if name in {"", "AuthenticationDisabled", "AuthenticationTls"}:
         return {}
-    if name == "AuthenticationToken":
-        return {"Authorization": f"Bearer {await _token(settings.parameters)}"}
+    if (token := await own_token(settings)) is not None:
+        return {"Authorization": f"Bearer {token}"}
     if name == "AuthenticationBasic":
         try:
             given = parse_json(settings.parameters.encode())

@@ -7,6 +7,7 @@ import resource
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from msgspec.structs import replace
 
@@ -127,3 +128,34 @@ def test_certificates_that_end_are_told_before_and_after(tmp_path: Path) -> None
     assert found(2099, 6) == [("CERTIFICATE_UNREADABLE", "error")]
     path.unlink()
     assert found(2099, 6) == [("CERTIFICATE_UNREADABLE", "error")]
+
+
+def configured(admin: Admin, parameters: str) -> None:
+    """The broker proves its role to others by a token."""
+    admin.service.config = BrokerConfig(
+        brokerClientAuthenticationPlugin="org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        brokerClientAuthenticationParameters=parameters,
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "code"), [(-1, "TOKEN_EXPIRED"), (6.9, "TOKEN_EXPIRES"), (7.1, None), (None, None)]
+)
+async def test_the_brokers_own_token_is_told_before_and_after_it_ends(
+    admin: Admin, tmp_path: Path, days: float | None, code: str | None
+) -> None:
+    now = admin.service.clock.wall_time_millis() / 1000
+    claims = {"sub": "broker"} | ({} if days is None else {"exp": now + days * 86_400})
+    token = jwt.encode(claims, bytes(range(32)), "HS256")
+    path = tmp_path / "token"
+    path.write_text(token)
+    for parameters in (f"token:{token}", token, f"file://{path}"):
+        configured(admin, parameters)
+        found = [each for each in await admin.get(PATH) if each["code"].startswith("TOKEN")]
+        assert [each["code"] for each in found] == ([code] if code else [])
+        assert token not in str(found)
+
+
+async def test_a_token_that_can_not_be_read_is_told(admin: Admin, tmp_path: Path) -> None:
+    configured(admin, f"file://{tmp_path}/none")
+    assert "TOKEN_UNREADABLE" in await codes(admin)

@@ -6,12 +6,14 @@ import asyncio
 import base64
 import json
 
+import jwt
 import pytest
 
 from pulsar_py.admin_client import AdminSettings
 from pulsar_py.cli.watching.doctor_jobs import as_text, of_broker, of_subscription, token_symptoms
 from pulsar_py.client import Client
-from pulsar_py.common.errors import TopicNotFoundError
+from pulsar_py.common.errors import AuthenticationError, TopicNotFoundError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.standalone import Broker
 
 
@@ -67,3 +69,30 @@ def test_what_moves_and_what_is_well_is_said_too() -> None:
         "  it moves: entries are being sent",
     ]
     assert list(as_text([], is_of_subscription=False)) == ["Nothing to look at."]
+
+
+async def test_a_token_that_has_ended_is_told_though_the_broker_refuses_it() -> None:
+    key = "data:;base64," + base64.b64encode(KEY).decode()
+    settings = {
+        "authenticationEnabled": True,
+        "authenticationProviders": ("token",),
+        "tokenSecretKey": key,
+    }
+    now = int(SystemClock().wall_time_millis() / 1000)
+    async with Broker(config=settings) as broker:
+
+        def ask(given: str) -> list[str]:
+            admin = AdminSettings(url=broker.web_service_url, token=given)
+            return [each["code"] for each in of_broker(admin)]
+
+        assert await asyncio.to_thread(ask, signed(exp=now - 60)) == ["TOKEN_EXPIRED"]
+        assert "TOKEN_EXPIRES" in await asyncio.to_thread(ask, signed(exp=now + 86_400))
+        with pytest.raises(AuthenticationError):
+            await asyncio.to_thread(ask, "nonsense")
+
+
+KEY = bytes(range(32))
+
+
+def signed(**claims: object) -> str:
+    return jwt.encode({"sub": "me", **claims}, KEY, "HS256")
