@@ -217,9 +217,12 @@ def compact_topic(*, topic: str, web_service_url: str, timeout_seconds: float) -
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    """Print what makes a shell complete our words and options.
+    r"""Print what makes a shell complete our words and options.
 
-    For bash: eval "$(pulsar-py completion bash)", in ~/.bashrc.
+    \b
+    bash, in ~/.bashrc:  eval "$(pulsar-py completion bash)"
+    zsh, in ~/.zshrc after compinit:  eval "$(pulsar-py completion zsh)"
+    fish:  pulsar-py completion fish > ~/.config/fish/completions/pulsar-py.fish
     """
     from click.shell_completion import get_completion_class
 

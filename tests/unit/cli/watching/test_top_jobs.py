@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from rich.console import Console
 
 from pulsar_py.admin_client import AdminSettings
@@ -44,3 +45,26 @@ def test_names_are_shown_as_they_are_and_numbers_are_short() -> None:
     heading, line = capture.get().splitlines()
     assert heading.split()[:3] == ["topic", "msg/s", "in"]
     assert line.split() == ["[red]t\\x1b[2J", "1.23k", "5T", "0", "12.3", "999", "0", "0", "0"]
+
+
+@pytest.mark.parametrize("view", list(TopView))
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_a_row_is_one_line_within_the_width(view: TopView, width: int) -> None:
+    rows = [
+        Row(
+            name=f"persistent://tenant/namespace/a-topic-of-some-length-{number:03}",
+            messages_in=1234.5,
+            backlog=number,
+            state="NO_CONSUMERS PAUSED",
+        )
+        for number in range(5)
+    ]
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(table_of(view, rows, width))
+    heading, *lines = capture.get().splitlines()
+    assert len(lines) == len(rows)
+    assert max(map(len, (heading, *lines))) <= width
+    assert [line.split()[0][-3:] for line in lines] == [f"{n:03}" for n in range(5)]
+    if view is TopView.TOPICS:
+        assert ("producers" in heading) == (width >= 120)

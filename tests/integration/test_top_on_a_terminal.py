@@ -1,0 +1,130 @@
+"""`pulsar-py top` as a person has it: in a terminal, beside load, over a restart of the broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import socket
+import sys
+import threading
+from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Self
+from urllib.parse import urlsplit
+
+import pulsar
+
+from pulsar_py.testing.broker_thread import BrokerThread
+from tests.terminal import Terminal
+
+TOPICS = 12
+
+
+class Load:
+    """Publishes to topics all the time, to the first one most."""
+
+    def __init__(self, broker: BrokerThread) -> None:
+        self._is_over = threading.Event()
+        self._client = pulsar.Client(
+            broker.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+        )
+        self._producers = [
+            self._client.create_producer(f"t{number:02}", send_timeout_millis=0)
+            for number in range(TOPICS)
+        ]
+        self._client.subscribe("t11", "s").close()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        while not self._is_over.wait(0.01):
+            for number, producer in enumerate(self._producers):
+                for _ in range(TOPICS - number):
+                    producer.send_async(b"x", lambda *_: None)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._client.close()
+
+
+class Way(ThreadingTCPServer):
+    """The way to a broker's HTTP port, which can be closed."""
+
+    daemon_threads = True
+    is_closed = False
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self.target = (address.hostname, address.port)
+        super().__init__(("127.0.0.1", 0), Passing)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class Passing(BaseRequestHandler):
+    """One connection on its way: one request and its answer at a time."""
+
+    server: Way
+
+    def handle(self) -> None:
+        if self.server.is_closed:
+            return
+        with socket.create_connection(self.server.target) as broker:
+            pair = [self.request, broker]
+            while not self.server.is_closed:
+                for side in select.select(pair, [], [], 0.05)[0]:
+                    data = side.recv(65_536)
+                    if not data:
+                        return
+                    pair[side is self.request].sendall(data)
+
+
+def names(picture: str) -> list[str]:
+    return re.findall(r"default/(t\d\d)", picture)
+
+
+def test_it_is_drawn_anew_sorted_and_within_the_terminal(tmp_path: Path) -> None:
+    with (
+        BrokerThread(data_dir=tmp_path / "data") as broker,
+        Load(broker),
+        Way(broker.web_service_url) as way,
+    ):
+        command = [sys.executable, "-m", "pulsar_py", "top", "--interval", "0.3"]
+        command += ["--admin-url", way.url]
+        env = {**os.environ, "TERM": "xterm", "HOME": str(tmp_path)}
+        with Terminal(command, env, size=(8, 120)) as terminal:
+            terminal.until("msg/s in", "t00", "t01", "t02")
+            picture = terminal.until("msg/s in", "t00", "t05")
+            assert names(picture)[:6] == ["t00", "t01", "t02", "t03", "t04", "t05"], "by rate"
+            terminal.resize(30, 120)
+            picture = terminal.until("msg/s in", "t00", "t11")
+            terminal.resize(30, 36)
+            picture = terminal.until("msg/s in", "…", "t00", "t11")
+            lines = [line for line in picture.split("\r\n") if "default/t" in line]
+            assert all(len(line.rstrip()) <= 36 and "…" in line for line in lines)
+            assert len(lines) >= TOPICS, "one line each"
+            terminal.resize(30, 120)
+            way.is_closed = True
+            terminal.until("t00", f"127.0.0.1:{way.server_address[1]}")  # what is known, and why
+            broker.restart()
+            way.is_closed = False
+            picture = terminal.until("msg/s in", "t00", "t11", "msg/s in")
+            terminal.type("\x03")
+            code, last = terminal.end()
+        assert code == 130
+        assert last.endswith(b"\x1b[?25h") or b"\x1b[?25h" in last, "the cursor is there again"
+        assert b"\x1b[?1049l" in last, "and what stood on the screen"
+        assert b"Traceback" not in last
+        command += ["--sort", "backlog"]
+        with Terminal(command, env, size=(8, 120)) as terminal:
+            picture = terminal.until("msg/s in", "t11", "t00")
+            assert names(picture)[0] == "t11", "the only one with a subscription"
