@@ -2,13 +2,15 @@
 
 Wrong is: an exception out of the target; a record of level ERROR, or with a traceback, in the log;
 more than 100 ms of the loop's CPU time for one input, in however many turns, whenever it is fed;
-memory that grows by more than 64 MB in one batch; a canary that gets no receipt.
+memory that grows by more than 64 MB in one batch, or by more than that over the second half of a long
+run; a canary whose messages do not come back.
 
 On a machine that is shared, an input of some microseconds took 200 ms by the clock of CPU time, four
 times in a million, and none of them again. So one that took too long is fed again, and is only
 counted where it does not take so long each time.
 
-The inputs follow from the seed alone, so that a run can be repeated.
+The inputs of a batch follow from the seed and the number of the batch, so that a run can be repeated,
+and one that was ended goes on at the batch where it was.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
 from tests.fuzz.inputs import Mutator
@@ -29,6 +32,10 @@ from tests.fuzz.inputs import Mutator
 INPUT_SECONDS: Final = 0.1
 BATCH_COUNT: Final = 250
 BATCH_MEBIBYTES: Final = 64
+LONG_RUN_COUNT: Final = 100_000
+"""Inputs from which on memory has to stop growing; before that, caches and tables fill."""
+SAMPLE_COUNT: Final = 5_000
+"""After how many inputs memory is looked at, and `progress` called."""
 TRIES: Final = 4
 """How often an input is fed that takes too long each time."""
 
@@ -70,9 +77,19 @@ class Report:
     inputs_count: int = 0
     worst_seconds: float = 0.0
     """CPU time of one input; the shortest of its times, if it was fed again."""
+    worst: bytes = b""
     slow_once_count: int = 0
     """Inputs that took too long, but not when they were fed again."""
     findings: list[Finding] = field(default_factory=list)
+    resident_mebibytes: list[int] = field(default_factory=list)
+    """After each `SAMPLE_COUNT` inputs."""
+
+    def grown_mebibytes(self) -> int:
+        """By how much memory grew over the second half of the run; 0 for a short one."""
+        samples = self.resident_mebibytes
+        if len(samples) * SAMPLE_COUNT < LONG_RUN_COUNT:
+            return 0
+        return samples[-1] - max(samples[: len(samples) // 2])
 
 
 class LogWatch(logging.Handler):
@@ -116,7 +133,8 @@ class Watched:
             if took <= INPUT_SECONDS:
                 break
             took = min(took, await self._feed_once(data))
-        report.worst_seconds = max(report.worst_seconds, took)
+        if took > report.worst_seconds:
+            report.worst_seconds, report.worst = took, data
         if took > INPUT_SECONDS:
             report.findings.append(Finding(data, f"took {took:.3f} s of CPU time"))
         elif first > INPUT_SECONDS:
@@ -155,11 +173,25 @@ def _most_kibibytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+def _resident_mebibytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() >> 20
+
+
 async def fuzz(
-    kind: Kind, *, inputs_count: int, seed: int, kept: Sequence[bytes] = (), limit: int = 20
+    kind: Kind,
+    *,
+    inputs_count: int,
+    seed: int,
+    kept: Sequence[bytes] = (),
+    limit: int = 20,
+    first_input: int = 0,
+    progress: Callable[[int, Report], None] = lambda *_: None,
 ) -> Report:
-    """Feed the kept inputs, the good ones, and changed ones; stop after `limit` findings."""
-    chance = random.Random(seed)
+    """Feed the kept inputs, the good ones, and changed ones; stop after `limit` findings.
+
+    `first_input` is the first of those that are fed, a multiple of `BATCH_COUNT`.
+    """
     report, log = Report(), LogWatch()
     logger = logging.getLogger()
     logger.addHandler(log)
@@ -169,7 +201,8 @@ async def fuzz(
         async with kind.opened() as target:
             watched = Watched(target, report, log)
             pool = [*kept, *target.seeds()]
-            for first in range(0, inputs_count, BATCH_COUNT):
+            for first in range(first_input, inputs_count, BATCH_COUNT):
+                chance = random.Random(f"{seed} {first}")
                 count = min(BATCH_COUNT, inputs_count - first)
                 batch = [
                     pool[first + at] if first + at < len(pool) else _changed(kind, pool, chance)
@@ -178,8 +211,14 @@ async def fuzz(
                 for data in batch:
                     await watched.feed(data)
                 await watched.check()
+                if report.inputs_count % SAMPLE_COUNT == 0:
+                    report.resident_mebibytes.append(_resident_mebibytes())
+                    progress(first + count, report)
                 if len(report.findings) >= limit:
                     break
+            if (grown := report.grown_mebibytes()) > BATCH_MEBIBYTES:
+                problem = f"memory grew by {grown} MB over the second half of the run"
+                report.findings.append(Finding(b"", problem))
     finally:
         gc.unfreeze()
         logger.removeHandler(log)

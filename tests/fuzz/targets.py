@@ -1,8 +1,8 @@
 """What inputs are fed to: the frame decoder, and a broker's commands and routes without sockets (edge).
 
 Commands and requests go to the objects that asyncio makes for each accepted socket, above a transport
-that throws the answers away. The broker is a whole one, in memory. A canary publishes through a
-socket of its own.
+that throws the answers away. The broker is a whole one, in memory. A canary sends itself messages
+through a socket of its own, all the time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from google.protobuf.message import DecodeError
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_server import HttpConnection
-from pulsar_py.client import Client, Producer
+from pulsar_py.client import Client, Consumer, Producer
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.loops.clock import SystemClock
+from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata.documents import NamespacePolicies, TenantInfo
 from pulsar_py.server.connection.server_cnx import ServerCnx
@@ -33,57 +34,21 @@ from tests.fuzz.inputs import (
     command_seeds,
     mutate_bytes,
     mutate_commands,
-    mutate_requests,
-    rest_seeds,
 )
+from tests.fuzz.requests import mutate_requests, preparing_requests, rest_seeds
 from tests.fuzz.run import Kind
 from tests.integration.client_commands import command_of, opening_frames
 from tests.wire_client import encode
 
 FRAME_BYTES: Final = 20_000
+SONG_SECONDS: Final = 0.1
+"""How long the canary rests between two messages."""
 TURNS: Final = 200
 """Most turns of the loop that an input gets to act in; what waits longer is cut off."""
 
 
 class DroppedError(Exception):
     """An invariant that an input broke."""
-
-
-class Frames:
-    """The decoder of frames, and that of commands."""
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Nothing is open."""
-
-    def seeds(self) -> list[bytes]:
-        """Streams of good commands."""
-        return [each[1:] for each in command_seeds()]
-
-    async def feed(self, data: bytes) -> None:
-        """Cut the stream at places that its own bytes name."""
-        decoder, position = FrameDecoder(FRAME_BYTES), 0
-        try:
-            while position < len(data):
-                step = 1 + data[position] % 64
-                for frame in decoder.decode(data[position : position + step]):
-                    with contextlib.suppress(DecodeError):
-                        read_command(frame.command)
-                position += step
-                if decoder.pending_bytes > min(position, FRAME_BYTES):
-                    raise DroppedError("the decoder holds more than came")
-        except RemoteProtocolError:
-            return
-
-    async def check(self) -> None:
-        """Nobody else is served."""
 
 
 class Sink(asyncio.Transport):
@@ -141,6 +106,12 @@ class Served:
         )
         self._client: Client | None = None  # None before and after
         self._canary: Producer | None = None  # likewise
+        self._listener: Consumer | None = None  # likewise
+        self._turn = asyncio.Lock()
+        self._tasks = TaskOwner("canary")
+        self._singing: asyncio.Task[None] | None = None  # likewise
+        self.songs_count = 0
+        """Messages that the canary got back."""
 
     async def __aenter__(self) -> Self:
         await self._broker.start()
@@ -151,7 +122,10 @@ class Served:
         await resources.tenants.create("canary", tenant)
         policies = NamespacePolicies(replication_clusters=(cluster,))
         await resources.namespaces.create_with_bundles(NamespaceName("canary", "own"), policies, 1)
-        self._canary = await self._client.create_producer("persistent://canary/own/t")
+        topic = "persistent://canary/own/t"
+        self._listener = await self._client.subscribe(topic, "ears")
+        self._canary = await self._client.create_producer(topic)
+        self._singing = self._tasks.spawn(self._sing_on(), "song")
         return self
 
     async def __aexit__(
@@ -161,13 +135,74 @@ class Served:
         trace: TracebackType | None,
     ) -> None:
         assert self._client is not None
+        await self._tasks.close()
         await self._client.close()
         await self._broker.stop()
 
+    def new_connection(self) -> tuple[ServerCnx, Sink]:
+        """A connection of the broker, and what it writes to."""
+        cnx, sink = self._broker.service.connections.new_connection(), Sink()
+        sink.protocol = cnx
+        cnx.connection_made(sink)
+        return cnx, sink
+
     async def check(self) -> None:
-        """Publish."""
+        """Raise unless the canary sang all the time, and still does."""
+        assert self._singing is not None
+        if self._singing.done():
+            await self._singing
+        await self._sing()
+
+    async def _sing_on(self) -> None:
+        while True:
+            await self._sing()
+            await asyncio.sleep(SONG_SECONDS)
+
+    async def _sing(self) -> None:
         assert self._canary is not None
-        await self._canary.send(b"sings")
+        assert self._listener is not None
+        async with self._turn, asyncio.timeout(30):
+            song = b"song %d" % self.songs_count
+            await self._canary.send(song)
+            message = await self._listener.receive()
+            await self._listener.acknowledge(message)
+            if message.data() != song:
+                raise DroppedError(f"the canary sang {song!r} and heard {message.data()!r}")
+            self.songs_count += 1
+
+
+async def hung_up(sink: Sink) -> None:
+    """Close, and let the broker notice."""
+    sink.close()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+class Frames(Served):
+    """The decoder of frames, that of commands, and a connection of the broker that nobody opened."""
+
+    def seeds(self) -> list[bytes]:
+        """Streams of good commands."""
+        return [each[1:] for each in command_seeds()]
+
+    async def feed(self, data: bytes) -> None:
+        """Cut the stream at places that its own bytes name."""
+        decoder, position = FrameDecoder(FRAME_BYTES), 0
+        cnx, sink = self.new_connection()
+        try:
+            while position < len(data):
+                step = 1 + data[position] % 64
+                piece = data[position : position + step]
+                cnx.data_received(piece)
+                for frame in decoder.decode(piece):
+                    with contextlib.suppress(DecodeError):
+                        read_command(frame.command)
+                position += step
+                if decoder.pending_bytes > min(position, FRAME_BYTES):
+                    raise DroppedError("the decoder holds more than came")
+        except RemoteProtocolError:
+            pass
+        await hung_up(sink)
 
 
 class Commands(Served):
@@ -179,10 +214,7 @@ class Commands(Served):
 
     async def feed(self, data: bytes) -> None:
         """Open the connection, send, and close it when nothing is under way."""
-        connections = self._broker.service.connections
-        cnx, sink = connections.new_connection(), Sink()
-        sink.protocol = cnx
-        cnx.connection_made(sink)
+        cnx, sink = self.new_connection()
         flags, stream = data[0] if data else 0, data[1:]
         if flags & CONNECTED:
             cnx.data_received(encode(command_of(2, with_optional=False)))
@@ -192,9 +224,7 @@ class Commands(Served):
         if not sink.is_closed:
             cnx.data_received(stream)
             await until_idle(cnx)
-        sink.close()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await hung_up(sink)
 
 
 async def until_idle(cnx: ServerCnx) -> None:
@@ -217,7 +247,7 @@ class Requests(Served):
         return rest_seeds(list(all_routes(self._broker.service)))
 
     async def feed(self, data: bytes) -> None:
-        """Send a request, and wait for its answer for some turns."""
+        """Send a request, and wait for its whole answer for some turns."""
         if self._web is None:
             self._web = Web(self._broker.service, SystemClock(), PageRules())
         connection, sink = HttpConnection(self._web.server), Sink()
@@ -225,12 +255,16 @@ class Requests(Served):
         connection.connection_made(sink)
         connection.data_received(data)
         for _ in range(TURNS):
-            await asyncio.sleep(0)
-            if sink.sent_bytes or sink.is_closed:
+            if sink.is_closed or not connection._is_serving:
                 break
-        sink.close()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        await hung_up(sink)
+
+    async def check(self) -> None:
+        """Also make again what inputs delete: the rest would only hear that nothing is there."""
+        await super().check()
+        for request in preparing_requests():
+            await self.feed(request)
 
 
 KINDS: Final = (
