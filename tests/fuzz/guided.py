@@ -116,7 +116,7 @@ def fuzzed(name: str, inputs_count: int, seconds: int) -> bool:
         found = Path(place) / "found"
         found.mkdir()
         own = ("-m", "tests.fuzz.guided", "--one", name)
-        limits = (f"-max_len={MAX_BYTES}", "-timeout=60", "-rss_limit_mb=4096")
+        limits = (f"-max_len={MAX_BYTES}", "-timeout=60", "-rss_limit_mb=1024")
         ran = _python(
             *own, str(found), *limits, f"-runs={inputs_count}", f"-max_total_time={seconds}",
             str(found),

@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 from urllib.parse import quote
@@ -31,7 +32,7 @@ _ODD_JSON: Final = (
 
 _METHODS: Final = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH")
 # Those that would end the run, or change what it watches by.
-_LEFT_OUT: Final = re.compile(r"shutdown|/brokers/logging|/brokers/configuration|health")
+LEFT_OUT: Final = re.compile(r"shutdown|/brokers/logging|/brokers/configuration|health")
 _NAMES: Final = {"tenant": "public", "namespace": "default", "cluster": "standalone", "domain": "persistent"}  # fmt: skip
 
 
@@ -39,11 +40,10 @@ def rest_seeds(routes: Sequence[Route]) -> list[bytes]:
     """Two requests for each route."""
     seeds = []
     for route in routes:
-        if not _LEFT_OUT.search(route.template):
-            path = _path_of(route.template)
-            seeds.append(_request(route.method, path, b"{}" if route.consumes else b""))
+        if not LEFT_OUT.search(route.template):
+            seeds.append(request_of(route, body=b"{}" if route.consumes else b""))
             if route.takes:
-                seeds.append(_request(route.method, path + _query_of(route), _body_of(route)))
+                seeds.append(request_of(route, _query_of(route)))
     return seeds
 
 
@@ -107,6 +107,14 @@ def _path_of(template: str) -> str:
     return re.sub(r"\(([^|)]*)[^)]*\)", r"\1", path)
 
 
+def request_of(
+    route: Route, query: str = "", *, body: bytes | None = None, template: str | None = None
+) -> bytes:
+    """A request for a route; `template` has parts of its path filled in already."""
+    path = _path_of(template or route.template) + query
+    return _request(route.method, path, _body_of(route) if body is None else body)
+
+
 def _request(method: str, path: str, body: bytes) -> bytes:
     head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
@@ -149,6 +157,7 @@ def mutate_requests(chance: random.Random, data: bytes) -> bytes:
     return _request(method, target, body)
 
 
+@cache
 def _escaped(text: str) -> str:
     return "".join(f"%{each:02X}" for each in text.encode("utf-8", "replace"))
 

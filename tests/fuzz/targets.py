@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from google.protobuf.message import DecodeError
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_server import HttpConnection
-from pulsar_py.client import Client, Consumer, Producer
+from pulsar_py.client import Client, Consumer, MultiTopicsConsumer, Producer
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.tasks import TaskOwner
@@ -101,12 +101,12 @@ class Served:
     """A broker in memory, and its canary."""
 
     def __init__(self) -> None:
-        self._broker = Broker(
+        self.broker = Broker(
             config={"brokerDeleteInactiveTopicsFrequencySeconds": 1, "maxTopicsPerNamespace": 500}
         )
         self._client: Client | None = None  # None before and after
         self._canary: Producer | None = None  # likewise
-        self._listener: Consumer | None = None  # likewise
+        self._listener: Consumer[Any] | MultiTopicsConsumer[Any] | None = None  # likewise
         self._turn = asyncio.Lock()
         self._tasks = TaskOwner("canary")
         self._singing: asyncio.Task[None] | None = None  # likewise
@@ -114,10 +114,10 @@ class Served:
         """Messages that the canary got back."""
 
     async def __aenter__(self) -> Self:
-        await self._broker.start()
-        self._client = Client(self._broker.service_url)
-        resources = self._broker.service.resources
-        cluster = self._broker.service.config.clusterName
+        await self.broker.start()
+        self._client = Client(self.broker.service_url)
+        resources = self.broker.service.resources
+        cluster = self.broker.service.config.clusterName
         tenant = TenantInfo(admin_roles=(), allowed_clusters=(cluster,))
         await resources.tenants.create("canary", tenant)
         policies = NamespacePolicies(replication_clusters=(cluster,))
@@ -137,11 +137,11 @@ class Served:
         assert self._client is not None
         await self._tasks.close()
         await self._client.close()
-        await self._broker.stop()
+        await self.broker.stop()
 
     def new_connection(self) -> tuple[ServerCnx, Sink]:
         """A connection of the broker, and what it writes to."""
-        cnx, sink = self._broker.service.connections.new_connection(), Sink()
+        cnx, sink = self.broker.service.connections.new_connection(), Sink()
         sink.protocol = cnx
         cnx.connection_made(sink)
         return cnx, sink
@@ -152,6 +152,11 @@ class Served:
         if self._singing.done():
             await self._singing
         await self._sing()
+
+    async def silence(self) -> None:
+        """Close the canary's producer: a test of `check`."""
+        assert self._canary is not None
+        await self._canary.close()
 
     async def _sing_on(self) -> None:
         while True:
@@ -208,6 +213,11 @@ class Frames(Served):
 class Commands(Served):
     """The command handlers, over a connection for each input."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._connect = encode(command_of(2, with_optional=False))
+        self._opening = opening_frames()
+
     def seeds(self) -> list[bytes]:
         """Every command that has a handler."""
         return command_seeds()
@@ -217,9 +227,9 @@ class Commands(Served):
         cnx, sink = self.new_connection()
         flags, stream = data[0] if data else 0, data[1:]
         if flags & CONNECTED:
-            cnx.data_received(encode(command_of(2, with_optional=False)))
+            cnx.data_received(self._connect)
         if flags & OPENED:
-            cnx.data_received(opening_frames())
+            cnx.data_received(self._opening)
             await until_idle(cnx)
         if not sink.is_closed:
             cnx.data_received(stream)
@@ -244,12 +254,12 @@ class Requests(Served):
 
     def seeds(self) -> list[bytes]:
         """A request for every route."""
-        return rest_seeds(list(all_routes(self._broker.service)))
+        return rest_seeds(list(all_routes(self.broker.service)))
 
     async def feed(self, data: bytes) -> None:
         """Send a request, and wait for its whole answer for some turns."""
         if self._web is None:
-            self._web = Web(self._broker.service, SystemClock(), PageRules())
+            self._web = Web(self.broker.service, SystemClock(), PageRules())
         connection, sink = HttpConnection(self._web.server), Sink()
         sink.protocol = connection
         connection.connection_made(sink)
