@@ -45,9 +45,15 @@ Source: `ServerError` in PulsarApi.proto; BrokerServiceException in Pulsar's bro
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+from google.protobuf.message import DecodeError
 
 from pulsar_py.proto.PulsarApi_pb2 import ServerError
+
+UNREADABLE: Final = (DecodeError, UnicodeDecodeError)
+"""What protobuf raises for bytes that are no such message. Its own Python, which is used where
+there is no compiled part, raises the second for a text that is not UTF-8; upb gives bytes."""
 
 
 class PulsarError(Exception):

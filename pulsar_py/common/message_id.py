@@ -12,8 +12,7 @@ from __future__ import annotations
 from functools import total_ordering
 from typing import ClassVar, Final
 
-from google.protobuf.message import DecodeError
-
+from pulsar_py.common.errors import UNREADABLE
 from pulsar_py.common.position import MAX_LONG, Position
 from pulsar_py.proto.PulsarApi_pb2 import MessageIdData
 
@@ -122,7 +121,7 @@ class MessageId:
         """
         try:
             return cls.from_data(MessageIdData.FromString(data))
-        except DecodeError as error:
+        except UNREADABLE as error:
             raise ValueError(f"{data.hex()} is not a serialized message id: {error}") from error
 
     @classmethod

@@ -19,10 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.errors import UNREADABLE, PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 
 _SIZE = Struct(">I")
@@ -74,7 +72,7 @@ def batch_indexes(
         split = position + _SIZE.size + _SIZE.unpack_from(body, position)[0]
         try:
             single = SingleMessageMetadata.FromString(bytes(body[position + _SIZE.size : split]))
-        except DecodeError:
+        except UNREADABLE:
             break  # who reads the messages says what is wrong
         position = split + max(single.payload_size, 0)
     return range(messages_count)
@@ -87,7 +85,7 @@ def _read_message(body: bytes, start: int, index: int) -> tuple[int, SingleMessa
     split = start + 4 + size
     try:
         metadata = SingleMessageMetadata.FromString(body[start + 4 : split])
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise PayloadError(f"message {index} of a batch: {error}") from error
     end = split + metadata.payload_size
     if split > len(body) or not metadata.IsInitialized() or not split <= end <= len(body):

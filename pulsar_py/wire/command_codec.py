@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
-from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.errors import UNREADABLE, RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
 from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarApi_pb2 import (
@@ -74,7 +74,7 @@ def read_command(data: bytes) -> BaseCommand:
     # Hot path: read_command in benchmarks/micro.
     try:
         command = BaseCommand.FromString(data)
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise RemoteProtocolError(f"command of {len(data)} bytes: {error}") from None
     number = command.type
     if command.IsInitialized() and command.HasField(FIELD_NAMES[number]):  # type: ignore[arg-type] # literals

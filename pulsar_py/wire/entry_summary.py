@@ -15,10 +15,8 @@ from base64 import b64decode
 from collections.abc import Sequence
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.errors import UNREADABLE, PayloadError
 from pulsar_py.common.packed_entries import PackedEntries
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
@@ -342,7 +340,7 @@ def summarize_parsed(data: EntryBytes) -> FullSummary:
         kind = MessageMetadata if end - start <= PARSED_WHOLE_BYTES else EntryFields
         metadata = kind.FromString(bytes(data[start:end]))
         is_readable = metadata.IsInitialized()
-    except (DecodeError, PayloadError):
+    except (*UNREADABLE, PayloadError):
         metadata = EntryFields()
         is_readable = False
         end = len(data)

@@ -25,10 +25,8 @@ from enum import Enum
 from struct import Struct
 from typing import Final, NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.errors import UNREADABLE, PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import BrokerEntryMetadata, MessageMetadata
 from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
@@ -147,7 +145,7 @@ def parse_broker_entry_metadata(data: EntryBytes) -> BrokerEntryMetadata | None:
         return None
     try:
         return BrokerEntryMetadata.FromString(bytes(data[CHECKSUM_BLOCK_SIZE:start]))
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise PayloadError(f"unreadable broker entry metadata: {error}") from error
 
 
@@ -205,7 +203,7 @@ def parse_fields(data: EntryBytes) -> MessageMetadata | EntryFields:
     kind = MessageMetadata if end - start <= PARSED_WHOLE_BYTES else EntryFields
     try:
         fields = kind.FromString(bytes(data[start:end]))
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise PayloadError(f"unreadable message metadata: {error}") from error
     if not fields.IsInitialized():
         raise PayloadError("message metadata lacks a required field")
@@ -230,7 +228,7 @@ def split_entry(data: bytes) -> EntryParts:
 def _metadata_of(data: bytes) -> MessageMetadata:
     try:
         metadata = MessageMetadata.FromString(data)
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise PayloadError(f"unreadable message metadata: {error}") from error
     if not metadata.IsInitialized():
         raise PayloadError(f"message metadata lacks a required field: {metadata}")

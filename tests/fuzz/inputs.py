@@ -60,7 +60,7 @@ def mutate_commands(chance: random.Random, data: bytes) -> bytes:
 def _other_fields(chance: random.Random, command: bytes) -> bytes:
     try:
         parsed = BaseCommand.FromString(command)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):  # the second by protobuf's own Python
         return mutate_bytes(chance, command)
     part: Message = parsed
     for _ in range(3):

@@ -23,11 +23,9 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.client.messages.message import EntryKey, Message, ReceivedEntry
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.errors import UNREADABLE, PayloadError
 from pulsar_py.common.hashing import crc32c
 from pulsar_py.proto.PulsarApi_pb2 import (
     BrokerEntryMetadata,
@@ -176,7 +174,7 @@ def parse(
         # required fields.
         if not metadata.publish_time and not metadata.IsInitialized():
             return _undecodable(topic, key, "the metadata lack a required field")
-    except (PayloadError, DecodeError) as error:
+    except (PayloadError, *UNREADABLE) as error:
         return _undecodable(topic, key, str(error))
     return ParsedEntry(command, data, key, metadata, end, broker_metadata)
 
@@ -272,7 +270,7 @@ def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Mess
         if likeness is None:
             return None
         first = _parse_single(bytes(body[start + 4 : start + 4 + metadata_size]))
-    except (DecodeError, IndexError, struct.error):
+    except (*UNREADABLE, IndexError, struct.error):
         return None  # `_any_sized` reports what is wrong
     if first.payload_size < 0 or 4 + metadata_size + first.payload_size != step:
         return None
@@ -339,7 +337,7 @@ def _any_sized(
             if wanted_bits >> index & 1:
                 add(Message(entry, index, single, body[split:end]))
             position = end
-    except (DecodeError, ValueError, IndexError, struct.error) as error:
+    except (*UNREADABLE, ValueError, IndexError, struct.error) as error:
         text = f"message {index} of {entry.batch_size} at {position - start}: {error}"
         return _undecodable(entry.topic, entry.key, text, entry.batch_size)
     if len(messages) != wanted_bits.bit_count():

@@ -24,9 +24,8 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple, overload
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.client.messages.message import Message, OwnMetadata, ReceivedEntry
+from pulsar_py.common.errors import UNREADABLE
 from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 
 __all__ = ["MIN_WHOLE_BATCH", "ReceivedBatch", "batch_of"]
@@ -132,7 +131,7 @@ def batch_of(entry: ReceivedEntry, body: bytes | memoryview, start: int) -> Rece
     if count < MIN_WHOLE_BATCH or entry.metadata.compacted_batch_indexes:
         return None
     for lay_out in (_same_sized, _bare, _parsed):
-        with suppress(DecodeError, IndexError, OverflowError, struct.error):
+        with suppress(*UNREADABLE, IndexError, OverflowError, struct.error):
             layout = lay_out(body, start, count)
             if layout is not None and layout.bounds[-1] <= len(body):
                 return ReceivedBatch(entry, body, layout)

@@ -20,11 +20,10 @@ import struct
 from collections.abc import Container
 from typing import Final, NamedTuple, cast
 
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
-from pulsar_py.common.errors import PayloadError
+from pulsar_py.common.errors import UNREADABLE, PayloadError
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
 from pulsar_py.proto.PulsarPyEntry_pb2 import EntryFields
 from pulsar_py.wire.compression import compress, decompress
@@ -166,7 +165,7 @@ def _read_single(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadat
         raise PayloadError(f"the batch ends in message {index}")
     try:
         single = SingleMessageMetadata.FromString(body[start:split])
-    except DecodeError as error:
+    except UNREADABLE as error:
         raise PayloadError(f"message {index}: {error}") from error
     end = split + single.payload_size
     if not single.IsInitialized() or not split <= end <= len(body):

@@ -32,10 +32,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from google.protobuf.message import DecodeError
-
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.errors import RemoteProtocolError, ServiceError
+from pulsar_py.common.errors import UNREADABLE, RemoteProtocolError, ServiceError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.loops.work import MAX_UNITS
@@ -307,7 +305,7 @@ class ServerCnx(asyncio.Protocol):
             place += 1
             try:
                 parse(body)
-            except DecodeError as error:
+            except UNREADABLE as error:
                 if producer is not None:
                     producer.publish_run(run)
                 self.refuse(f"SEND: {error}")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -246,3 +249,54 @@ def test_neighbours_are_framed_as_one_by_one(partition: int, first: int, sizes: 
 def test_receipts_of_acknowledgements_are_those_of_the_general_encoder(consumer_id, request_ids):
     expected = [ack_response(consumer_id, each) for each in request_ids]
     assert encode_ack_receipts(consumer_id, request_ids) == b"".join(expected)
+
+
+@pytest.mark.parametrize("implementation", ["python", "upb"])
+def test_a_text_that_is_not_utf8_is_refused_on_both_builds_of_protobuf(
+    implementation: str,
+) -> None:
+    """The compiled part gives bytes for it, protobuf's own Python an error of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-c", BROKEN_TEXTS],
+        env=os.environ
+        | {
+            "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": implementation,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.split() == [
+        implementation,
+        "RemoteProtocolError",
+        "FullSummary",
+        "ValueError",
+    ]
+
+
+BROKEN_TEXTS = """
+from google.protobuf.internal import api_implementation
+from pulsar_py.common.message_id import MessageId
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, MessageMetadata
+from pulsar_py.wire.command_codec import read_command
+from pulsar_py.wire.entry_summary import summarize_parsed
+from pulsar_py.wire.payload import encode_entry
+
+def outcome(call, data):
+    try:
+        return call(data)
+    except Exception as error:
+        return type(error).__name__
+
+lookup = BaseCommand(type=BaseCommand.LOOKUP)
+lookup.lookupTopic.topic, lookup.lookupTopic.request_id = "text", 1
+command = lookup.SerializeToString().replace(b"text", b"te\\xfft")
+metadata = MessageMetadata(producer_name="text", sequence_id=1, publish_time=1)
+entry = encode_entry(metadata, b"body").replace(b"text", b"te\\xfft")
+print(api_implementation.Type())
+print(outcome(read_command, command))
+print(type(outcome(summarize_parsed, entry)).__name__)
+print(outcome(MessageId.parse, b"\\xff"))
+"""
