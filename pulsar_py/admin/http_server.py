@@ -268,11 +268,15 @@ class HttpConnection(asyncio.Protocol):
         """Note that the peer sends no more; the answer to its last request is still written."""
         if self._successor is not None:
             return False
-        if self._http.their_state is h11.MUST_CLOSE:
-            return True
-        self._http.receive_data(b"")
-        self._advance()
-        return self._is_serving
+        if self._http.their_state is not h11.MUST_CLOSE:
+            self._http.receive_data(b"")
+            self._advance()
+            is_waited_for = self._is_serving
+        else:
+            is_waited_for = True
+        # Over TLS asyncio closes all the same, and warns of a protocol that does not want that.
+        over_tls = self._transport is not None and self._transport.get_extra_info("sslcontext")
+        return is_waited_for and not over_tls
 
     def data_received(self, data: bytes) -> None:
         """Take received bytes, and read on unless a request is being served."""

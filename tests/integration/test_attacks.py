@@ -6,6 +6,9 @@ Each test is an attack that got through once, or one that many systems have fall
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -269,3 +272,95 @@ async def test_no_writing_of_a_path_goes_around_authentication(broker: Besieged,
     answer = await broker.http(f"GET {path} HTTP/1.1\r\n{lines}\r\n\r\n")
     assert answer.startswith((b"HTTP/1.1 401", b"HTTP/1.1 404"))
     assert b"Set-Cookie" not in answer
+
+
+async def test_who_has_no_right_makes_neither_topics_nor_subscriptions(broker: Besieged) -> None:
+    await broker.rest("PUT", "/admin/v2/persistent/o/n/there")
+    cnx = await broker.connect("producer")
+    for name in ("never", "there"):
+        topic = f"persistent://o/n/{name}"
+        schema = {"name": "s", "schema_data": b"", "type": "String"}
+        for kind, fields in (
+            ("PARTITIONED_METADATA", {"metadata_auto_creation_enabled": True}),
+            ("LOOKUP", {"authoritative": True}),
+            ("PRODUCER", {"producer_id": 1}),
+            ("SUBSCRIBE", {"subscription": "s", "subType": "Shared", "consumer_id": 1}),
+            ("SUBSCRIBE", {"subscription": "s", "subType": "Shared", "consumer_id": 2, "durable": False}),
+            ("GET_SCHEMA", {}),
+            ("GET_OR_CREATE_SCHEMA", {"schema": schema}),
+        ):  # fmt: skip
+            answer = await broker.ask(cnx, kind, topic=topic, **fields)
+            assert "AuthorizationError" in str(answer), (kind, answer)
+        path = f"/admin/v2/persistent/o/n/{name}"
+        for method, rest in (
+            ("PUT", path),
+            ("PUT", f"{path}/partitions"),
+            ("PUT", f"{path}/subscription/s"),
+            ("PUT", path.replace("persistent", "non-persistent")),
+            ("GET", f"{path}/stats"),
+        ):
+            answer = await broker.http(request_of(broker, "producer", method, rest))
+            assert answer.startswith((b"HTTP/1.1 401", b"HTTP/1.1 403")), (rest, answer)
+    for path, is_empty in (
+        ("persistent/o/n", False),
+        ("persistent/o/n/partitioned", True),
+        ("non-persistent/o/n", True),
+        ("persistent/o/n/there/subscriptions", True),
+    ):
+        answer = await broker.http(request_of(broker, "admin", "GET", f"/admin/v2/{path}"))
+        listed = json.loads(answer.partition(b"\r\n\r\n")[2])
+        assert "persistent://o/n/never" not in listed
+        assert not (is_empty and listed), (path, listed)
+
+
+def request_of(broker: Besieged, role: str, method: str, path: str) -> str:
+    """A request with a role's token, the last one of its connection."""
+    token = broker.secrets.token({"sub": role})
+    body = "Content-Type: application/json\r\nContent-Length: 1\r\n\r\n2"
+    who = f"Host: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close"
+    return f"{method} {path} HTTP/1.1\r\n{who}\r\n{body if method == 'PUT' else chr(13) + chr(10)}"
+
+
+SHOWN = (
+    "/metrics",
+    "/admin/v2/brokers/configuration/runtime",
+    "/admin/v2/brokers/configuration/values",
+    "/admin/v2/brokers/internal-configuration",
+    "/admin/v2/persistent/t/n/shown/stats",
+    "/admin/v2/persistent/t/n/shown/internalStats",
+    "/admin/v2/broker-stats/topics",
+    "/admin/v2/broker-stats/metrics",
+)
+"""What tells most of a broker, its topics and their clients."""
+
+
+async def test_secrets_stand_neither_in_the_log_nor_in_what_is_served(
+    broker: Besieged, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    callers = RECORDINGS["callers"]
+    await broker.rest("POST", PERMISSION, ["produce"])
+    cnx = await broker.connect("producer")
+    answer = await broker.ask(cnx, "PRODUCER", topic="persistent://t/n/shown", producer_id=1)
+    assert answer["type"] == "PRODUCER_SUCCESS"
+    for caller in ("badkey", "expired", "algnone"):
+        wrong = await broker.connect("none", bare=True)
+        wrong.writer.write(broker.connect_command(caller))
+        assert await frames_until_closed(wrong) == ["ERROR"]
+        token = broker.secrets.data_of(callers[caller])
+        request = f"GET /admin/v2/tenants?token={token} HTTP/1.1\r\nHost: localhost\r\n"
+        request += f"Connection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        assert (await broker.http(request)).startswith(b"HTTP/1.1 401")
+    shown = [
+        (await broker.http(request_of(broker, "admin", "GET", path))).decode() for path in SHOWN
+    ]
+    assert [each.split(" ")[1] for each in shown] == ["200"] * len(SHOWN)
+    told = str([vars(each) for each in caplog.records] + [each.message for each in caplog.records])
+    assert "authentication failed" in told
+    assert "eof_received" not in told, "a client that ends TLS is nothing to warn of"
+    for place in (told, *shown):
+        # Every token of ours begins so; a key would stand there as bytes, as text or as base64.
+        assert "eyJ" not in place
+        for key in broker.secrets.keys.values():
+            assert repr(key)[2:-1] not in place
+            assert base64.b64encode(key).decode() not in place
