@@ -114,7 +114,7 @@ def passes(python: Path, version: str, arguments: Sequence[str]) -> bool:
         shutil.rmtree(place)
         raise
     ran = subprocess.run(
-        [own, "-m", "pytest", "-q", "-n", "0", *(arguments or TESTS)],
+        [own, "-m", "pytest", "-q", "-n", "0", "--timeout", "240", *(arguments or TESTS)],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         check=False,
