@@ -10,6 +10,7 @@ import asyncio
 import base64
 import json
 import secrets
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ import pytest_asyncio
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, ServerError
 from pulsar_py.standalone import Broker
+from tests.certificates import Authority
 from tests.unit.websocket.dialogs import SECONDS, closed, said
 from tests.websocket_client import TEXT, WebSocketClient
 from tests.wire_client import WireClient, drop, encode, send_frame
@@ -94,19 +96,35 @@ class Guarded:
         await http.drop()
         return status
 
-    async def http(self) -> KeepAlive:
+    async def http(self, tls: ssl.SSLContext | None = None) -> KeepAlive:
         """A connection for several requests."""
-        address = urlsplit(self.broker.web_service_url)
-        http = KeepAlive(*await asyncio.open_connection(address.hostname, address.port))
+        broker = self.broker
+        url = broker.web_service_url if tls is None else broker.web_service_url_tls
+        http = KeepAlive(*await self._connected(url, tls))
         self._open.append(http)
         return http
 
+    async def _connected(
+        self, url: str | None, tls: ssl.SSLContext | None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        assert url is not None, "the port is open"
+        address = urlsplit(url)
+        name = None if tls is None else "localhost"
+        return await asyncio.open_connection(
+            address.hostname, address.port, ssl=tls, server_hostname=name
+        )
+
     async def wire(
-        self, credentials: str, *, method: str = "token", refreshes: bool = False
+        self,
+        credentials: str,
+        *,
+        method: str = "token",
+        refreshes: bool = False,
+        tls: ssl.SSLContext | None = None,
     ) -> WireClient:
         """A client of the binary protocol that was let in."""
-        address = urlsplit(self.broker.service_url)
-        client = WireClient(*await asyncio.open_connection(address.hostname, address.port))
+        url = self.broker.service_url if tls is None else self.broker.service_url_tls
+        client = WireClient(*await self._connected(url, tls))
         command = BaseCommand(type=BaseCommand.CONNECT)
         connect = command.connect
         connect.client_version, connect.protocol_version = "test", 21
@@ -155,7 +173,8 @@ class KeepAlive:
         """The status of a request."""
         data = b"" if body is None else json.dumps(body).encode()
         lines = [f"{method} /admin/v2/{path} HTTP/1.1", "Host: localhost"]
-        lines += [f"Authorization: {authorization}", "Content-Type: application/json"]
+        lines += [f"Authorization: {authorization}"] if authorization else []
+        lines += ["Content-Type: application/json"]
         self._writer.write("\r\n".join([*lines, f"Content-Length: {len(data)}\r\n\r\n"]).encode())
         self._writer.write(data)
         head = (await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), SECONDS)).decode()
@@ -422,3 +441,35 @@ async def test_an_expired_token_serves_nothing_until_there_is_another(tmp_path: 
         assert await held is None
         kinds = sorted([await pushed(client) for _ in range(3)])
         assert kinds == ["MESSAGE", "MESSAGE", "SEND_RECEIPT"]
+
+
+@pytest.mark.parametrize("refreshes", [False, True])
+async def test_a_connection_ends_with_its_certificate(tmp_path: Path, *, refreshes: bool) -> None:
+    authority, clock = Authority(tmp_path), LaterClock()
+    certificate, key = authority.issue("broker")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.load_verify_locations(authority.path)
+    tls.load_cert_chain(*authority.issue("admin"))
+    settings: dict[str, object] = {
+        "authenticationProviders": "tls",
+        "brokerServicePort": "",
+        "webServicePort": "",
+        "brokerServicePortTls": 0,
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": key,
+        "tlsTrustCertsFilePath": authority.path,
+    }
+    async with Guarded.running(tmp_path / "files", clock, **settings) as guarded:
+        wire = await guarded.wire("", method="tls", refreshes=refreshes, tls=tls)
+        http = await guarded.http(tls)
+        assert await http.ask("") == 200
+        assert await lookup(wire, f"persistent://{NAMESPACE}/t") is None
+        clock.later_millis = 100 * 365 * 24 * 3_600_000  # it is good until 2100
+        if refreshes:
+            assert await pushed(wire) == "AUTH_CHALLENGE"
+            answer = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
+            answer.authResponse.response.auth_data = b""
+            wire.writer.write(encode(answer))
+        await lost(wire)
+        assert await http.ask("") == 401

@@ -150,6 +150,9 @@ NO_METHOD: Final = "none"
 """The method, in figures, of those that named none that is served."""
 
 
+_COUNTED_METHOD: Final = "token"
+"""The method whose expiry is counted, as the name of its figures says."""
+
 EXPIRING_MINUTES: Final = (5, 10, 60, 240)
 """Upper bounds of counts by the time that credentials last; one more count has none."""
 
@@ -162,7 +165,7 @@ class AuthenticationStatistics(Struct, frozen=True):
     failures_count: Mapping[tuple[str, str], int]
     """By method and reason."""
     expiring_counts: tuple[int, ...]
-    """Successes with credentials that expire, by the bounds of `EXPIRING_MINUTES`."""
+    """Successes with tokens that expire, by the bounds of `EXPIRING_MINUTES`."""
     expiring_minutes_sum: float
     """The time that was left to all of these."""
 
@@ -188,7 +191,7 @@ class AuthenticationCounts:
     def succeeded(self, method_name: str, answer: Authenticated) -> None:
         """Credentials of a method that is served were good."""
         self._successes[method_name] += 1
-        if answer.expires_at_millis is not None:
+        if answer.expires_at_millis is not None and method_name == _COUNTED_METHOD:
             minutes = max(0, answer.expires_at_millis - self._clock.wall_time_millis()) / 60_000
             self._expiring[bisect_left(EXPIRING_MINUTES, minutes)] += 1
             self._expiring_minutes_sum += minutes

@@ -28,6 +28,8 @@ class PeerCertificate(Struct, frozen=True):
 
     der: bytes
     subject: _Names = ()
+    expires_at_millis: int | None = None
+    """When a verified one ends."""
 
     @property
     def common_name(self) -> str | None:
@@ -73,4 +75,6 @@ def peer_of(transport: asyncio.BaseTransport, named: Peer = _NOBODY) -> Peer:
         return Peer(remote_address)
     verified = connection.getpeercert() or {}
     subject: _Names = verified.get("subject", ())  # type: ignore[assignment] # typeshed: any value
-    return Peer(remote_address, PeerCertificate(der, subject))
+    ends: str | None = verified.get("notAfter")  # type: ignore[assignment] # likewise
+    expires_at_millis = None if ends is None else ssl.cert_time_to_seconds(ends) * 1000
+    return Peer(remote_address, PeerCertificate(der, subject, expires_at_millis))

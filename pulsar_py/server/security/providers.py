@@ -103,7 +103,7 @@ def _provider_of(
 ) -> AuthenticationProvider:
     own: Mapping[str, Callable[[], AuthenticationProvider]] = {
         "token": lambda: TokenProvider(settings.token, clock),
-        "tls": TlsProvider,
+        "tls": lambda: TlsProvider(clock),
         "basic": lambda: BasicProvider(settings.basic_users, clock),
         "openid": lambda: OpenIdProvider(settings.openid, clock),
     }

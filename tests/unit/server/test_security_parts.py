@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security.actions import Action
@@ -26,7 +27,7 @@ from pulsar_py.server.security_parts import (
     authorization_settings,
 )
 
-SOMEBODY = Authenticators({"tls": TlsProvider()})
+SOMEBODY = Authenticators({"tls": TlsProvider(SystemClock())})
 
 
 class EverybodyReads:

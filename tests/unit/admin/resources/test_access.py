@@ -24,7 +24,7 @@ from pulsar_py.server.security.tls_provider import TlsProvider
 def access(*, guards_metrics: bool = False) -> Access:
     store = MemoryMetadataStore(SystemClock())
     return Access(
-        Authenticators({"tls": TlsProvider()}),
+        Authenticators({"tls": TlsProvider(SystemClock())}),
         Unrestricted(),
         Resources(store, store),
         Audit(SystemClock()),

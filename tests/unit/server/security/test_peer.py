@@ -94,7 +94,9 @@ async def test_a_verified_certificate_says_who_it_is(tmp_path: Path) -> None:
     assert peer.remote_address == address
     assert peer.certificate is not None
     assert peer.certificate.common_name == "alice"
-    assert x509.load_der_x509_certificate(peer.certificate.der).serial_number == 1
+    parsed = x509.load_der_x509_certificate(peer.certificate.der)
+    assert parsed.serial_number == 1
+    assert peer.certificate.expires_at_millis == parsed.not_valid_after_utc.timestamp() * 1000
 
 
 @pytest.mark.parametrize(
