@@ -61,7 +61,7 @@ def test_a_token_loses_its_force_with_its_key(tmp_path: Path) -> None:
     path.write_bytes(b"too short")
     clock.jump(1)
     assert not found.is_revoked()
-    path.write_bytes(bytes(32))
+    path.write_bytes(bytes(48))
     clock.jump(1)
     assert found.is_revoked()
     path.write_bytes(KEY)
