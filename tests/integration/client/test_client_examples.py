@@ -22,6 +22,7 @@ SAYS = {
     "delayed": r"wake up after ([1-9]|10) seconds",  # a busy broker's tick; `receive` ends at 10
     "encryption": "the treasure is under the tree",
     "errors": r"ConsumerBusyError: True\nMessageTooBigError: True\n.*did you mean",
+    "fail_at_once": r"can't start: ClientTimeoutError: .*localhost:1: .*refused\nstored: ",
     "figures": r"ProducerStatistics\(.*total_messages_sent=10,.*\nConsumerStatistics\(",
     "graceful_worker": "(?s)done: 0.*done: 2\nthe others go to another worker",
     "hello": r"hello \{\}\ngoodbye \{'from': 'me'\}",
