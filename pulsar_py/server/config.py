@@ -174,7 +174,8 @@ class BrokerConfig(
                     without_effect[name] = reason
             elif (ignored := ignored_settings().get(name)) is not None:
                 if ignored.is_refused(text, is_of_cluster=is_of_cluster):
-                    raise ConfigurationError(f"{name}={text}: {ignored.reason}")
+                    shown = "…" if is_secret(name) else text
+                    raise ConfigurationError(f"{name}={shown}: {ignored.reason}")
                 if not ignored.is_default(text):
                     without_effect[name] = ignored.reason
             elif not own.take(name, text):

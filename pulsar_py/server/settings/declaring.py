@@ -297,9 +297,14 @@ class Settings:
     def __hash__(self) -> int:
         return hash(tuple(getattr(self, name) for name in self._declared))
 
+    @staticmethod
+    def is_secret(name: str) -> bool:  # noqa: ARG004 - of those that have any
+        """Whether the value of a setting should not be shown."""
+        return False
+
     def __repr__(self) -> str:
         changes = ", ".join(
-            f"{name}={getattr(self, name)!r}"
+            f"{name}=…" if self.is_secret(name) else f"{name}={getattr(self, name)!r}"
             for name, declaration in self._declared.items()
             if getattr(self, name) != declaration.default
         )

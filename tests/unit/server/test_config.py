@@ -416,3 +416,12 @@ def test_protection_is_never_dropped_silently() -> None:
         and not (ignored[name].is_protection or ignored[name].is_of_cluster)
     }
     assert silent == set()
+
+
+def test_secrets_stand_neither_in_errors_nor_in_texts_for_people() -> None:
+    given = BrokerConfig.from_texts({"tlsKeyStorePassword": "s3cr3t", "clusterName": "c"})
+    assert repr(given) == "BrokerConfig(clusterName='c', tlsKeyStorePassword=…)"
+    refused = {"brokerClientTlsKeyStorePassword": "s3cr3t"}
+    with pytest.raises(ConfigurationError, match="brokerClientTlsKeyStorePassword=…: ") as raised:
+        BrokerConfig.from_texts(refused)
+    assert "s3cr3t" not in str(raised.value)
