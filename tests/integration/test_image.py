@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+
+from pulsar_py.testing.broker_thread import BrokerThread
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -55,6 +61,35 @@ def test_it_is_started_as_testcontainers_does(home: Path) -> None:
         assert process.wait(60) == 0
     assert "clusterName=tests\n" in (home / "conf" / "standalone.conf").read_text()
     assert (home / "data").is_dir()
+
+
+def is_healthy(port: int) -> bool:
+    """What the image's health check says of a broker on this port."""
+    text = (ROOT / "docker" / "Dockerfile").read_text()
+    found = re.search(r"^HEALTHCHECK [^\[]*CMD (\[.*\])$", text, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    program, *arguments = json.loads(found[1].splitlines()[0])
+    assert program == "python"
+    settings = environment(PULSAR_PREFIX_webServicePort=str(port))
+    done = subprocess.run(
+        [sys.executable, *arguments], env=settings, capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+def test_its_health_check_needs_no_rights() -> None:
+    key = "data:;base64," + base64.b64encode(bytes(range(32))).decode()
+    secured = {
+        "authenticationEnabled": True,
+        "authenticationProviders": ("token",),
+        "tokenSecretKey": key,
+    }
+    for config in ({}, secured):
+        with BrokerThread(config=config) as broker:
+            port = urlsplit(broker.web_service_url).port
+            assert port is not None
+            assert is_healthy(port)
+        assert not is_healthy(port), "it has stopped"
 
 
 @pytest.fixture

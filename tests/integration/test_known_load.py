@@ -556,7 +556,7 @@ def test_the_consumers_lines_for_prometheus() -> None:
             reader = await found.reader("s", SHARED)
             for _ in range(10):
                 publisher.send(b"x" * 100)
-            reader.flow(8)
+            reader.flow(13)
             await found.broker.service.clock.sleep(1)
             reader.ack(reader.taken[:3])
             reader.give_back(reader.taken[5:6])
