@@ -105,7 +105,7 @@ def test_both_have_bundles_and_who_asks_the_wrong_one_is_sent_on(brokers: list[O
     found = set()
     for number in range(2 * BUNDLES_COUNT):
         topic = f"{NAMESPACE}/t{number}"
-        brokers[number % 2].ask("PUT", f"persistent/{topic}")
+        ask_any(brokers[number % 2], "PUT", f"persistent/{topic}")
         owner = owner_of(brokers, topic)
         found.add(id_of(owner))
         (other,) = (each for each in brokers if each is not owner)
