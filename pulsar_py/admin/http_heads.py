@@ -1,7 +1,7 @@
-"""Tells heads of requests that a proxy in front may have understood otherwise (pure).
+"""Reads heads of requests: targets of both forms, and what a proxy may see otherwise (pure).
 
-It may have checked the other one of two credentials, or seen a second request where this server
-sees a body or a header. Clients send none of these, and whoever does gets 400:
+A proxy in front may have checked the other one of two credentials, or seen a second request where
+this server sees a body or a header. Clients send none of these, and whoever does gets 400:
 
     a line that ends with LF alone          RFC 9112, 2.2: a proxy may take it for part of a value
     a line that goes on with the next one   RFC 9112, 5.2
@@ -19,12 +19,13 @@ from typing import Final
 
 from pulsar_py.server.security.authentication import METHOD_HEADER, PRINCIPAL_HEADER
 
-__all__ = ["can_be_read_in_two_ways", "has_odd_lines", "head_bytes"]
+__all__ = ["can_be_read_in_two_ways", "has_odd_lines", "head_bytes", "in_origin_form"]
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 _ODD_LINE: Final = re.compile(rb"(?<!\r)\n|\n[ \t]")
 _END: Final = b"\r\n\r\n"
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?]*)/?(.*)", re.IGNORECASE | re.DOTALL)
 _LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 _ONCE: Final = frozenset(
     {
@@ -58,3 +59,16 @@ def can_be_read_in_two_ways(headers: Headers, http_version: bytes) -> bool:
     if b"transfer-encoding" not in names:
         return False
     return http_version == b"1.0" or _LENGTHS.issubset(names)
+
+
+def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """A target without scheme and host, and headers in which the target's host is the Host.
+
+    Proxies are sent `GET http://host/path`; its host counts, not the header's (RFC 9112, 3.2.2).
+    """
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None:
+        return target, headers
+    host, path = absolute.groups()
+    others = [(name, value) for name, value in headers if name != b"host"]
+    return b"/" + path, [*others, (b"host", host)]

@@ -30,7 +30,12 @@ from typing import Final, cast
 import h11
 from msgspec import Struct
 
-from pulsar_py.admin.http_heads import can_be_read_in_two_ways, has_odd_lines, head_bytes
+from pulsar_py.admin.http_heads import (
+    can_be_read_in_two_ways,
+    has_odd_lines,
+    head_bytes,
+    in_origin_form,
+)
 from pulsar_py.admin.http_messages import AnswerEndedError, Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
 from pulsar_py.common.loops.clock import Clock
@@ -367,14 +372,13 @@ class HttpConnection(asyncio.Protocol):
             self._next_request()
 
     async def _response(self, request: h11.Request, body: bytes) -> Response | Successor:
-        method, target = request.method.decode("ascii"), request.target.decode("latin-1")
+        path, fields = in_origin_form(request.target, list(request.headers))
+        method, target = request.method.decode("ascii"), path.decode("latin-1")
         upgrades = self._server._upgrades  # noqa: SLF001
         peer = self._peer_of(request)
         if upgrades is not None and f"{target}/".startswith((f"{UPGRADES}/", f"{UPGRADES}?")):
-            return await upgrades(method, target, list(request.headers), peer)
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers
-        }
+            return await upgrades(method, target, fields, peer)
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in fields}
         return await self._server._application(method, target, headers, body, peer)  # noqa: SLF001
 
     def _peer_of(self, request: h11.Request) -> Peer:

@@ -180,3 +180,20 @@ async def test_a_page_of_another_site_changes_nothing() -> None:
         assert b"access-control" not in own.lower()
         assert b" 409 " in await answer(port, host="also.example")
         assert b" 409 " in await answer(port, host="me.example")
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "status"),
+    [("http://localhost:80", "evil.example", 200), ("http://evil.example", "localhost", 403)],
+)
+async def test_the_host_in_a_target_is_the_one_that_counts(
+    target: str, host: str, status: int
+) -> None:
+    async with Broker() as broker:
+        port = int(broker.web_service_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        lines = [f"GET {target}/admin/v2/clusters HTTP/1.1", f"Host: {host}", "Connection: close"]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+    assert head.startswith(b"HTTP/1.1 %d" % status)

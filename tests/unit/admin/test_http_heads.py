@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pulsar_py.admin.http_heads import can_be_read_in_two_ways, has_odd_lines, head_bytes
+from pulsar_py.admin.http_heads import (
+    can_be_read_in_two_ways,
+    has_odd_lines,
+    head_bytes,
+    in_origin_form,
+)
 
 PLAIN = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
@@ -50,3 +55,20 @@ def test_what_is_said_twice(
 
 def test_the_size_of_a_head() -> None:
     assert head_bytes(b"/it", [(b"host", b"a")]) == len("/it") + len("host: a\r\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "host"),
+    [
+        (b"/a?b=http://c/d", b"/a?b=http://c/d", b"said"),
+        (b"http://meant:80/a/b?c=/d", b"/a/b?c=/d", b"meant:80"),
+        (b"HTTPS://meant", b"/", b"meant"),
+        (b"http://meant?a=b", b"/?a=b", b"meant"),
+        (b"http:///a", b"/a", b""),
+        (b"ftp://meant/a", b"ftp://meant/a", b"said"),
+    ],
+)
+def test_the_host_of_a_target_counts(target: bytes, path: bytes, host: bytes) -> None:
+    headers = [(b"accept", b"*/*"), (b"host", b"said")]
+    found, fields = in_origin_form(target, headers)
+    assert (found, dict(fields)) == (path, {b"accept": b"*/*", b"host": host})
