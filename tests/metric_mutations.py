@@ -1,10 +1,11 @@
 """Runs each test that is marked with metrics while one of them is wrong: it has to fail then.
 
-    .venv/bin/pytest -n 0 -p tests.metric_mutations tests/integration/test_metric_values.py
+    .venv/bin/pytest -n 0 -p no:unraisableexception -p tests.metric_mutations tests/integration
 
 A metric is wrong in two ways: each of its lines says half as much again and one, or each says 0. A
 metric of which no marked test fails in one of them has no test; their names end the run, with exit
-code 1. `--wrong NAME` tries one metric alone.
+code 1. `--wrong NAME` tries one metric alone. Tests that fail leave connections behind, of which
+pytest need not tell.
 """
 
 from __future__ import annotations
