@@ -1,5 +1,7 @@
 """Chooses the HTTP status of a refused handshake by its error (pure).
 
+A path with a name that can't be one is the client's mistake: 400, where Apache Pulsar answers 500.
+
 Source: AbstractWebSocketHandler.getErrorCode in Pulsar.
 """
 
@@ -15,6 +17,7 @@ from pulsar_py.common.errors import (
     ConsumerBusyError,
     IncompatibleSchemaError,
     InvalidConfigurationError,
+    InvalidTopicNameError,
     ProducerBlockedQuotaExceededError,
     ProducerBlockedQuotaExceededExceptionError,
     ProducerBusyError,
@@ -28,6 +31,7 @@ __all__ = ["status_of"]
 
 _STATUSES: Final = (
     (InvalidConfigurationError, HTTPStatus.BAD_REQUEST),
+    (InvalidTopicNameError, HTTPStatus.BAD_REQUEST),
     (AuthenticationError, HTTPStatus.UNAUTHORIZED),
     (AuthorizationError, HTTPStatus.FORBIDDEN),
     (TopicNotFoundError, HTTPStatus.NOT_FOUND),

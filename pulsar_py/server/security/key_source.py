@@ -22,6 +22,7 @@ from typing import Final, Generic, TypeVar
 from urllib.parse import unquote, unquote_to_bytes
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server.security.watched_file import WatchedFile
 
 __all__ = ["LOOK_AGAIN_SECONDS", "KeySource", "key_bytes", "warn_if_others_can_read"]
 
@@ -34,8 +35,6 @@ LOOK_AGAIN_SECONDS: Final = 0.25
 
 _BASE64_TEXT: Final = re.compile(rb"[A-Za-z0-9+/_-]+=*\s*")
 _OTHERS_MAY_READ: Final = 0o077
-_GONE: Final = "gone"
-"""The mark of a file that can't be read."""
 
 
 def key_bytes(data: bytes) -> bytes:
@@ -80,26 +79,25 @@ class KeySource(Generic[T]):
         """
         self._name = name
         self._parse = parse
-        self._path = _path_of(text)
-        self._mark: object = None
         self._look_at = 0.0  # when `recent` looks at the file next
-        if self._path is None:
+        self._file: WatchedFile | None = None
+        path = _path_of(text)
+        if path is None:
             self._value = self._parsed(_data_of(name, text))
             return
+        self._file = WatchedFile(path)
         try:
-            status = self._path.stat()  # first: what changes meanwhile is read again
-            data = self._path.read_bytes()
+            data = self._file.look()
         except OSError as error:
-            raise ConfigurationError(f"{name}: {self._path}: {error.strerror}") from error
+            raise ConfigurationError(f"{name}: {path}: {error.strerror}") from error
         if is_secret:
-            warn_if_others_can_read(name, self._path)
-        self._mark = (status.st_mtime_ns, status.st_size, status.st_ino)
-        self._value = self._parsed(data)
+            warn_if_others_can_read(name, path)
+        self._value = self._parsed(data or b"")
 
     @property
     def can_change(self) -> bool:
         """Whether it is read from a file."""
-        return self._path is not None
+        return self._file is not None
 
     def recent(self, now: float) -> T:
         """The value as of at most `LOOK_AGAIN_SECONDS` ago; `now` is of the monotonic clock.
@@ -113,22 +111,17 @@ class KeySource(Generic[T]):
 
     def current(self) -> T:
         """The value; a file that changed is read again, and kept as it was if it can't be."""
-        if self._path is None:
+        if self._file is None:
             return self._value
         try:
-            status = self._path.stat()
-            mark = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if mark != self._mark:
-                self._mark = mark
-                value = self._parsed(self._path.read_bytes())
+            data = self._file.look()
+            if data is not None:
+                value = self._parsed(data)
                 if value != self._value:
                     self._value = value
-                logger.info("read again", extra={"setting": self._name, "path": str(self._path)})
+                path = str(self._file.path)
+                logger.info("read again", extra={"setting": self._name, "path": path})
         except (OSError, ConfigurationError) as error:
-            if isinstance(error, OSError):
-                if self._mark == _GONE:  # that was said
-                    return self._value
-                self._mark = _GONE
             logger.warning("not read again", extra={"setting": self._name, "error": str(error)})
         return self._value
 

@@ -20,6 +20,7 @@ from typing import Any, Final, Self
 from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server.security.watched_file import WatchedFile
 
 __all__ = ["HANDSHAKE_SECONDS", "ReloadingContext", "TlsSettings", "server_context"]
 
@@ -248,7 +249,7 @@ class ReloadingContext(ssl.SSLContext):
 
     _current: ssl.SSLContext
     _settings: TlsSettings
-    _seen: tuple[object, ...]
+    _files: tuple[WatchedFile, ...]
 
     def __new__(cls, settings: TlsSettings) -> Self:
         """Read the files.
@@ -258,7 +259,8 @@ class ReloadingContext(ssl.SSLContext):
         """
         context = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
         context._settings = settings
-        context._seen = _marks(settings)
+        context._files = tuple(WatchedFile(Path(path)) for path in settings.paths)
+        _have_changed(context._files)  # first: what changes meanwhile is read again
         context._current = server_context(settings)
         return context
 
@@ -275,10 +277,8 @@ class ReloadingContext(ssl.SSLContext):
 
         It blocks for a few small files: call it off the loop.
         """
-        marks = _marks(self._settings)
-        if marks == self._seen:
+        if not _have_changed(self._files):
             return False
-        self._seen = marks
         try:
             self._current = server_context(self._settings)
         except ConfigurationError as error:
@@ -288,14 +288,14 @@ class ReloadingContext(ssl.SSLContext):
         return True
 
 
-def _marks(settings: TlsSettings) -> tuple[object, ...]:
-    """What differs when a file changed; files that are gone have a mark, too."""
-    return tuple(_mark(path) for path in settings.paths)
+def _have_changed(files: tuple[WatchedFile, ...]) -> bool:
+    """Whether one says something else, or is gone, since the last call; looks at all of them."""
+    changes = [_has_changed(file) for file in files]
+    return any(changes)
 
 
-def _mark(path: str) -> object:
+def _has_changed(file: WatchedFile) -> bool:
     try:
-        status = Path(path).stat()
+        return file.look() is not None
     except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+        return True

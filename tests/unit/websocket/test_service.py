@@ -23,6 +23,10 @@ async def test_what_is_no_handshake_is_told_so() -> None:
         assert (await broker.open(f"{path}?token=a&token=b")).status == 400
         assert (await broker.open(f"{path}%00")).status == 400
         assert (await broker.open("/v2/nothing/x")).status == 404
+        default = "persistent/public/default"
+        for name in (f"{default}/", f"{default}/..", "persistent//a/b", "other/public/default/t"):
+            for kind in ("producer", "reader"):
+                assert (await broker.open(f"/v2/{kind}/{name}")).status == 400
         assert (await broker.open("/v2/consumer/persistent/a/b/c/")).status == 400
 
 
