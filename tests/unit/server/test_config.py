@@ -322,6 +322,32 @@ FURTHER: dict[str, str] = {
     "allowLoopback": "true",
     "diskUsageWarnThreshold": "0.99",
     "gcWaitTime": "300000",
+    "athenzDomainNames": "",
+    "bookkeeperClientMinAvailableBookiesInIsolationGroups": "",
+    "bookkeeper_tlsHostnameVerificationEnabled": "false",
+    "fileSystemProfilePath": "conf/filesystem_offload_core_site.xml",
+    "fileSystemURI": "",
+    "gcsManagedLedgerOffloadBucket": "",
+    "gcsManagedLedgerOffloadMaxBlockSizeInBytes": "67108864",
+    "gcsManagedLedgerOffloadReadBufferSizeInBytes": "1048576",
+    "gcsManagedLedgerOffloadRegion": "",
+    "gcsManagedLedgerOffloadServiceAccountKeyFile": "",
+    "managedLedgerOffloadBucket": "",
+    "managedLedgerOffloadMaxBlockSizeInBytes": "",
+    "managedLedgerOffloadReadBufferSizeInBytes": "",
+    "managedLedgerOffloadRegion": "",
+    "managedLedgerOffloadServiceEndpoint": "",
+    "maxMessageSizeCheckIntervalInSeconds": "60",
+    "preciseTopicPublishRateLimiterEnable": "false",
+    "s3ManagedLedgerOffloadBucket": "",
+    "s3ManagedLedgerOffloadCredentialId": "",
+    "s3ManagedLedgerOffloadCredentialSecret": "",
+    "s3ManagedLedgerOffloadMaxBlockSizeInBytes": "67108864",
+    "s3ManagedLedgerOffloadReadBufferSizeInBytes": "1048576",
+    "s3ManagedLedgerOffloadRegion": "",
+    "s3ManagedLedgerOffloadRole": "",
+    "s3ManagedLedgerOffloadRoleSessionName": "pulsar-s3-offload",
+    "s3ManagedLedgerOffloadServiceEndpoint": "",
     "tokenSecretKey": "",
     "tokenPublicKey": "",
     "tokenPublicAlg": "",
@@ -344,7 +370,7 @@ FURTHER: dict[str, str] = {
     "openIDFallbackDiscoveryMode": "DISABLED",
 }
 """What Apache Pulsar's files have that its class has no field for, with their values there: those
-of the bookie, and those that providers of authentication read."""
+of the bookie, those that drivers of offloading, and those that providers of authentication read."""
 
 
 STANDALONE: dict[str, str] = {
@@ -356,6 +382,17 @@ STANDALONE: dict[str, str] = {
     "loadBalancerEnabled": "false",
     "loadBalancerMemoryResourceWeight": "1.0",
     "managedLedgerDefaultEnsembleSize": "1",
+    "managedLedgerDefaultWriteQuorum": "1",
+    "managedLedgerDefaultAckQuorum": "1",
+    "managedLedgerNumSchedulerThreads": "4",
+    "managedLedgerMinimumBacklogEntriesForCaching": "100",
+    "managedLedgerMaxBacklogBetweenCursorsForCaching": "10000",
+    "bookkeeperClientMinNumRacksPerWriteQuorum": "1",
+    "numWorkerThreadsForNonPersistentTopic": "8",
+    "webSocketNumIoThreads": "8",
+    "webSocketConnectionsPerBroker": "8",
+    "backlogQuotaDefaultLimitGB": "10",
+    "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
     "managedLedgerDefaultMarkDeleteRateLimit": "0.1",
     "managedLedgerCacheEvictionFrequency": "100.0",
     "tlsKeyStoreType": "JKS",
@@ -384,7 +421,7 @@ def reference_settings() -> dict[str, str]:
 @pytest.mark.parametrize("is_of_cluster", [False, True])
 def test_every_setting_of_apache_pulsar_is_known_with_its_default(*, is_of_cluster: bool) -> None:
     settings = reference_settings() | FURTHER
-    assert len(settings) > 590
+    assert len(settings) > 610
     text = "".join(f"{name}={value}\n" for name, value in settings.items())
     config = BrokerConfig.load(
         properties_text=text, properties_place="broker.conf", is_of_cluster=is_of_cluster
