@@ -34,6 +34,9 @@ _STORES: Final = (
     "STORE.jks -destkeystore STORE.p12 -deststoretype PKCS12 && openssl pkcs12 -in STORE.p12 "
     "-nodes -out STORE.pem"
 )
+_PROXY: Final = (
+    "no proxy is told by SNI which broker is meant; Pulsar's own proxy is named in brokerServiceUrl"
+)
 _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "useKeyStoreTls": ("false", _STORES),
     "tlsTrustStoreType": ("JKS", _STORES),
@@ -43,6 +46,8 @@ _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
     "tlsKeyStorePath": ("", _STORES),
     "tlsKeyStorePassword": ("", _STORES),
     "webserviceTlsProvider": ("", "TLS is that of OpenSSL, there is no other provider"),
+    "proxyServiceUrl": ("", _PROXY),
+    "proxyProtocol": ("", _PROXY),
     "sslFactoryPlugin": ("", "Java's classes can't be loaded"),
     "sslFactoryPluginParams": ("", "Java's classes can't be loaded"),
 }

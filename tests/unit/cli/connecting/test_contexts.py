@@ -91,6 +91,8 @@ APACHE: dict[str, str] = {
     "tlsKeyStorePath": "",
     "tlsKeyStorePassword": "",
     "webserviceTlsProvider": "",
+    "proxyServiceUrl": "",
+    "proxyProtocol": "",
 }
 """The keys of Apache Pulsar's `client.conf`, with the values that they have there."""
 
@@ -107,6 +109,6 @@ def test_apache_pulsars_client_conf_loads(tmp_path: Path) -> None:
 def test_what_is_not_offered_is_refused_with_the_reason(tmp_path: Path, key: str) -> None:
     path = tmp_path / "client.conf"
     path.write_text(f"{key}=true\n")
-    with pytest.raises(ContextError, match=f"{key}=.*(keytool|OpenSSL)") as caught:
+    with pytest.raises(ContextError, match=f"{key}=.*(keytool|OpenSSL|SNI)") as caught:
         client_conf(path)
     assert "Password=true" not in str(caught.value)
