@@ -35,6 +35,7 @@ class Reach:
     host: str
     advertised: str
     is_authenticated: bool
+    is_of_cluster: bool = False
 
     @classmethod
     def of(
@@ -46,7 +47,12 @@ class Reach:
             advertised = socket.getfqdn()
         elif not advertised and not wanted:
             advertised = "localhost"
-        return cls(host=host, advertised=advertised, is_authenticated=is_authenticated)
+        return cls(
+            host=host,
+            advertised=advertised,
+            is_authenticated=is_authenticated,
+            is_of_cluster=is_of_cluster,
+        )
 
     @property
     def is_local(self) -> bool:
@@ -54,14 +60,18 @@ class Reach:
         return is_loopback(self.host)
 
     def log(self) -> None:
-        """Log who can reach the broker: a warning if other machines can without authentication."""
+        """Log who can reach the broker.
+
+        It is a warning without authentication, but for a broker on its own that only programs of
+        this machine reach: they may try it out.
+        """
         who = "programs of this machine" if self.is_local else "all who reach this machine"
         may = (
             "can connect, and have to authenticate"
             if self.is_authenticated
             else "can connect and do everything: authentication is off"
         )
-        is_well = self.is_local or self.is_authenticated
+        is_well = self.is_authenticated or (self.is_local and not self.is_of_cluster)
         logger.log(
             logging.INFO if is_well else logging.WARNING,
             "%s %s",
@@ -69,6 +79,12 @@ class Reach:
             may,
             extra={"address": self.host},
         )
+        if self.is_local and self.is_of_cluster and not self.advertised:
+            logger.warning(
+                "the cluster and its clients are told a loopback address, which means another "
+                "machine to each of them: set bindAddress (--host) or advertisedAddress",
+                extra={"bind_address": self.host},
+            )
         if self.is_local and self.advertised and not is_loopback(self.advertised):
             logger.warning(
                 "clients are told an address at which nobody listens: change bindAddress "

@@ -60,6 +60,29 @@ def test_one_line_says_who_can_reach_it(
     assert words in record.message
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_a_broker_of_a_cluster_warns_without_authentication_wherever_it_listens(
+    host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = BrokerConfig(bindAddress=host, advertisedAddress="localhost")
+    reach_of(config, None, is_of_cluster=True).log()
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert "authentication is off" in record.message
+
+
+@pytest.mark.parametrize(("advertised", "warns"), [("", True), ("localhost", False)])
+def test_a_broker_of_a_cluster_on_loopback_warns_if_no_address_is_advertised(
+    *, advertised: str, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = BrokerConfig(bindAddress="127.0.0.1", advertisedAddress=advertised)
+    reach_of(config, None, is_of_cluster=True).log()
+    assert ("are told a loopback address" in caplog.text) == warns
+    caplog.clear()
+    reach_of(config, None, is_of_cluster=False).log()
+    assert not caplog.records
+
+
 def test_an_address_for_clients_at_which_nobody_listens_brings_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
