@@ -188,8 +188,9 @@ def test_three_commands_serve_both_clients_the_tools_and_the_example(tmp_path: P
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="needs haproxy")
+@pytest.mark.parametrize("option", ["send-proxy", "send-proxy-v2"])
 async def test_haproxy_with_the_document_s_lines_tells_the_broker_who_connects(
-    tmp_path: Path,
+    tmp_path: Path, option: str
 ) -> None:
     authority = with_files(tmp_path)
     settings = settings_of(block_with("haProxyProtocolEnabled="), tmp_path)
@@ -197,6 +198,8 @@ async def test_haproxy_with_the_document_s_lines_tells_the_broker_who_connects(
     settings["trustedProxyAddresses"] = "127.0.0.1"
     async with Broker(config=settings, port=None, web_port=None) as broker:
         (lines,) = fenced("")
+        assert "send-proxy-v2 " in lines
+        lines = lines.replace("send-proxy-v2", option)
         balancer_port = free_port()
         lines = lines.replace("bind :6651", f"bind 127.0.0.1:{balancer_port}")
         lines = lines.replace("10.0.4.1:6651", broker.service_url.partition("://")[2])
