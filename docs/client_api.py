@@ -40,6 +40,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Consuming": (
         "Consumer", "MultiTopicsConsumer", "PatternConsumer", "AnyConsumer", "ConsumerOptions",
+        "ConsumerOptionsWithoutSchema",
         "ConsumerConfig", "Message",
         "ConsumerBatchReceivePolicy", "ConsumerDeadLetterPolicy", "ConsumerKeySharedPolicy",
         "KeyHashRange", "RedeliveryBackoff", "MultiplierRedeliveryBackoff",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.options import (
         ClientOptions,
         ConsumerOptions,
+        ConsumerOptionsWithoutSchema,
         ProducerOptions,
         ReaderOptions,
         TableViewOptions,
@@ -184,6 +185,7 @@ __all__ = [
     "ConsumerKeySharedPolicy",
     "ConsumerNotFoundError",
     "ConsumerOptions",
+    "ConsumerOptionsWithoutSchema",
     "ConsumerStatistics",
     "ConsumerType",
     "ControlledClusterFailover",
@@ -309,6 +311,7 @@ _HOMES = {
     "ConsumerKeySharedPolicy": "pulsar_py.client.consuming.key_shared_policy",
     "ConsumerNotFoundError": "pulsar_py.common.errors",
     "ConsumerOptions": "pulsar_py.client.options",
+    "ConsumerOptionsWithoutSchema": "pulsar_py.client.options",
     "ConsumerStatistics": "pulsar_py.client.shared.statistics",
     "ConsumerType": "pulsar_py.client.shared.enums",
     "ControlledClusterFailover": "pulsar_py.client.brokers.cluster_failover",

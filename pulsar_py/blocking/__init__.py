@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.options import (
         ClientOptions,
         ConsumerOptions,
+        ConsumerOptionsWithoutSchema,
         ProducerOptions,
         ReaderOptions,
         TableViewOptions,
@@ -186,6 +187,7 @@ __all__ = [
     "ConsumerKeySharedPolicy",
     "ConsumerNotFoundError",
     "ConsumerOptions",
+    "ConsumerOptionsWithoutSchema",
     "ConsumerStatistics",
     "ConsumerType",
     "ControlledClusterFailover",

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pulsar_py.client.options import (
         ClientOptions,
         ConsumerOptions,
+        ConsumerOptionsWithoutSchema,
         ProducerOptions,
         ReaderOptions,
         TableViewOptions,
@@ -184,6 +185,7 @@ __all__ = [
     "ConsumerKeySharedPolicy",
     "ConsumerNotFoundError",
     "ConsumerOptions",
+    "ConsumerOptionsWithoutSchema",
     "ConsumerStatistics",
     "ConsumerType",
     "ControlledClusterFailover",
