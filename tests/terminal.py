@@ -36,7 +36,7 @@ class Terminal:
     def __init__(
         self, command: Sequence[str], env: Mapping[str, str], *, size: tuple[int, int] = (24, 100)
     ) -> None:
-        """`size` is lines and columns."""
+        """`size` is lines and columns, whatever size the environment speaks of."""
         self.output = b""
         self._descriptor, other = pty.openpty()
         self.resize(*size)
@@ -45,7 +45,7 @@ class Terminal:
             stdin=other,
             stdout=other,
             stderr=other,
-            env=dict(env),
+            env={name: value for name, value in env.items() if name not in {"LINES", "COLUMNS"}},
             start_new_session=True,
         )
         os.close(other)
