@@ -318,9 +318,9 @@ def check_deduplication(statuses: Mapping[str, str | None]) -> None:
         if status != "Enabled":
             raise ConfigurationError(
                 f"deliveryGuarantee: 'exactly-once': deduplication of {topic} is"
-                f" {status or 'unknown'}. Either enable it for the namespace (curl -X POST -H"
-                " 'Content-Type: application/json' -d true ADMIN_URL/admin/v2/namespaces/"
-                f"{TopicName.parse(topic).namespace_name}/deduplication) or for the broker"
+                f" {status or 'unknown'}. Either enable it for the namespace (pulsar-py admin"
+                " namespaces set-deduplication --enable"
+                f" {TopicName.parse(topic).namespace_name}) or for the broker"
                 " (brokerDeduplicationEnabled=true), or take at-least-once (pipelines: --guarantee"
                 " at-least-once), where a repetition may send messages twice"
             )
