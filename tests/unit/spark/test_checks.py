@@ -44,7 +44,7 @@ def test_a_broker_is_asked(*, is_enabled: bool) -> None:
             check_write(written)
         else:
             expected = (
-                r"Disabled.*POST.*/admin/v2/namespaces/public/default/deduplication"
+                r"Disabled.*pulsar-py admin namespaces set-deduplication --enable public/default\)"
                 r".*brokerDeduplicationEnabled=true.*at-least-once"
             )
             with pytest.raises(ConfigurationError, match=expected):
