@@ -284,6 +284,8 @@ class Life:
         written = self._states(name, ledger)
         self._open.pop(name)
         await ledger.close()
+        if ledger._is_lost:  # another owner was met while it closed, so it wrote nothing more
+            return
         for known, acks, mark_delete in written:
             known.written(acks, mark_delete)
 
