@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import base64
+from typing import Final
 
 from pulsar_py.common.foreign_json import parse_json
+
+__all__ = ["SOON_DAYS", "token_end"]
+
+SOON_DAYS: Final = 7
+"""Before its end by less than this, whoever looks after a token is told of it."""
 
 
 def token_end(token: str) -> float | None:

@@ -40,7 +40,7 @@ from pulsar_py.admin.router import Route, get
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.network.hosts import is_loopback
-from pulsar_py.common.token_end import token_end
+from pulsar_py.common.token_end import SOON_DAYS, token_end
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.cluster_load import call_settings
 from pulsar_py.server.load.other_brokers import own_token
@@ -54,7 +54,6 @@ SLOW_SYNC_SECONDS: Final = 0.1
 SLOW_LOOP_SECONDS: Final = 0.05
 DESCRIPTORS_SHARE: Final = 0.8
 EXPIRY_DAYS: Final = 30
-TOKEN_DAYS: Final = 7
 SOON_SECONDS: Final = 3600
 NAMED: Final = 10
 """Things that a symptom names; it counts all of them."""
@@ -235,7 +234,7 @@ async def _of_own_token(broker: BrokerService) -> list[Symptom]:
         ]
     end = token_end(token or "")
     now = broker.clock.wall_time_millis() / 1000
-    if end is None or end > now + timedelta(days=TOKEN_DAYS).total_seconds():
+    if end is None or end > now + timedelta(days=SOON_DAYS).total_seconds():
         return []
     is_over = end <= now
     moment = datetime.fromtimestamp(end, UTC).isoformat(timespec="seconds")

@@ -14,13 +14,12 @@ from pulsar_py.admin_client import AdminClient, AdminSettings, brokers, subscrip
 from pulsar_py.cli.watching.remedies import remedy
 from pulsar_py.common.errors import AuthenticationError, TopicNotFoundError
 from pulsar_py.common.loops.clock import Clock, SystemClock
-from pulsar_py.common.token_end import token_end
+from pulsar_py.common.token_end import SOON_DAYS, token_end
 
 __all__ = ["as_text", "of_broker", "of_subscription", "plain", "token_symptoms"]
 
 Json = dict[str, Any]  # Any: JSON
 
-TOKEN_DAYS: Final = 7
 ENDED: Final = "TOKEN_EXPIRED"
 _DAY: Final = 86_400
 
@@ -51,7 +50,7 @@ def token_symptoms(token: str | None, now_seconds: float) -> list[Json]:
     if end is None:
         return []
     left = end - now_seconds
-    if left > TOKEN_DAYS * _DAY:
+    if left > SOON_DAYS * _DAY:
         return []
     when = f"ends in {left / _DAY:.1f} days" if left > 0 else "has ended"
     return [
