@@ -313,11 +313,10 @@ class HttpConnection(asyncio.Protocol):
         if isinstance(event, h11.Request):
             self._request = event
             # h11 applies its limit only to an incomplete head, not to one that comes at once.
-            headers = list(event.headers)
-            if head_bytes(event.target, headers) > self._limits.header_bytes:
+            if head_bytes(event.target, event.headers) > self._limits.header_bytes:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
                 return
-            if can_be_read_in_two_ways(headers, event.http_version):
+            if can_be_read_in_two_ways(event.headers, event.http_version):
                 self._refuse(HTTPStatus.BAD_REQUEST)
                 return
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
@@ -372,7 +371,7 @@ class HttpConnection(asyncio.Protocol):
             self._next_request()
 
     async def _response(self, request: h11.Request, body: bytes) -> Response | Successor:
-        path, fields = in_origin_form(request.target, list(request.headers))
+        path, fields = in_origin_form(request.target, request.headers)
         method, target = request.method.decode("ascii"), path.decode("latin-1")
         upgrades = self._server._upgrades  # noqa: SLF001
         peer = self._peer_of(request)
