@@ -7,17 +7,20 @@ and what probes ask is asked.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import re
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import jwt
 import pulsar
 import pytest
 import yaml
@@ -122,6 +125,18 @@ class Containers:
         self.processes.append(process)
         return process
 
+    def probe(self, web_url: str) -> None:
+        """Ask the first broker of the manifest, on this port, what its pod's probes ask."""
+        (container,) = KUBERNETES["StatefulSet", "broker"]["spec"]["template"]["spec"]["containers"]
+        answered(web_url + container["readinessProbe"]["httpGet"]["path"])
+        (program,) = container["livenessProbe"]["exec"]["command"]
+        port = web_url.rpartition(":")[2]
+        subprocess.run(
+            [self._directory / "broker" / program],
+            env=os.environ | {"PULSAR_PREFIX_webServicePort": port},
+            check=True,
+        )
+
     def start_broker(self, name: str) -> tuple[subprocess.Popen[str], str, str]:
         """Start a broker of the compose file; returns it with its service URL and its web URL."""
         process = self.start(
@@ -198,9 +213,7 @@ async def test_a_broker_of_kubernetes_writes_only_to_what_is_mounted(
     )
     service_port, web_port = (int(url.rpartition(":")[2]) for url in ready(process))
     web_url = f"http://{HOST}:{web_port}"
-    (container,) = KUBERNETES["StatefulSet", "broker"]["spec"]["template"]["spec"]["containers"]
-    for probe in ("readinessProbe", "livenessProbe"):
-        await asyncio.to_thread(answered, web_url + container[probe]["httpGet"]["path"])
+    await asyncio.to_thread(containers.probe, web_url)
     found = await asyncio.to_thread(
         answered, f"{web_url}/lookup/v2/topic/persistent/public/default/many"
     )
@@ -209,6 +222,33 @@ async def test_a_broker_of_kubernetes_writes_only_to_what_is_mounted(
     await asyncio.to_thread(compact_many, web_url)
     process.terminate()
     assert await asyncio.to_thread(process.wait, 90) == 0
+
+
+def test_a_secured_broker_of_kubernetes_answers_its_probes(containers: Containers) -> None:
+    """They have no token; a broker whose session is in doubt is out of service, and lives."""
+    if not own_disks():
+        pytest.skip("needs user namespaces")
+    assert containers.start_pod("Job", "initialize").wait(60) == 0
+    key = "data:;base64," + base64.b64encode(bytes(32)).decode()
+    process = containers.start_pod(
+        "StatefulSet", "broker",
+        PULSAR_PREFIX_authenticationEnabled="true",
+        PULSAR_PREFIX_authenticationProviders="token",
+        PULSAR_PREFIX_authorizationEnabled="true",
+        PULSAR_PREFIX_superUserRoles="admin",
+        PULSAR_PREFIX_tokenSecretKey=key,
+        PULSAR_PREFIX_brokerClientAuthenticationPlugin="token",
+        PULSAR_PREFIX_brokerClientAuthenticationParameters="token:"
+        + jwt.encode({"sub": "admin"}, bytes(32), "HS256"),
+        **containers.places(),
+    )  # fmt: skip
+    _, web_url = ready(process)
+    web_url = f"http://{HOST}:{web_url.rpartition(':')[2]}"
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        answered(f"{web_url}/admin/v2/brokers/ready")
+    containers.probe(web_url)
+    process.terminate()
+    assert process.wait(90) == 0
 
 
 async def publish_many(port: int) -> None:

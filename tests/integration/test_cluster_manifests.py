@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import copy
+import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import compose_spec
 import kubernetes_validate
@@ -15,6 +19,7 @@ import pytest
 import yaml
 
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.testing.broker_thread import BrokerThread
 
 CLUSTER = Path(__file__).parents[2] / "docker" / "cluster"
 MANIFESTS = sorted((CLUSTER / "kubernetes").glob("*.yaml"))
@@ -111,11 +116,45 @@ def test_a_broker_drains_before_it_is_killed() -> None:
     spec = named("StatefulSet")["broker"]["spec"]["template"]["spec"]
     assert spec["terminationGracePeriodSeconds"] >= 60
     (broker,) = spec["containers"]
-    assert broker["readinessProbe"]["httpGet"]["path"] == "/admin/v2/brokers/ready"
-    assert broker["livenessProbe"]["httpGet"]["path"] == "/admin/v2/brokers/version"
     assert "lifecycle" not in broker, "SIGTERM itself hands the topics over"
     for name in ("broker-1", "broker-2"):
         assert COMPOSE["services"][name]["stop_grace_period"] == "90s"
+
+
+def secured() -> dict[str, object]:
+    """Settings with which every caller has to prove who he is."""
+    key = "data:;base64," + base64.b64encode(bytes(range(32))).decode()
+    return {
+        "authenticationEnabled": True,
+        "authenticationProviders": ("token",),
+        "authorizationEnabled": True,
+        "superUserRoles": frozenset({"admin"}),
+        "tokenSecretKey": key,
+    }
+
+
+def test_probes_need_no_rights(tmp_path: Path) -> None:
+    """A cluster that is secured later stays ready, and is not restarted for ever."""
+    (broker,) = named("StatefulSet")["broker"]["spec"]["template"]["spec"]["containers"]
+    home = tmp_path / "pulsar"
+    subprocess.run([CLUSTER.parent / "lay-out", home], check=True)
+    program = home / broker["livenessProbe"]["exec"]["command"][0]
+    file = named("ConfigMap")["broker"]["data"]["PULSAR_PREFIX_statusFilePath"]
+    path = broker["readinessProbe"]["httpGet"]["path"]
+    config = {**secured(), "statusFilePath": str(home / file)}
+    with BrokerThread(config=config) as running:
+        with urllib.request.urlopen(running.web_service_url + path, timeout=30) as answer:
+            assert answer.status == 200
+        port = str(urlsplit(running.web_service_url).port)
+        assert subprocess.run([program], env=probed(port), check=False).returncode == 0
+    assert subprocess.run([program], env=probed(port), check=False).returncode == 1, (
+        "it has stopped"
+    )
+
+
+def probed(port: str) -> dict[str, str]:
+    """The environment of a container whose broker has this port for HTTP."""
+    return {**os.environ, "PULSAR_PREFIX_webServicePort": port}
 
 
 def test_a_root_that_can_not_be_written_has_a_place_for_scratch_files() -> None:

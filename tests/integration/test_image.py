@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pulsar_py.testing.broker_thread import BrokerThread
+from tests.certificates import Authority
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(sys.executable).parent
@@ -90,6 +93,39 @@ def test_its_health_check_needs_no_rights() -> None:
             assert port is not None
             assert is_healthy(port)
         assert not is_healthy(port), "it has stopped"
+
+
+def test_whoever_answers_nothing_is_not_alive(home: Path) -> None:
+    """As a broker that hangs: its port takes connections, and nobody reads them."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        settings = environment(PULSAR_PREFIX_webServicePort=str(hanging.getsockname()[1]))
+        begun = time.monotonic()
+        done = subprocess.run([home / "bin" / "alive"], env=settings, check=False)
+        assert done.returncode == 1
+        assert time.monotonic() - begun < 5, "the probe itself waits no longer"
+
+
+def test_a_broker_with_tls_alone_is_alive(home: Path, tmp_path: Path) -> None:
+    """Also to a probe without the certificate that it asks of callers."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("broker")
+    for is_required in (False, True):
+        config = {
+            "webServicePortTls": 0,
+            "tlsCertificateFilePath": certificate,
+            "tlsKeyFilePath": key,
+            "tlsTrustCertsFilePath": authority.path,
+            "tlsRequireTrustedClientCertOnConnect": is_required,
+        }
+        with BrokerThread(config=config) as broker:
+            assert broker.web_service_url_tls is not None
+            settings = environment(
+                PULSAR_PREFIX_webServicePort="",
+                PULSAR_PREFIX_webServicePortTls=str(urlsplit(broker.web_service_url_tls).port),
+            )
+            assert (
+                subprocess.run([home / "bin" / "alive"], env=settings, check=False).returncode == 0
+            )
 
 
 @pytest.fixture
