@@ -14,21 +14,21 @@ class ChunkedMessages:
     """The chunked messages that are not complete yet; owned by one compaction."""
 
     def __init__(self) -> None:
-        self._open: dict[str, list[bytes]] = {}  # by uuid: the places of the chunks so far
+        self._open: dict[str, list[int]] = {}  # by uuid: the numbers of the chunks so far
 
-    def add(self, part: ChunkPart, place: bytes) -> bytes | None:
-        """Take in a chunk; returns the places of all chunks if the message is complete now."""
+    def add(self, part: ChunkPart, number: int) -> list[int] | None:
+        """Take in a chunk; returns the numbers of all chunks if the message is complete now."""
         if part.chunk_id == 0:
             self._open[part.uuid] = []
         chunks = self._open.get(part.uuid)
         if chunks is None or part.chunk_id != len(chunks):
             return None
-        chunks.append(place)
+        chunks.append(number)
         if len(chunks) < part.chunks_count:
             return None
         del self._open[part.uuid]
-        return b"".join(chunks)
+        return chunks
 
-    def incomplete(self) -> list[bytes]:
-        """The places of messages whose end has not come."""
-        return [b"".join(chunks) for chunks in self._open.values()]
+    def incomplete(self) -> list[list[int]]:
+        """The numbers of the chunks of each message whose end has not come."""
+        return list(self._open.values())

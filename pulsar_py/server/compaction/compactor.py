@@ -9,28 +9,51 @@ Source: AbstractTwoPhaseCompactor in Pulsar's broker.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.errors import StorageError
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.compaction.chunked_messages import ChunkedMessages
 from pulsar_py.server.compaction.compacted_writer import CompactedWriter
 from pulsar_py.server.compaction.compaction_input import CompactionInput
-from pulsar_py.server.compaction.keyed_messages import NO_BATCH_INDEX, KeyedEntry, examine, rebatch
+from pulsar_py.server.compaction.keyed_messages import (
+    KeyedEntry,
+    examine,
+    numbers_count,
+    rebatch,
+)
 from pulsar_py.server.compaction.latest_messages import LatestMessages
 from pulsar_py.server.compaction.record_format import encode_record
-from pulsar_py.server.compaction.survivors import Survivors, pack_place
+from pulsar_py.server.compaction.survivors import Survivors
 from pulsar_py.wire.payload import strip_broker_entry_metadata
 
 MESSAGES_A_TURN: Final = 100
-"""Messages that are looked at before others have a turn: about a millisecond, because between a
-SEND and its receipt lie some turns."""
+"""Messages that are looked at before others have a turn: about half a millisecond."""
+
+
+MESSAGES_AN_ENTRY: Final = 5
+"""What an entry counts for in phase two that is not opened: its metadata are read."""
+
+
+class _Numbering(Struct):
+    """The numbers of one phase: equal if both have read the same entries."""
+
+    next: int = 0
+    digest: int = 0
+
+    def take(self, position: Position, count: int) -> int:
+        """The first number of an entry that has so many."""
+        first = self.next
+        self.next = first + count
+        self.digest = hash((self.digest, *position, count))
+        return first
 
 
 class CompactionRules(Struct, frozen=True, kw_only=True):
@@ -72,13 +95,16 @@ class Compactor:
         name: str,
         *,
         memory_bytes: int,
+        pace: Pace,
     ) -> None:
         """Beyond `memory_bytes` keys go to sorted runs in files of this `name`."""
         self._source = source
         self._rules = rules
-        self._latest = LatestMessages(new_disk, name, memory_bytes=memory_bytes)
+        self._pace = pace
+        self._latest = LatestMessages(new_disk, name, memory_bytes=memory_bytes, pace=pace)
         self._chunked = ChunkedMessages()
         self._survivors = Survivors()
+        self._numbering = _Numbering()  # of phase one
         self.counts = Counts()
         self.compacted_to: Position | None = None
         """The last entry with a message that is neither a tombstone nor dropped for its key."""
@@ -98,41 +124,43 @@ class Compactor:
         """
         seen = 0
         async for entries in self._source.entries():
+            self._pace.resume()
             for entry in entries:
                 keyed = examine(entry.data)
-                self._take(entry, keyed)
+                self._take(entry, keyed, self._numbering.take(entry.position, keyed.numbers_count))
                 seen += len(keyed.messages) + 1
                 if self._latest.is_full:
                     await self._latest.spill()
                 if seen >= MESSAGES_A_TURN:
                     seen = 0
-                    await asyncio.sleep(0)
-        for places in self._chunked.incomplete():
-            self._survivors.add(places)
+                    await self._pace.rest()
+        for numbers in self._chunked.incomplete():
+            self._survivors.add(numbers)
         await self._latest.add_to(self._survivors)
 
-    def _take(self, entry: Entry, keyed: KeyedEntry) -> None:
+    def _take(self, entry: Entry, keyed: KeyedEntry, first: int) -> None:
+        """Take in an entry whose number is `first`."""
         position = entry.position
         self.counts.bytes_read += len(entry.data)
         self.counts.messages_read += len(keyed.messages) or keyed.is_opaque
         if keyed.is_opaque:
-            self._survivors.add(pack_place(position, NO_BATCH_INDEX))
+            self._survivors.add((first,))
             self.compacted_to = position
         for message in keyed.messages:
-            places = pack_place(position, message.batch_index)
+            numbers: Sequence[int] = (first + 1 + message.batch_index,)
             if keyed.chunk is not None:
                 self.compacted_to = position
-                joined = self._chunked.add(keyed.chunk, places)
+                joined = self._chunked.add(keyed.chunk, first)
                 if joined is None:
                     continue
-                places = joined
+                numbers = joined
             if message.key is None:
                 if self._rules.retains_null_keys:
-                    self._survivors.add(places)
+                    self._survivors.add(numbers)
                     self.compacted_to = position
                 continue
             order = message.event_time_millis if self._rules.is_by_event_time else 0
-            self._latest.note(message.key, order, places, is_tombstone=message.is_tombstone)
+            self._latest.note(message.key, order, numbers, is_tombstone=message.is_tombstone)
             if not message.is_tombstone:
                 self.compacted_to = position
 
@@ -142,28 +170,39 @@ class Compactor:
         """Phase two: append the messages that stay to a new ledger.
 
         Raises:
-            StorageError: Something can't be read or written.
+            StorageError: Something can't be read or written, or is not what phase one has read.
         """
         seen = 0
+        numbering = _Numbering()
         async for entries in self._source.entries():
+            self._pace.resume()
             for entry in entries:
-                seen += 1
-                if self._survivors.has_entry(entry.position):
-                    kept, opened_count = self._kept_of(entry)
+                seen += MESSAGES_AN_ENTRY
+                count = numbers_count(entry.data)
+                indexes = self._survivors.kept_of(numbering.take(entry.position, count), count)
+                if indexes is not None:
+                    kept, opened_count = self._kept_of(entry, indexes)
                     seen += opened_count
                     record = encode_record(entry.position, partition_index, kept)
                     self.counts.bytes_written += len(record)
+                    self._pace.pause()
                     await writer.append(record)
+                    self._pace.resume()
                 if seen >= MESSAGES_A_TURN:
                     seen = 0
-                    await asyncio.sleep(0)
+                    await self._pace.rest()
+        if numbering != self._numbering:
+            raise StorageError(
+                f"the second phase of the compaction has read up to number {numbering.next}, the "
+                f"first one up to {self._numbering.next}: the topic was changed meanwhile; "
+                "try again"
+            )
 
-    def _kept_of(self, entry: Entry) -> tuple[EntryBytes, int]:
+    def _kept_of(self, entry: Entry, indexes: frozenset[int]) -> tuple[EntryBytes, int]:
         """What is stored of an entry, and how many messages of a batch were opened for it."""
         data = entry.data
         if not self._rules.keeps_broker_entry_metadata:
             data = strip_broker_entry_metadata(data)
-        indexes = self._survivors.kept_indexes(entry.position)
         self.counts.messages_written += max(len(indexes), 1)
         return rebatch(data, indexes) if indexes else (data, 0)
 

@@ -17,7 +17,7 @@ Source: RawBatchConverter in Pulsar's broker.
 from __future__ import annotations
 
 import struct
-from collections.abc import Container
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
@@ -70,15 +70,16 @@ class KeyedEntry(Struct, frozen=True):
         messages: Those that can be kept, in the order of their indexes.
         chunk: The entry's place in a chunked message; None for a whole one.
         is_opaque: It can't be opened, and is kept as it is.
+        numbers_count: As `numbers_count` says.
     """
 
     messages: tuple[KeyedMessage, ...] = ()
     chunk: ChunkPart | None = None
     is_opaque: bool = False
+    numbers_count: int = 1
 
 
-_NOTHING: Final = KeyedEntry()
-_OPAQUE: Final = KeyedEntry(is_opaque=True)
+_UNREADABLE: Final = KeyedEntry()
 
 
 def examine(data: EntryBytes) -> KeyedEntry:
@@ -86,16 +87,17 @@ def examine(data: EntryBytes) -> KeyedEntry:
     try:
         metadata = parse_fields(data)
     except PayloadError:
-        return _NOTHING  # it is never delivered
+        return _UNREADABLE  # it is never delivered
+    count = _numbers_count(metadata)
     if metadata.HasField("marker_type"):
-        return _NOTHING
+        return KeyedEntry(numbers_count=count)
     end = metadata_bounds(data)[1]
-    if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
+    if not _is_batch(metadata):
         return _single(metadata, len(data) - end)
     try:
-        parts = _open(metadata, data[end:])
+        _, parts = _open(metadata, data[end:])
     except PayloadError:
-        return _OPAQUE
+        return KeyedEntry(is_opaque=True, numbers_count=count)
     return KeyedEntry(
         tuple(
             KeyedMessage(
@@ -104,10 +106,31 @@ def examine(data: EntryBytes) -> KeyedEntry:
                 single.null_value or not single.payload_size,
                 single.event_time,
             )
-            for index, (single, _) in enumerate(parts)
+            for index, (single, _, _) in enumerate(parts)
             if not single.compacted_out
-        )
+        ),
+        numbers_count=count,
     )
+
+
+def numbers_count(data: EntryBytes) -> int:
+    """How many numbers an entry has in a compaction: one, and another for each message of a batch.
+
+    It goes by the metadata alone, so that nothing has to be decompressed for it.
+    """
+    try:
+        return _numbers_count(parse_fields(data))
+    except PayloadError:
+        return _UNREADABLE.numbers_count
+
+
+def _numbers_count(metadata: MessageMetadata | EntryFields) -> int:
+    return 1 + max(metadata.num_messages_in_batch, 0) if _is_batch(metadata) else 1
+
+
+def _is_batch(metadata: MessageMetadata | EntryFields) -> bool:
+    """Whether it is one that could be opened."""
+    return metadata.HasField("num_messages_in_batch") and not metadata.encryption_keys
 
 
 def _single(metadata: MessageMetadata | EntryFields, payload_bytes: int) -> KeyedEntry:
@@ -133,8 +156,8 @@ def _key_of(metadata: MessageMetadata | EntryFields | SingleMessageMetadata) -> 
 
 def _open(
     metadata: MessageMetadata | EntryFields, payload: EntryBytes
-) -> list[tuple[SingleMessageMetadata, bytes]]:
-    """The metadata of each message of a batch, and its bytes with everything.
+) -> tuple[bytes, list[tuple[SingleMessageMetadata, int, int]]]:
+    """The body of a batch, and of each message its metadata, and where it begins and ends.
 
     Raises:
         PayloadError: It can't be decompressed, or does not hold that many messages.
@@ -144,37 +167,35 @@ def _open(
         raise PayloadError(f"a batch of {size} bytes, {MAX_BODY_BYTES} are opened at most")
     codec = cast("CompressionType.ValueType", metadata.compression)
     body = bytes(decompress(codec, payload, size))
+    body_bytes = len(body)
     count = metadata.num_messages_in_batch
-    if count > len(body) // _SIZE.size:
-        raise PayloadError(f"{count} messages do not fit {len(body)} bytes")
+    if count > body_bytes // _SIZE.size:
+        raise PayloadError(f"{count} messages do not fit {body_bytes} bytes")
     parts = []
     at = 0
+    # Hot path: benchmarks/storage_compaction.py. No call of ours for each message.
+    parse, size_at, size_bytes = SingleMessageMetadata.FromString, _SIZE.unpack_from, _SIZE.size
     for index in range(count):
-        single, end = _read_single(body, at, index)
-        parts.append((single, body[at:end]))
+        start = at + size_bytes
+        if start > body_bytes:
+            raise PayloadError(f"the batch ends before message {index}")
+        split = start + size_at(body, at)[0]
+        if split > body_bytes:
+            raise PayloadError(f"the batch ends in message {index}")
+        try:
+            single = parse(body[start:split])
+        except UNREADABLE as error:
+            raise PayloadError(f"message {index}: {error}") from error
+        end = split + single.payload_size
+        if not single.IsInitialized() or not split <= end <= body_bytes:
+            raise PayloadError(f"message {index} does not fit the batch of {body_bytes} bytes")
+        parts.append((single, at, end))
         at = end
-    return parts
+    return body, parts
 
 
-def _read_single(body: bytes, at: int, index: int) -> tuple[SingleMessageMetadata, int]:
-    start = at + _SIZE.size
-    if start > len(body):
-        raise PayloadError(f"the batch ends before message {index}")
-    split = start + _SIZE.unpack_from(body, at)[0]
-    if split > len(body):
-        raise PayloadError(f"the batch ends in message {index}")
-    try:
-        single = SingleMessageMetadata.FromString(body[start:split])
-    except UNREADABLE as error:
-        raise PayloadError(f"message {index}: {error}") from error
-    end = split + single.payload_size
-    if not single.IsInitialized() or not split <= end <= len(body):
-        raise PayloadError(f"message {index} does not fit the batch of {len(body)} bytes")
-    return single, end
-
-
-def rebatch(data: EntryBytes, kept: Container[int]) -> tuple[bytes, int]:
-    """A batch with the messages of these indexes alone, and how many it had.
+def rebatch(data: EntryBytes, kept: AbstractSet[int]) -> tuple[bytes, int]:
+    """A batch with the messages of these indexes alone, and how many had to be opened for it.
 
     Broker entry metadata stays in front.
 
@@ -183,13 +204,27 @@ def rebatch(data: EntryBytes, kept: Container[int]) -> tuple[bytes, int]:
     """
     start = skip_broker_entry_metadata(data)
     metadata = parse_metadata(data)
-    parts = _open(metadata, data[metadata_bounds(data)[1] :])
+    payload = data[metadata_bounds(data)[1] :]
     del metadata.compacted_batch_indexes[:]
-    stays = [index in kept and not single.compacted_out for index, (single, _) in enumerate(parts)]
+    if len(kept) == metadata.num_messages_in_batch:  # all stay, so none had gone before
+        metadata.compacted_batch_indexes.extend(range(len(kept)))
+        if metadata.compression == CompressionType.NONE:
+            metadata.uncompressed_size = len(payload)
+        return _with_broker_entry_metadata(data, start, encode_entry(metadata, payload)), 0
+    body, parts = _open(metadata, payload)
+    stays = [
+        index in kept and not single.compacted_out for index, (single, _, _) in enumerate(parts)
+    ]
     metadata.compacted_batch_indexes.extend(index for index, is_kept in enumerate(stays) if is_kept)
     body = b"".join(
-        whole if is_kept else _GONE for is_kept, (_, whole) in zip(stays, parts, strict=True)
+        body[at:end] if is_kept else _GONE
+        for is_kept, (_, at, end) in zip(stays, parts, strict=True)
     )
     metadata.uncompressed_size = len(body)
     entry = encode_entry(metadata, compress(metadata.compression, body))
-    return (bytes(data[:start]) + entry if start else entry), len(parts)
+    return _with_broker_entry_metadata(data, start, entry), len(parts)
+
+
+def _with_broker_entry_metadata(data: EntryBytes, end: int, entry: bytes) -> bytes:
+    """`entry` behind what stands before `end` in `data`."""
+    return bytes(data[:end]) + entry if end else entry

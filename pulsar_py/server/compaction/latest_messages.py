@@ -13,30 +13,33 @@ Source: PublishingOrderCompactor, EventTimeOrderCompactor in Pulsar's broker.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from typing import Final
 
 from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.server.compaction.sorted_runs import PARTS_COUNT, SortedRuns
 from pulsar_py.server.compaction.survivors import Survivors
 
 KEY_COST_BYTES: Final = 200
 """Memory of a key beside its bytes: two objects' heads and a dictionary's slot."""
 
-_HEAD: Final = Struct(">q?")  # order, is it a tombstone
-_KEYS_A_TURN: Final = 500
+_MESSAGE: Final = Struct(">q?Q")  # order, is it a tombstone, its number
+_CHUNK: Final = Struct(">Q")  # the number of each further chunk
 
 
 class LatestMessages:
     """The newest message of each key so far; owned by one compaction."""
 
-    def __init__(self, new_disk: Callable[[], Disk], name: str, *, memory_bytes: int) -> None:
+    def __init__(
+        self, new_disk: Callable[[], Disk], name: str, *, memory_bytes: int, pace: Pace
+    ) -> None:
         """At most `memory_bytes` are held; beyond it runs are written to files of this `name`."""
+        self._pace = pace
         # A third is left for the merge and for a run that is being encoded.
         self._max_bytes = memory_bytes * 2 // 3
-        self._runs = SortedRuns(new_disk, name, merge_bytes=memory_bytes // 3)
+        self._runs = SortedRuns(new_disk, name, merge_bytes=memory_bytes // 3, pace=pace)
         self._parts: list[dict[bytes, bytes]] = [{} for _ in range(PARTS_COUNT)]
         self._held_bytes = 0
 
@@ -50,13 +53,15 @@ class LatestMessages:
         """Runs on disk so far."""
         return len(self._runs)
 
-    def note(self, key: bytes, order: int, places: bytes, *, is_tombstone: bool) -> None:
-        """Take in a message, later than all before it, whose parts are at these packed places."""
+    def note(self, key: bytes, order: int, numbers: Sequence[int], *, is_tombstone: bool) -> None:
+        """Take in a message, later than all before it; one in chunks has several numbers."""
         part = self._parts[hash(key) % PARTS_COUNT]
         before = part.get(key)
-        if before is not None and _HEAD.unpack_from(before)[0] > order:
+        if before is not None and _MESSAGE.unpack_from(before)[0] > order:
             return
-        value = _HEAD.pack(order, is_tombstone) + places
+        value = _MESSAGE.pack(order, is_tombstone, numbers[0])
+        if len(numbers) > 1:
+            value += b"".join(map(_CHUNK.pack, numbers[1:]))
         part[key] = value
         if before is None:
             self._held_bytes += KEY_COST_BYTES + len(key) + len(value)
@@ -72,7 +77,7 @@ class LatestMessages:
         await self._runs.write(self._parts)
         for part in self._parts:
             part.clear()  # of all at once that would take some ten milliseconds
-            await asyncio.sleep(0)
+            await self._pace.rest()
         self._held_bytes = 0
 
     async def add_to(self, survivors: Survivors) -> None:
@@ -83,18 +88,13 @@ class LatestMessages:
         """
         if not len(self._runs):
             for part in self._parts:
-                _add(survivors, list(part.values()))
+                survivors.add(_numbers(part.values()))
                 part.clear()
-                await asyncio.sleep(0)
+                await self._pace.rest()
             return
         await self.spill()
         async for items in self._runs.merged():
-            for start in range(0, len(items), _KEYS_A_TURN):
-                _add(
-                    survivors,
-                    [_newest(values) for _, values in items[start : start + _KEYS_A_TURN]],
-                )
-                await asyncio.sleep(0)
+            survivors.add(_numbers(_newest(values) for _, values in items))
 
     async def close(self) -> None:
         """Remove the runs."""
@@ -105,12 +105,19 @@ def _newest(values: Sequence[bytes]) -> bytes:
     """The value of one key with the highest order, of equal ones the last."""
     newest = values[0]
     for value in values[1:]:
-        if _HEAD.unpack_from(value)[0] >= _HEAD.unpack_from(newest)[0]:
+        if _MESSAGE.unpack_from(value)[0] >= _MESSAGE.unpack_from(newest)[0]:
             newest = value
     return newest
 
 
-def _add(survivors: Survivors, values: Sequence[bytes]) -> None:
+def _numbers(values: Iterable[bytes]) -> list[int]:
+    """The numbers of all messages that are no tombstones."""
+    numbers: list[int] = []
     for value in values:
-        if not _HEAD.unpack_from(value)[1]:
-            survivors.add(value[_HEAD.size :])
+        _, is_tombstone, number = _MESSAGE.unpack_from(value)
+        if is_tombstone:
+            continue
+        numbers.append(number)
+        if len(value) > _MESSAGE.size:
+            numbers += (further for (further,) in _CHUNK.iter_unpack(value[_MESSAGE.size :]))
+    return numbers

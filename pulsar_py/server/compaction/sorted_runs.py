@@ -14,7 +14,6 @@ owner of the directory empties it at start.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -23,11 +22,12 @@ from typing import Final
 
 from pulsar_py.common.disks.disk import AppendFile, Disk, ReadFile, read_fully
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.common.loops.pace import Pace
 
 PARTS_COUNT: Final = 256
 
 _SIZES: Final = Struct(">II")
-KEYS_A_TURN: Final = 1_000
+KEYS_A_TURN: Final = 500
 """Keys that are merged before others have a turn: about a millisecond."""
 
 _LARGEST_BLOCK: Final = 32 * 1024
@@ -47,7 +47,9 @@ class _Run:
 class SortedRuns:
     """The runs of one compaction, oldest first."""
 
-    def __init__(self, new_disk: Callable[[], Disk], name: str, *, merge_bytes: int) -> None:
+    def __init__(
+        self, new_disk: Callable[[], Disk], name: str, *, merge_bytes: int, pace: Pace
+    ) -> None:
         """`name` begins the names of its files; the disk is asked for with the first one.
 
         `merge_bytes` bounds what a merge reads ahead of all runs together.
@@ -56,6 +58,7 @@ class SortedRuns:
         self._disk: Disk | None = None
         self._name = name
         self._merge_bytes = merge_bytes
+        self._pace = pace
         self._runs: list[_Run] = []
 
     def __len__(self) -> int:
@@ -75,13 +78,28 @@ class SortedRuns:
         file = await self._disk.create(path)
         try:
             try:
-                run = _Run(path, await _write_parts(file, parts))
+                run = _Run(path, await self._write_parts(file, parts))
             finally:
                 await file.close()
         except BaseException:  # whatever it was: a full disk needs the room
             await self._disk.remove(path)
             raise
         self._runs.append(run)
+
+    async def _write_parts(self, file: AppendFile, parts: Sequence[Items]) -> list[int]:
+        starts = [0]
+        for items in parts:
+            self._pace.resume()
+            data = b"".join(
+                piece
+                for key, value in sorted(items.items())
+                for piece in (_SIZES.pack(len(key), len(value)), key, value)
+            )
+            await self._pace.rest()
+            if data:
+                await file.append([data])
+            starts.append(starts[-1] + len(data))
+        return starts
 
     async def merged(self) -> AsyncIterator[Sequence[tuple[bytes, Sequence[bytes]]]]:
         """Yield all keys with their values, the oldest run's first, some at a time.
@@ -104,8 +122,9 @@ class SortedRuns:
                     _PartReader(file, run.starts[part], run.starts[part + 1], block_bytes)
                     for file, run in zip(files, self._runs, strict=True)
                 ]
-                async for items in _merge(readers):
+                async for items in _merge(readers, self._pace):
                     yield items
+                    await self._pace.rest()
 
     async def remove(self) -> None:
         """Remove the files; the runs can't be read any more."""
@@ -113,21 +132,6 @@ class SortedRuns:
         for run in runs:
             assert self._disk is not None, "there were runs"
             await self._disk.remove(run.path)
-
-
-async def _write_parts(file: AppendFile, parts: Sequence[Items]) -> list[int]:
-    starts = [0]
-    for items in parts:
-        data = b"".join(
-            piece
-            for key, value in sorted(items.items())
-            for piece in (_SIZES.pack(len(key), len(value)), key, value)
-        )
-        if data:
-            await file.append([data])
-        await asyncio.sleep(0)
-        starts.append(starts[-1] + len(data))
-    return starts
 
 
 class _PartReader:
@@ -183,7 +187,7 @@ class _PartReader:
 
 
 async def _merge(
-    readers: Sequence[_PartReader],
+    readers: Sequence[_PartReader], pace: Pace
 ) -> AsyncIterator[Sequence[tuple[bytes, Sequence[bytes]]]]:
     """Merge one part of all runs.
 
@@ -193,6 +197,7 @@ async def _merge(
     while True:
         for reader in readers:
             await reader.fill()
+        pace.resume()
         filled = [reader for reader in readers if reader.keys]
         if not filled:
             return
@@ -203,4 +208,3 @@ async def _merge(
             for key, value in reader.take(last):
                 merged.setdefault(key, []).append(value)
         yield list(merged.items())
-        await asyncio.sleep(0)

@@ -1,57 +1,41 @@
-"""`Survivors`: the places of the messages that a compaction keeps (pure).
+"""`Survivors`: which messages a compaction keeps, a bit each (pure).
 
-They are bits, one set of entries a ledger, and one of indexes for its batches: two bytes a message
-where few stay, and one bit an entry where many do.
+Both phases read the same entries and number them the same way: an entry has the number after the
+last one of the entry before it, and the messages of a batch have those behind its own. So the bits
+lie close to each other, whatever the positions are and however small the batches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import takewhile
-from struct import Struct
 from typing import Final
 
 from pyroaring import BitMap64
 
-from pulsar_py.common.position import Position
-from pulsar_py.server.compaction.keyed_messages import NO_BATCH_INDEX
-
-_PLACE: Final = Struct(">qqi")  # ledger id, entry id, batch index
-_INDEX_BITS: Final = 25
-_MAX_INDEX: Final = (1 << _INDEX_BITS) - 1
-
-
-def pack_place(position: Position, batch_index: int) -> bytes:
-    """The place of one message; those of a chunked message follow each other."""
-    return _PLACE.pack(*position, batch_index)
+WHOLE: Final[frozenset[int]] = frozenset()
+"""What is kept of an entry that stays as it is."""
 
 
 class Survivors:
     """The entries and messages that stay; made by phase one, asked by phase two."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, BitMap64] = {}  # by ledger; those kept as a whole or in part
-        self._messages: dict[
-            int, BitMap64
-        ] = {}  # by ledger: entry id and index of those in batches
+        self._numbers = BitMap64()
 
-    def add(self, places: bytes) -> None:
-        """Keep the messages at these packed places."""
-        for ledger_id, entry_id, batch_index in _PLACE.iter_unpack(places):
-            self._entries.setdefault(ledger_id, BitMap64()).add(entry_id)
-            if batch_index != NO_BATCH_INDEX:
-                bits = self._messages.setdefault(ledger_id, BitMap64())
-                bits.add(entry_id << _INDEX_BITS | batch_index)
+    def add(self, numbers: Iterable[int]) -> None:
+        """Keep the entries and messages with these numbers."""
+        self._numbers.update(numbers)
 
-    def has_entry(self, position: Position) -> bool:
-        """Whether anything of the entry stays."""
-        entries = self._entries.get(position.ledger_id)
-        return entries is not None and position.entry_id in entries
+    def kept_of(self, first: int, count: int) -> frozenset[int] | None:
+        """What stays of an entry with `count` numbers from `first` on.
 
-    def kept_indexes(self, position: Position) -> frozenset[int]:
-        """The indexes that stay of a batch; none of an entry that stays as a whole."""
-        messages = self._messages.get(position.ledger_id)
-        if messages is None:
-            return frozenset()
-        first = position.entry_id << _INDEX_BITS
-        own = takewhile(lambda bit: bit <= first + _MAX_INDEX, messages.iter_equal_or_larger(first))
-        return frozenset(bit - first for bit in own)
+        None: nothing; `WHOLE`: all of it, as it is; else these indexes of the batch.
+        """
+        if first in self._numbers:
+            return WHOLE
+        if count == 1:
+            return None
+        end = first + count
+        own = takewhile(lambda number: number < end, self._numbers.iter_equal_or_larger(first))
+        return frozenset(number - first - 1 for number in own) or None

@@ -40,6 +40,7 @@ from pulsar_py.common.errors import (
     StorageError,
 )
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, Position
@@ -246,6 +247,7 @@ class TopicCompaction:
             parts.disk,
             f"compaction-{next(parts.numbers)}",
             memory_bytes=parts.memory_bytes(),
+            pace=Pace(self._clock),
         )
         try:
             await compactor.find_survivors()

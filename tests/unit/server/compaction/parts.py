@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.server.compaction.compactor import CompactionRules, Compactor
 from pulsar_py.server.compaction.record_format import CompactedRecord, decode_record
+from pulsar_py.testing.clock import VirtualClock
 
 MEMORY_BYTES = 1 << 20
 
@@ -49,6 +51,7 @@ async def compacted(
         lambda: disk or MemoryDisk(),
         "runs",
         memory_bytes=memory_bytes,
+        pace=Pace(VirtualClock()),
     )
     writer = GivenWriter()
     await compactor.find_survivors()

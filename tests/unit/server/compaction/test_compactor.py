@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
 
+import pytest
+
+from pulsar_py.common.disks.memory_disk import MemoryDisk
+from pulsar_py.common.errors import StorageError
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
-from pulsar_py.server.compaction.compactor import MESSAGES_A_TURN, CompactionRules
+from pulsar_py.server.compaction.compactor import MESSAGES_A_TURN, CompactionRules, Compactor
+from pulsar_py.server.compaction.keyed_messages import examine
+from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.wire.payload import encode_entry
-from tests.unit.server.compaction.parts import compacted, decoded
+from tests.unit.server.compaction.parts import GivenInput, GivenWriter, compacted, decoded
 from tests.unit.server.compaction.test_keyed_messages import batch
 
 
@@ -98,3 +106,45 @@ async def test_messages_of_batches_count_for_the_turns_of_both_phases() -> None:
     assert len(records) == 20
     messages_count = 20 * 50
     assert turns_count >= 2 * messages_count // (MESSAGES_A_TURN + 50)
+
+
+class _ChangedInput(GivenInput):
+    """An input that has lost an entry when it is read again."""
+
+    async def entries(self) -> AsyncIterator[Sequence[Entry]]:
+        async for some in super().entries():
+            yield some
+        del self._entries[2]
+
+
+async def test_what_was_changed_between_the_phases_is_not_taken_over() -> None:
+    source = _ChangedInput([entry(number, f"k{number}") for number in range(5)])
+    pace = Pace(VirtualClock())
+    compactor = Compactor(
+        source, CompactionRules(), MemoryDisk, "runs", memory_bytes=1000, pace=pace
+    )
+    await compactor.find_survivors()
+    with pytest.raises(StorageError, match="up to number 4, the first one up to 5"):
+        await compactor.write(GivenWriter(), -1)
+    await compactor.close()
+
+
+async def test_a_batch_that_cannot_be_opened_moves_no_index_of_those_behind_it() -> None:
+    head = MessageMetadata(
+        producer_name="p", sequence_id=1, publish_time=1, num_messages_in_batch=7
+    )
+    entries = [
+        Entry(1, 0, batch(*[({"partition_key": key}, b"v") for key in "abc"])),
+        Entry(1, 1, encode_entry(head, b"no batch")),
+        Entry(1, 2, batch(*[({"partition_key": key}, b"v") for key in "bd"])),
+        entry(3, "d"),
+    ]
+    records, _ = await compacted(entries)
+    assert [record.position.entry_id for record in decoded(records)] == [0, 1, 2, 3]
+    left = [examine(record.message).messages for record in decoded(records)]
+    assert [[message.key for message in each] for each in left] == [
+        [b"a", b"c"],
+        [],
+        [b"b"],
+        [b"d"],
+    ]

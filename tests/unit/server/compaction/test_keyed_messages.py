@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.proto.PulsarApi_pb2 import CompressionType, MessageMetadata, SingleMessageMetadata
-from pulsar_py.server.compaction.keyed_messages import ChunkPart, KeyedMessage, examine, rebatch
+from pulsar_py.server.compaction.keyed_messages import (
+    ChunkPart,
+    KeyedMessage,
+    examine,
+    numbers_count,
+    rebatch,
+)
 from pulsar_py.wire.batch import join_batch, split_batch
 from pulsar_py.wire.compression import compress, decompress
 from pulsar_py.wire.payload import ChecksumStatus, encode_entry, split_entry, verify_checksum
@@ -104,3 +110,42 @@ def test_a_batch_keeps_its_size_and_indexes(compression: CompressionType.ValueTy
     assert [each.payload for each in split_batch(bytes(body), 4)] == [b"b", b"d"]
     again, _ = rebatch(left, {3})
     assert [message.key for message in examine(again).messages] == [b"d"]
+
+
+@pytest.mark.parametrize("compression", CompressionType.values())
+def test_a_batch_of_which_all_stay_is_not_opened(
+    compression: CompressionType.ValueType,
+) -> None:
+    data = batch(*[({"partition_key": key}, b"v") for key in "abc"], compression=compression)
+    left, opened_count = rebatch(data, {0, 1, 2})
+    assert opened_count == 0
+    assert verify_checksum(left) is ChecksumStatus.VALID
+    before, after = split_entry(data), split_entry(left)
+    assert after.metadata.compacted_batch_indexes == [0, 1, 2]
+    after.metadata.ClearField("compacted_batch_indexes")
+    assert (after.metadata, bytes(after.payload)) == (before.metadata, bytes(before.payload))
+
+
+ENCRYPTED = metadata(num_messages_in_batch=3)
+ENCRYPTED.encryption_keys.add(key="k", value=b"v")
+
+
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (b"", 1),
+        (encode_entry(metadata(), b"x"), 1),
+        (encode_entry(metadata(marker_type=1), b"x"), 1),
+        (encode_entry(metadata(marker_type=1, num_messages_in_batch=2), b"x"), 3),
+        (encode_entry(metadata(uuid="u", num_chunks_from_msg=3), b"x"), 1),
+        (encode_entry(ENCRYPTED, b"cipher"), 1),
+        (batch(*[({}, b"v")] * 4), 5),
+        (rebatch(batch(*[({}, b"v")] * 4), {1})[0], 5),
+        (encode_entry(metadata(num_messages_in_batch=0), b""), 1),
+        (encode_entry(metadata(num_messages_in_batch=-5), b"x"), 1),
+        (encode_entry(metadata(num_messages_in_batch=9), b"no batch"), 10),
+    ],
+)
+def test_both_phases_count_the_same_numbers(data: bytes, count: int) -> None:
+    assert numbers_count(data) == examine(data).numbers_count == count
+    assert all(message.batch_index + 1 < count for message in examine(data).messages)

@@ -7,22 +7,28 @@ import random
 import pytest
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
-from pulsar_py.common.position import Position
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.server.compaction.latest_messages import KEY_COST_BYTES, LatestMessages
-from pulsar_py.server.compaction.survivors import Survivors, pack_place
+from pulsar_py.server.compaction.survivors import Survivors
+from pulsar_py.testing.clock import VirtualClock
+
+
+def latest_on(disk: MemoryDisk, memory_bytes: int) -> LatestMessages:
+    pace = Pace(VirtualClock())
+    return LatestMessages(lambda: disk, "runs", memory_bytes=memory_bytes, pace=pace)
 
 
 def kept(survivors: Survivors, count: int) -> set[int]:
-    return {entry for entry in range(count) if survivors.has_entry(Position(1, entry))}
+    return {number for number in range(count) if survivors.kept_of(number, 1) is not None}
 
 
 async def survivors_of(
     messages: list[tuple[bytes, int, bool]], memory_bytes: int
 ) -> tuple[Survivors, int, MemoryDisk]:
     disk = MemoryDisk()
-    latest = LatestMessages(lambda: disk, "runs", memory_bytes=memory_bytes)
-    for entry_id, (key, order, is_tombstone) in enumerate(messages):
-        latest.note(key, order, pack_place(Position(1, entry_id), -1), is_tombstone=is_tombstone)
+    latest = latest_on(disk, memory_bytes)
+    for number, (key, order, is_tombstone) in enumerate(messages):
+        latest.note(key, order, (number,), is_tombstone=is_tombstone)
         if latest.is_full:
             await latest.spill()
     survivors = Survivors()
@@ -70,15 +76,27 @@ async def test_keys_longer_than_a_block_go_through_the_runs() -> None:
 
 
 async def test_what_is_held_is_bounded() -> None:
-    latest = LatestMessages(MemoryDisk, "runs", memory_bytes=300 * KEY_COST_BYTES)
+    latest = latest_on(MemoryDisk(), 300 * KEY_COST_BYTES)
     most = held = 0
     for number in range(3000):
-        place = pack_place(Position(1, number), -1)
-        latest.note(b"%06d" % number, 0, place, is_tombstone=False)
+        latest.note(b"%06d" % number, 0, (number,), is_tombstone=False)
         held += 1
         most = max(most, held)
         if latest.is_full:
             await latest.spill()
             held = 0
     assert 100 < most < 200
+    await latest.close()
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 30, 1])
+async def test_all_numbers_of_a_message_in_chunks_stay(memory_bytes: int) -> None:
+    latest = latest_on(MemoryDisk(), memory_bytes)
+    for key, numbers in ((b"a", (0, 2, 5)), (b"b", (1, 3)), (b"a", (4,)), (b"b", (6, 7, 9))):
+        latest.note(key, 0, numbers, is_tombstone=False)
+        if latest.is_full:
+            await latest.spill()
+    survivors = Survivors()
+    await latest.add_to(survivors)
+    assert kept(survivors, 10) == {4, 6, 7, 9}
     await latest.close()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 
+from pulsar_py.common.disks.disk import Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError
+from pulsar_py.common.loops.pace import Pace
 from pulsar_py.server.compaction.sorted_runs import KEYS_A_TURN, PARTS_COUNT, SortedRuns
+from pulsar_py.testing.clock import VirtualClock
 
 PATH = "runs-0.run"
 
 
+def new_runs(new_disk: Callable[[], Disk], merge_bytes: int) -> SortedRuns:
+    return SortedRuns(new_disk, "runs", merge_bytes=merge_bytes, pace=Pace(VirtualClock()))
+
+
 def runs_on(disk: MemoryDisk, merge_bytes: int = 0) -> SortedRuns:
-    return SortedRuns(lambda: disk, "runs", merge_bytes=merge_bytes)
+    return new_runs(lambda: disk, merge_bytes)
 
 
 def parts(items: Mapping[bytes, bytes]) -> list[dict[bytes, bytes]]:
@@ -33,7 +40,7 @@ async def test_without_runs_there_are_no_keys_and_no_disk() -> None:
     def no_disk() -> MemoryDisk:
         raise AssertionError("nothing is written")
 
-    runs = SortedRuns(no_disk, "runs", merge_bytes=0)
+    runs = new_runs(no_disk, 0)
     assert await merged(runs) == []
     await runs.remove()
 
