@@ -209,9 +209,16 @@ SUBSCRIBE_RATE = Codec(_decode_subscribe_rate, _encode_subscribe_rate)
 def _decode_auto_topic_creation(document: Json) -> AutoTopicCreation:
     return AutoTopicCreation(
         is_allowed=bool(document.get("allowAutoTopicCreation", False)),
-        topic_type=TopicType(document.get("topicType") or TopicType.NON_PARTITIONED.value),
+        topic_type=_topic_type(document.get("topicType")),
         default_partitions_count=int(document.get("defaultNumPartitions") or 1),
     )
+
+
+def _topic_type(name: object) -> TopicType:
+    """The type of that name; any other name means no partitions, as nothing checks it where
+    clients create no topics."""
+    is_partitioned = name == TopicType.PARTITIONED.value
+    return TopicType.PARTITIONED if is_partitioned else TopicType.NON_PARTITIONED
 
 
 def _encode_auto_topic_creation(creation: AutoTopicCreation) -> Json:

@@ -213,6 +213,10 @@ class Topics:
         name = topic_of(request)
         if not name.is_persistent:
             raise HttpError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
+        if name.is_system:
+            raise HttpError(
+                HTTPStatus.METHOD_NOT_ALLOWED, "Termination of a system topic is not allowed"
+            )
         await refuse_partitioned(self._broker, name, "Termination of")
         topic = await require_topic(self._broker, name)
         return json_response(message_id_json(await topic.terminate(), name.partition_index))

@@ -161,6 +161,17 @@ async def test_replication_shows_the_clusters(admin: Admin) -> None:
     assert await admin.get(N + "/replication") == ["standalone"]
 
 
+async def test_a_kind_of_topic_that_nobody_knows_means_nothing_where_clients_make_none(
+    admin: Admin,
+) -> None:
+    topic = "/admin/v2/persistent/public/default/a"
+    body = {"allowAutoTopicCreation": False, "topicType": "x", "defaultNumPartitions": -2}
+    assert await admin.status("POST", f"{N}/autoTopicCreation", body) == 204
+    assert await admin.status("GET", topic + "/internalStats") == 404
+    assert await admin.status("PUT", topic) == 204
+    assert await admin.status("POST", topic + "/maxProducers", 3) == 204  # makes a topic
+
+
 async def test_topics_can_not_be_created_with_more_partitions_than_one_may_have(
     admin: Admin,
 ) -> None:

@@ -83,6 +83,14 @@ async def test_only_what_stores_can_be_terminated(admin: Admin) -> None:
     assert b'"1":' in response.body
 
 
+async def test_policies_can_still_be_set_since_their_topic_is_not_terminated(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    assert await admin.status("POST", P + "/a/maxProducers", 3) == 204  # makes the topic
+    refusal = (405, "Termination of a system topic is not allowed")
+    assert await admin.reason("POST", P + "/__change_events/terminate") == refusal
+    assert await admin.status("POST", P + "/a/maxProducers", 4) == 204
+
+
 async def test_a_topic_is_compacted(admin: Admin) -> None:
     await admin.call("PUT", P + "/a")
     await admin.call("PUT", P + "/p/partitions", 2)
