@@ -96,7 +96,7 @@ async def _subscribe_pattern(
         )
     consumer = PatternConsumer(
         context,
-        TopicPattern(pattern, config.regex_subscription_mode),
+        TopicPattern(pattern, config.regex_subscription_mode, compiler=context.pattern_compiler),
         subscription_name,
         config,
         policy=config.dead_letter_policy,

@@ -39,6 +39,9 @@ class Pattern(Protocol):
     def search(self, text: str, /) -> object | None:
         """The first place where it is found."""
 
+    def fullmatch(self, text: str, /) -> object | None:
+        """What it found, if all of the text is that."""
+
 
 Compiler = Callable[[str], Pattern]
 """Compiles a regular expression; raises `re.error`, or a ValueError."""

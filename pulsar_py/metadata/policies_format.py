@@ -215,8 +215,10 @@ def _decode_auto_topic_creation(document: Json) -> AutoTopicCreation:
 
 
 def _topic_type(name: object) -> TopicType:
-    """The type of that name; any other name means no partitions, as nothing checks it where
-    clients create no topics."""
+    """The type of that name; any other means no partitions.
+
+    Nothing checks it where clients create no topics.
+    """
     is_partitioned = name == TopicType.PARTITIONED.value
     return TopicType.PARTITIONED if is_partitioned else TopicType.NON_PARTITIONED
 

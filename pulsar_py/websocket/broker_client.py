@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.client import Client
 from pulsar_py.common.errors import ConnectError
@@ -71,4 +72,5 @@ def broker_client(
 
     client = Client(broker.service_url, clock=clock, stats_interval_in_seconds=0)
     client.context.pool.connector = connect
+    client.context.pattern_compiler = linear_pattern
     return client

@@ -230,8 +230,8 @@ def topics_of(given: Mapping[str, str]) -> list[str] | re.Pattern[str]:
         return [each.strip() for each in topics.split(",") if each.strip()]
     try:
         return re.compile(str(pattern))
-    except re.error as error:
-        raise InvalidConfigurationError(f"topicsPattern={pattern!r}: {error}") from None
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidConfigurationError(f"topicsPattern={str(pattern)[:100]!r}: {error}") from None
 
 
 def reader_parameters(given: Mapping[str, str]) -> ReaderParameters:

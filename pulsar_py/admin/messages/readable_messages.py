@@ -27,7 +27,7 @@ with `error` and its bytes. Nothing is acknowledged.
 
 Fields that a message lacks are left out; times are ISO 8601.
 
-Third-party packages it may import: msgspec, google-re2.
+Third-party packages it may import: msgspec.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -52,6 +52,7 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.json_text import EncodedJson
 from pulsar_py.admin.json_values import LONG_BITS, read_int
+from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.admin.messages.backlog_analysis import backlog_entries, entries_from
 from pulsar_py.admin.messages.message_headers import iso_date, plain_payload
 from pulsar_py.admin.resources.requests import topic_of
@@ -59,7 +60,7 @@ from pulsar_py.admin.resources.subscriptions import SUBSCRIPTION, subscription_n
 from pulsar_py.admin.resources.topic_access import refuse_partitioned, require_topic
 from pulsar_py.admin.resources.topics import TOPIC
 from pulsar_py.admin.router import Route, get
-from pulsar_py.common.conditions import Condition, Pattern
+from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ConfigurationError, PayloadError, SchemaSerializationError
 from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.loops.work import Turns
@@ -161,21 +162,9 @@ def _condition(text: str) -> Condition:
     if len(text) > MAX_CONDITION_CHARACTERS:
         raise _bad(f"where: more than {MAX_CONDITION_CHARACTERS} characters")
     try:
-        return Condition.parse(text, compiler=_re2, what="where")
+        return Condition.parse(text, compiler=linear_pattern, what="where")
     except ConfigurationError as error:
         raise _bad(str(error)) from None
-
-
-def _re2(pattern: str) -> Pattern:
-    """A pattern of RE2, which takes time in proportion to the text, whatever it is."""
-    import re2  # noqa: PLC0415 - at first use
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return cast("Pattern", re2.compile(pattern, options))
-    except re2.error as error:
-        raise ValueError(str(error)) from None
 
 
 def _bad(reason: str) -> HttpError:

@@ -26,6 +26,7 @@ from pulsar_py.client.brokers.lookup import BinaryLookup, LookupService
 from pulsar_py.client.brokers.service_url import ServiceUrl
 from pulsar_py.client.shared.memory_limit import MemoryLimit
 from pulsar_py.client.shared.statistics import StatisticsReporter
+from pulsar_py.common.conditions import Compiler
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientError,
@@ -81,6 +82,9 @@ class ClientContext:
         self.new_producer_id: Final = count().__next__
         self.new_consumer_id: Final = count().__next__
         self.new_request_id: Final = count().__next__
+        # Compiles patterns of topics; None for Python's own, with its flags. A client that acts for
+        # others has one whose patterns take no long time.
+        self.pattern_compiler: Compiler | None = None
         self._children: dict[Closable, None] = {}  # in the order in which they were made
         # Lookups of clusters that topics migrated to, by service URL.
         self._migrated_lookups: dict[str, LookupService] = {}

@@ -14,8 +14,10 @@ import re
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 from pulsar_py.client.shared.enums import RegexSubscriptionMode
+from pulsar_py.common.conditions import Compiler
 from pulsar_py.common.errors import InvalidConfigurationError, InvalidNamespaceNameError
 from pulsar_py.common.hashing import topics_hash
 from pulsar_py.common.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
@@ -64,8 +66,16 @@ class TopicPattern:
 
     __slots__ = ("_compiled", "broker_text", "mode", "namespace_name", "text")
 
-    def __init__(self, pattern: re.Pattern[str] | str, mode: RegexSubscriptionMode) -> None:
+    def __init__(
+        self,
+        pattern: re.Pattern[str] | str,
+        mode: RegexSubscriptionMode,
+        *,
+        compiler: Compiler | None = None,
+    ) -> None:
         """`pattern` is `[domain://]tenant/namespace/<expression>`, or the expression alone.
+
+        `compiler` matches the text instead of Python's `re`, without the pattern's flags.
 
         Raises:
             InvalidConfigurationError: The namespace is missing or not a plain name, or the
@@ -78,15 +88,15 @@ class TopicPattern:
             parts = ["public", "default", bare]
         try:
             self.namespace_name = NamespaceName(parts[0], parts[1])
-            flags = 0 if isinstance(pattern, str) else pattern.flags
-            self._compiled = re.compile("/".join(parts), flags)
-        except (re.error, InvalidNamespaceNameError) as error:
+            flags = 0 if isinstance(pattern, str) or compiler is not None else pattern.flags
+            self._compiled = (compiler or partial(re.compile, flags=flags))("/".join(parts))
+        except (re.error, ValueError, InvalidNamespaceNameError) as error:
             raise InvalidConfigurationError(f"topic pattern {text!r}: {error}") from error
         # Without the scheme, because names are matched without it.
         self.text = "/".join(parts)
         # The text for the broker, which does not know Python's flags: with flags it has to list all
         # topics, and only the client matches.
-        plain = self._compiled.flags & ~re.UNICODE == 0
+        plain = flags & ~re.UNICODE == 0
         self.broker_text = self.text if plain else f"{self.namespace_name}/.*"
         self.mode = _mode_of(text, mode)
 

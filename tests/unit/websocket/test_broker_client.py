@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.client.brokers.service_url import BrokerAddress
 from pulsar_py.common.errors import ConnectError
 from pulsar_py.common.loops.clock import SystemClock
@@ -40,6 +42,22 @@ async def test_it_is_connected_within_the_process_and_has_the_callers_address() 
             (cnx,) = connections._open
             assert (cnx.role, cnx.remote_address) == ("me", "/192.0.2.7:9")
         await asyncio.sleep(0)
+
+
+async def test_a_callers_pattern_does_not_hold_up_the_broker() -> None:
+    name = "a" * 26 + "b"  # with Python's own patterns: minutes
+    async with Broker() as broker:
+        client = broker_client(
+            own(broker),
+            broker.service.connections.new_connection,
+            clock=SystemClock(),
+            peername=None,
+        )
+        assert client.context.pattern_compiler is linear_pattern
+        async with client, await client.create_producer(name) as producer:
+            consumer = await client.subscribe(re.compile("public/default/((a+)+c|a+b)"), "s")
+            await producer.send(b"x")
+            assert (await consumer.receive(20_000)).data() == b"x"
 
 
 async def test_another_brokers_topic_is_reached_where_no_credentials_are_needed() -> None:

@@ -167,7 +167,8 @@ def test_a_reader_does_not_begin_at_what_is_no_id(text: str) -> None:
 def test_topics_of_a_consumer_of_several() -> None:
     assert topics_of({"topics": "a, b"}) == ["a", "b"]
     assert topics_of({"topicsPattern": "a.*"}) == re.compile("a.*")
-    for given in ({}, {"topics": "a", "topicsPattern": "b"}, {"topicsPattern": "("}):
+    no_patterns = [{"topicsPattern": each} for each in ("(", "(" * 5000, "a{99999999999}")]
+    for given in ({}, {"topics": "a", "topicsPattern": "b"}, *no_patterns):
         with pytest.raises(InvalidConfigurationError):
             topics_of(given)
 
