@@ -106,7 +106,6 @@ isDelayedDeliveryDeliverAtTimeStrict=false
 # Names Java classes or their directories, which can't be loaded here.
 additionalServletDirectory=./brokerAdditionalServlet
 allowShadedLedgerManagerFactoryClass=
-bookieAuthProviderFactoryClass=
 brokerInterceptorsDirectory=./interceptors
 dispatchRateLimiterFactoryClassName=\
 org.apache.pulsar.broker.service.persistent.DispatchRateLimiterFactoryAsyncTokenBucket
@@ -129,7 +128,6 @@ org.apache.pulsar.broker.service.schema.JsonSchemaCompatibilityCheck,\
 org.apache.pulsar.broker.service.schema.AvroSchemaCompatibilityCheck
 schemaRegistryStorageClassName=\
 org.apache.pulsar.broker.service.schema.BookkeeperSchemaStorageFactory
-tlsProviderFactoryClass=
 *topicFactoryClassName=
 topicPoliciesServiceClassName=org.apache.pulsar.broker.service.SystemTopicBasedTopicPoliciesService
 transactionBufferProviderClassName=\
@@ -186,7 +184,7 @@ bookkeeperClientThrottleValue=0
 bookkeeperClientExposeStatsToPrometheus=false
 bookkeeperClientLimitStatsLogging=true
 
-#! Keys and certificates are read as PEM, without a password.
+#x Keys and certificates are read as PEM, without a password.
 bookkeeperTLSKeyFileType=PEM
 bookkeeperTLSKeyStorePasswordPath=
 bookkeeperTLSProviderFactoryClass=org.apache.bookkeeper.tls.TLSContextFactory
@@ -196,7 +194,7 @@ bookkeeperTLSTrustStorePasswordPath=
 #! Certificates are read anew for each connection to a bookie.
 bookkeeperTlsCertFilesRefreshDurationSeconds=300
 
-#! Bookies are spoken to without authentication.
+#x Bookies are spoken to without authentication.
 bookkeeperClientAuthenticationParameters=
 bookkeeperClientAuthenticationParametersName=
 bookkeeperClientAuthenticationPlugin=
@@ -218,7 +216,6 @@ auditorPeriodicBookieCheckInterval=86400
 auditorPeriodicCheckInterval=604800
 auditorPeriodicPlacementPolicyCheckInterval=0
 auditorReplicasCheckInterval=
-authorizedRoles=
 autoRecoveryDaemonEnabled=false
 bookieDeathWatchInterval=
 bookieId=
@@ -287,12 +284,7 @@ gcOverreplicatedLedgerMaxConcurrentRequests=1000
 gcOverreplicatedLedgerWaitTime=
 httpServerEnabled=false
 httpServerHost=0.0.0.0
-httpServerKeyStorePassword=
-httpServerKeyStorePath=
 httpServerPort=8080
-httpServerTlsEnable=false
-httpServerTrustStorePassword=
-httpServerTrustStorePath=
 ignoreExtraServerComponentsStartupFailures=false
 ignoreLocalNodeInPlacementPolicy=false
 inFlightReadEntryNumInLedgerChecker=-1
@@ -343,7 +335,6 @@ openFileLimit=20000
 openLedgerRereplicationGracePeriod=30000
 pageLimit=-1
 pageSize=8192
-permittedStartupUsers=
 persistBookieStatusEnabled=false
 preserveMdcForTaskExecution=false
 readBufferSizeBytes=
@@ -371,13 +362,6 @@ sortedLedgerStorageEnabled=true
 statsProviderClass=class org.apache.bookkeeper.stats.NullStatsProvider
 storeSystemTimeAsLedgerCreationTime=
 storeSystemTimeAsLedgerUnderreplicatedMarkTime=true
-tlsCertFilesRefreshDurationSeconds=
-tlsCertificatePath=
-tlsClientAuthentication=
-tlsEnabledCipherSuites=
-tlsEnabledProtocols=
-tlsKeyStorePasswordPath=
-tlsTrustStorePasswordPath=
 underreplicatedLedgerRecoveryGracePeriod=0
 useHostNameAsBookieID=false
 useShortHostName=false
@@ -472,6 +456,27 @@ saslJaasBrokerSectionName=
 saslJaasClientAllowedIds=.*pulsar.*
 saslJaasServerRoleTokenSignerSecretPath=
 saslJaasServerSectionName=PulsarBroker
+
+#x Athenz is not offered.
+athenzDomainNames=
+
+#x There is no port of a bookie, and no HTTP server of one: leave out what protects them.
+authorizedRoles=
+bookieAuthProviderFactoryClass=
+httpServerKeyStorePassword=
+httpServerKeyStorePath=
+httpServerTlsEnable=false
+httpServerTrustStorePassword=
+httpServerTrustStorePath=
+permittedStartupUsers=
+tlsCertFilesRefreshDurationSeconds=
+tlsCertificatePath=
+tlsClientAuthentication=
+tlsEnabledCipherSuites=
+tlsEnabledProtocols=
+tlsKeyStorePasswordPath=
+tlsProviderFactoryClass=
+tlsTrustStorePasswordPath=
 
 #x A method is always checked by its own provider.
 strictAuthMethod=false
@@ -635,8 +640,6 @@ persistentUnackedRangesWithMultipleEntriesEnabled=false
 *subscriptionSharedUseClassicPersistentImplementation=false
 
 # What it tunes is not there, or built differently.
-allowAclChangesOnNonExistentTopics=false
-athenzDomainNames=
 bindAddresses=
 bootstrapNamespaces=
 cacheEvictionByExpectedReadCount=true

@@ -246,6 +246,8 @@ class Permissions:
 
     async def _require_there(self, name: TopicName) -> None:
         await require_namespace(self._broker, name.namespace_name, NOT_THERE)
+        if self._broker.config.allowAclChangesOnNonExistentTopics:
+            return
         topics = self._broker.topics
         if not (await topics.exists(name) or await topics.partitioned.count(name)):
             raise topic_not_found(name)

@@ -260,6 +260,11 @@ class SecuritySettings(Settings):
         doc="Whether a permission for `abc.*` or `*.abc` is one for every role of that beginning "
         "or end.",
     )
+    allowAclChangesOnNonExistentTopics: bool = setting(
+        default=False,
+        category=AUTHORIZATION,
+        doc="Whether permissions of a topic may be read, granted and revoked before it is there.",
+    )
     superUserRoles: frozenset[str] = setting(
         default=frozenset(),
         category=AUTHORIZATION,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.standalone import Broker
 from tests.unit.admin.resources.conftest import Admin
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
@@ -41,6 +42,19 @@ async def test_a_topics_are_its_own_and_the_namespaces(admin: Admin) -> None:
 
 async def test_a_topic_that_is_not_there(admin: Admin) -> None:
     assert (await admin.reason("GET", TOPIC + "/permissions"))[0] == 404
+
+
+@pytest.mark.setting("allowAclChangesOnNonExistentTopics")
+@pytest.mark.parametrize("is_allowed", [False, True])
+async def test_a_topics_may_come_before_it(*, is_allowed: bool) -> None:
+    async with Broker(config={"allowAclChangesOnNonExistentTopics": is_allowed}) as broker:
+        admin = Admin(broker.service)
+        granted = await admin.status("POST", TOPIC + "/permissions/me", ["produce"])
+        assert granted == (204 if is_allowed else 404)
+        if is_allowed:
+            assert await admin.get(TOPIC + "/permissions") == {"me": ["produce"]}
+            assert await admin.status("DELETE", TOPIC + "/permissions/me") == 204
+            assert await admin.get(TOPIC + "/permissions") == {}
 
 
 async def test_roles_of_subscriptions(admin: Admin) -> None:
