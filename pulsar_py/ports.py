@@ -138,7 +138,8 @@ class Ports:
         while True:
             await clock.sleep(self._reload_seconds)
             for context in self._contexts:
-                await asyncio.to_thread(context.reload_if_changed)
+                if await asyncio.to_thread(context.reload_if_changed):
+                    context.end_untrusted()
 
     async def close(self) -> None:
         """Stop accepting; connections of the binary protocol stay, those of HTTP are dropped."""

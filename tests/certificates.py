@@ -51,12 +51,16 @@ class Authority:
         self._directory = directory
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.path = str(directory / f"{name}.pem")
+        self.issue_itself()
+
+    def issue_itself(self) -> None:
+        """Write its own certificate, of another number each time."""
         certificate = (
             self._builder(self._subject, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .sign(self._key, hashes.SHA256())
         )
-        self.path = str(directory / f"{name}.pem")
         Path(self.path).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def _builder(

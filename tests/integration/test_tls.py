@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pulsar
 import pytest
+import uvloop
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
@@ -192,6 +194,55 @@ async def test_new_files_are_used_by_new_connections(authority: Authority, tmp_p
         async with asyncio.timeout(30):
             while await serial_of_broker(url, authority) == before:
                 await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_a_connection_ends_when_its_authority_leaves_the_trust_store(
+    authority: Authority, tmp_path: Path, run: Callable[[Coroutine[Any, Any, None]], None]
+) -> None:
+    run(connections_while_an_authority_leaves(authority, tmp_path))
+
+
+async def connections_while_an_authority_leaves(authority: Authority, tmp_path: Path) -> None:
+    other = Authority(tmp_path, "other")
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text(Path(authority.path).read_text() + Path(other.path).read_text())
+    config = settings(
+        authority, tlsCertRefreshCheckDurationSec=1, tlsTrustCertsFilePath=str(trusted)
+    )
+    async with Broker(config=config) as broker:
+        assert broker.service_url_tls is not None
+        assert broker.web_service_url_tls is not None
+
+        async def connect(url: str, pair: tuple[str, str] | None) -> asyncio.StreamReader:
+            address = urlsplit(url)
+            reader, writer = await asyncio.open_connection(
+                address.hostname, address.port, ssl=client_context(authority, pair)
+            )
+            opened.append(writer)  # which closes when it is collected
+            if address.scheme == "https":
+                writer.write(b"GET /admin/v2/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                async with asyncio.timeout(10):
+                    assert await reader.readline() == b"HTTP/1.1 200 \r\n"
+                    await reader.readuntil(b'["standalone"]')
+            return reader
+
+        opened: list[asyncio.StreamWriter] = []
+        urls = (broker.service_url_tls, broker.web_service_url_tls)
+        staying = [
+            await connect(url, pair) for url in urls for pair in (authority.issue("a"), None)
+        ]
+        ending = [await connect(url, other.issue("b")) for url in urls]
+        trusted.write_text(Path(authority.path).read_text())
+        async with asyncio.timeout(10):
+            for each in ending:
+                assert await each.read() == b""
+        for each in staying:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await each.read(1)
+        for each in opened:
+            each.close()
 
 
 @pytest.mark.parametrize("is_behind_proxy", [False, True])

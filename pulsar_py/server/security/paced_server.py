@@ -36,6 +36,7 @@ from pulsar_py.common.network.proxy_protocol import (
     ProxyHeader,
     header_in,
 )
+from pulsar_py.server.security.tls import ReloadingContext
 
 __all__ = ["PacedServer"]
 
@@ -274,12 +275,14 @@ class PacedServer:
         """Make a connection of the socket; `ends_at` is when TLS has to be done."""
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(
+            transport, _ = await loop.connect_accepted_socket(
                 lambda: self._new_protocol(client),
                 accepted,
                 ssl=self._tls,
                 ssl_handshake_timeout=None if ends_at is None else max(0.1, ends_at - loop.time()),
             )
+            if isinstance(self._tls, ReloadingContext):
+                self._tls.shook_hands(accepted, transport.get_extra_info("ssl_object"))
         except OSError as error:  # ssl.SSLError, too; the socket belongs to the loop
             logger.debug("no handshake", extra={"reason": str(error) or "timed out"})
 

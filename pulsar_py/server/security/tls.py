@@ -2,7 +2,8 @@
 
 `ReloadingContext` is what listeners are given. New connections get the files as they were last
 read; when they can't be read, the former ones stay in use and the log says so. Open connections
-keep what they were opened with.
+keep what they were opened with, but for those of clients whose authority is trusted no more, which
+end (`vouched_connections`).
 
 PKCS#12 stores are read with `cryptography`, Java's own format JKS is not.
 
@@ -12,6 +13,7 @@ Source: TlsKeyStore settings and PulsarSslFactory of Pulsar's broker.
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 import tempfile
 from pathlib import Path
@@ -20,6 +22,11 @@ from typing import Any, Final, Self
 from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server.security.vouched_connections import (
+    Authorities,
+    VouchedConnections,
+    authorities_in,
+)
 from pulsar_py.server.security.watched_file import WatchedFile
 
 __all__ = ["HANDSHAKE_SECONDS", "ReloadingContext", "TlsSettings", "server_context"]
@@ -250,6 +257,8 @@ class ReloadingContext(ssl.SSLContext):
     _current: ssl.SSLContext
     _settings: TlsSettings
     _files: tuple[WatchedFile, ...]
+    _authorities: Authorities
+    _vouched: VouchedConnections
 
     def __new__(cls, settings: TlsSettings) -> Self:
         """Read the files.
@@ -262,6 +271,8 @@ class ReloadingContext(ssl.SSLContext):
         context._files = tuple(WatchedFile(Path(path)) for path in settings.paths)
         _have_changed(context._files)  # first: what changes meanwhile is read again
         context._current = server_context(settings)
+        context._authorities = _authorities(context._current, settings)
+        context._vouched = VouchedConnections(context._authorities)
         return context
 
     def __init__(self, settings: TlsSettings) -> None:
@@ -272,20 +283,36 @@ class ReloadingContext(ssl.SSLContext):
         """A new connection's TLS, with the files as they were last read."""
         return self._current.wrap_bio(*args, **kwargs)
 
+    def shook_hands(self, accepted: socket.socket, tls: ssl.SSLObject) -> None:
+        """Take note of a connection, which ends when its client's authority is trusted no more."""
+        self._vouched.add(accepted, tls, is_current=tls.context is self._current)
+
+    def end_untrusted(self) -> None:
+        """End the connections of clients for whom no authority of the current files vouches."""
+        self._vouched.trust(self._authorities)
+
     def reload_if_changed(self) -> bool:
         """Read the files again if one changed; returns whether new ones are in use.
 
-        It blocks for a few small files: call it off the loop.
+        It blocks for a few small files: call it off the loop, and `end_untrusted` on it afterwards.
         """
         if not _have_changed(self._files):
             return False
         try:
-            self._current = server_context(self._settings)
-        except ConfigurationError as error:
+            current = server_context(self._settings)
+            self._authorities = _authorities(current, self._settings)
+            self._current = current
+        except (ConfigurationError, OSError) as error:
             logger.warning("tls files not reloaded", extra={"error": str(error)})
             return False
         logger.info("tls files reloaded", extra={"paths": ", ".join(self._settings.paths)})
         return True
+
+
+def _authorities(context: ssl.SSLContext, settings: TlsSettings) -> Authorities:
+    """The authorities that a context trusts."""
+    has_text = settings.trust_path and not settings.key_store_path
+    return authorities_in(context, Path(settings.trust_path).read_bytes() if has_text else b"")
 
 
 def _have_changed(files: tuple[WatchedFile, ...]) -> bool:
