@@ -26,8 +26,8 @@ __all__ = ["Authorities", "VouchedConnections", "authorities_in"]
 
 logger = logging.getLogger(__name__)
 
-Authorities = frozenset[tuple[bytes, ...]]
-"""Name and key of each certificate of a trust store."""
+Authorities = frozenset[bytes]
+"""Name and key, one behind the other, of each certificate of a trust store."""
 
 _PEM: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----"
@@ -53,7 +53,7 @@ class VouchedConnections:
         """`authorities` are those that are trusted at first."""
         self._authorities = authorities
         # By whom the client is vouched for; empty if that is not known.
-        self._open: WeakKeyDictionary[socket.socket, tuple[bytes, ...]] = WeakKeyDictionary()
+        self._open: WeakKeyDictionary[socket.socket, bytes] = WeakKeyDictionary()
 
     def add(self, accepted: socket.socket, tls: ssl.SSLObject, *, is_current: bool) -> None:
         """Take in a connection; `is_current` if its handshake went by the trust of now."""
@@ -88,18 +88,18 @@ class VouchedConnections:
             accepted.shutdown(socket.SHUT_RDWR)
 
 
-def _authority_of(tls: ssl.SSLObject) -> tuple[bytes, ...]:
+def _authority_of(tls: ssl.SSLObject) -> bytes:
     """The certificate that a verified chain ends in; empty if OpenSSL does not tell."""
     if sys.version_info >= (3, 13):
         chain = tls.get_verified_chain()
-        return _identity(chain[-1]) if chain else ()
+        return _identity(chain[-1]) if chain else b""
     # The same function, before it was public.
     inner = getattr(getattr(tls, "_sslobj", None), "get_verified_chain", lambda: None)()
-    return _identity(ssl.PEM_cert_to_DER_cert(inner[-1].public_bytes())) if inner else ()
+    return _identity(ssl.PEM_cert_to_DER_cert(inner[-1].public_bytes())) if inner else b""
 
 
 @lru_cache(maxsize=1000)
-def _identity(der: bytes) -> tuple[bytes, ...]:
+def _identity(der: bytes) -> bytes:
     """Name and key of a certificate; all of it, if it can't be read."""
     from cryptography import x509  # noqa: PLC0415 - where certificates are asked for
     from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - likewise
@@ -111,6 +111,6 @@ def _identity(der: bytes) -> tuple[bytes, ...]:
     try:
         certificate = x509.load_der_x509_certificate(der)
         key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return certificate.subject.public_bytes(), key
+        return certificate.subject.public_bytes() + key
     except (ValueError, UnsupportedAlgorithm):
-        return (der,)
+        return der

@@ -147,4 +147,4 @@ def test_a_certificate_that_signs_no_others_may_vouch_for_itself() -> None:
     nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     assert authorities_in(nobody, b"nothing") == frozenset()
     strange = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-    assert authorities_in(nobody, strange) == {(b"\0\0\0",)}
+    assert authorities_in(nobody, strange) == {b"\0\0\0"}
