@@ -5,6 +5,10 @@ A variable PULSAR_PREFIX_<name> sets <name>, a variable <name> only where a line
 that name, commented out or not. What a file does not have yet comes at its end. A file whose
 settings are those of the environment already is not written.
 
+Where a file can't be written, as on a read-only root file system, it is left as it is: the broker
+reads PULSAR_PREFIX_<name> by itself, and such a variable overrides the file. Variables without the
+prefix would be lost, so they end it with 1.
+
 Source: the program of that name in Apache Pulsar's image; tools such as Testcontainers call it.
 """
 
@@ -41,16 +45,51 @@ def applied(text: str, environment: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def unprefixed(text: str, environment: Mapping[str, str]) -> list[str]:
+    """Variables named like settings of the file that would change it; the broker reads none."""
+    lines = text.splitlines()
+    names = {found[1] for line in lines if (found := LINE.match(line))}
+    return sorted(
+        name
+        for name in names & environment.keys()
+        if f"{PREFIX}{name}" not in environment and f"{name}={environment[name]}" not in lines
+    )
+
+
+def write(path: Path, text: str, changed: str) -> int:
+    """Write a file's new text; what becomes of the settings where that is impossible."""
+    try:
+        path.write_text(changed, "utf-8")
+    except OSError as error:
+        lost = unprefixed(text, os.environ)
+        if lost:
+            sys.stderr.write(
+                f"apply-config-from-env.py: {path} can't be written ({error.strerror}), and "
+                f"variables without the prefix have no other way to the broker: set "
+                f"{', '.join(PREFIX + name for name in lost)} instead\n"
+            )
+            return 1
+        sys.stderr.write(
+            f"apply-config-from-env.py: {path} can't be written ({error.strerror}) and is left as "
+            f"it is: the broker reads {PREFIX}<name> by itself\n"
+        )
+    return 0
+
+
 def main() -> int:
-    """Apply the environment to each file; 2 without files."""
+    """Apply the environment to each file; 2 without files, 1 if settings would be lost."""
     if not sys.argv[1:]:
         sys.stderr.write("usage: apply-config-from-env.py FILE…\n")
         return 2
     for path in map(Path, sys.argv[1:]):
-        text = path.read_text("utf-8")
+        try:
+            text = path.read_text("utf-8")
+        except OSError as error:
+            sys.stderr.write(f"apply-config-from-env.py: {path}: {error.strerror}\n")
+            return 1
         changed = applied(text, os.environ)
-        if changed != text:
-            path.write_text(changed, "utf-8")
+        if changed != text and (code := write(path, text, changed)):
+            return code
     return 0
 
 

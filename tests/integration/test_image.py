@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,21 +66,40 @@ def test_it_is_started_as_testcontainers_does(home: Path) -> None:
     assert (home / "data").is_dir()
 
 
-def is_healthy(port: int) -> bool:
-    """What the image's health check says of a broker on this port."""
+Health = Callable[..., bool]
+
+
+@pytest.fixture
+def is_healthy(home: Path) -> Health:
+    """What the image's health check says of a broker with these settings in the environment."""
     text = (ROOT / "docker" / "Dockerfile").read_text()
-    found = re.search(r"^HEALTHCHECK [^\[]*CMD (\[.*\])$", text, re.MULTILINE | re.DOTALL)
+    found = re.search(r"^HEALTHCHECK .*CMD (\[.*\])$", text, re.MULTILINE)
     assert found is not None
-    program, *arguments = json.loads(found[1].splitlines()[0])
-    assert program == "python"
-    settings = environment(PULSAR_PREFIX_webServicePort=str(port))
-    done = subprocess.run(
-        [sys.executable, *arguments], env=settings, capture_output=True, check=False
-    )
-    return done.returncode == 0
+    (program,) = json.loads(found[1])
+
+    def ask(port: int, name: str = "webServicePort", **more: str) -> bool:
+        settings = {"webServicePort": "", name: str(port), **more}
+        given = {f"PULSAR_PREFIX_{setting}": value for setting, value in settings.items()}
+        done = subprocess.run(
+            [home / program],
+            env=environment(**given),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert bool(done.returncode) == done.stderr.startswith("health-check: "), done.stderr
+        return done.returncode == 0
+
+    return ask
 
 
-def test_its_health_check_needs_no_rights() -> None:
+def port_of(url: str) -> int:
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+def test_its_health_check_needs_no_rights(is_healthy: Health) -> None:
     key = "data:;base64," + base64.b64encode(bytes(range(32))).decode()
     secured = {
         "authenticationEnabled": True,
@@ -89,8 +108,7 @@ def test_its_health_check_needs_no_rights() -> None:
     }
     for config in ({}, secured):
         with BrokerThread(config=config) as broker:
-            port = urlsplit(broker.web_service_url).port
-            assert port is not None
+            port = port_of(broker.web_service_url)
             assert is_healthy(port)
         assert not is_healthy(port), "it has stopped"
 
@@ -100,7 +118,7 @@ def test_whoever_answers_nothing_is_not_alive(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         settings = environment(PULSAR_PREFIX_webServicePort=str(hanging.getsockname()[1]))
         begun = time.monotonic()
-        done = subprocess.run([home / "bin" / "alive"], env=settings, check=False)
+        done = subprocess.run([home / "bin" / "health-check", "--alive"], env=settings, check=False)
         assert done.returncode == 1
         assert time.monotonic() - begun < 5, "the probe itself waits no longer"
 
@@ -124,8 +142,42 @@ def test_a_broker_with_tls_alone_is_alive(home: Path, tmp_path: Path) -> None:
                 PULSAR_PREFIX_webServicePortTls=str(urlsplit(broker.web_service_url_tls).port),
             )
             assert (
-                subprocess.run([home / "bin" / "alive"], env=settings, check=False).returncode == 0
+                subprocess.run(
+                    [home / "bin" / "health-check", "--alive"], env=settings, check=False
+                ).returncode
+                == 0
             )
+
+
+@pytest.mark.parametrize("needs_certificates", [False, True])
+def test_its_health_check_asks_a_broker_with_tls_alone(
+    is_healthy: Health, tmp_path: Path, needs_certificates: bool
+) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("broker")
+    config = {
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": key,
+        "tlsTrustCertsFilePath": authority.path,
+        "tlsRequireTrustedClientCertOnConnect": needs_certificates,
+    }
+    with BrokerThread(config=config) as broker:
+        assert broker.web_service_url_tls is not None
+        port = port_of(broker.web_service_url_tls)
+        assert is_healthy(port, "webServicePortTls")
+        assert not is_healthy(port), "HTTP in clear text is not what it answers"
+    assert not is_healthy(port, "webServicePortTls")
+
+
+def test_its_health_check_reads_the_file_of_settings(home: Path, is_healthy: Health) -> None:
+    with BrokerThread() as broker:
+        port = port_of(broker.web_service_url)
+        file = home / "conf" / "standalone.conf"
+        text = file.read_text().replace("webServicePort=8080", f"webServicePort={port}")
+        file.write_text(text)
+        program = home / "bin" / "health-check"
+        assert subprocess.run([program], env=environment(), check=False).returncode == 0
 
 
 @pytest.fixture
@@ -190,6 +242,45 @@ def test_settings_of_the_environment_come_into_files(home: Path, tmp_path: Path)
     assert file.read_text() == "# text\nclusterName=b c=d\nbindAddress=::1\nport = 1\nnew=n\n"
     found = subprocess.run([program], env=settings, capture_output=True, check=False)
     assert found.returncode == 2
+
+
+@pytest.fixture
+def unwritable(tmp_path: Path) -> Iterator[Path]:
+    """A file that nobody can write, not even root."""
+    file = tmp_path / "some.conf"
+    file.write_text("clusterName=a\n#bindAddress=\n")
+    if subprocess.run(["chattr", "+i", file], capture_output=True, check=False).returncode:
+        pytest.skip("there are no immutable files here")
+    yield file
+    subprocess.run(["chattr", "-i", file], check=True)
+
+
+def test_a_file_that_cant_be_written_is_left_to_the_broker(home: Path, unwritable: Path) -> None:
+    def run(**given: str) -> tuple[int, str]:
+        found = subprocess.run(
+            [home / "bin" / "apply-config-from-env.py", unwritable],
+            env=environment(**given),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return found.returncode, found.stderr
+
+    assert run() == (0, "")
+    code, text = run(PULSAR_PREFIX_clusterName="b")
+    assert code == 0
+    assert f"{unwritable} can't be written" in text
+    assert "the broker reads PULSAR_PREFIX_<name> by itself" in text
+    code, text = run(PULSAR_PREFIX_clusterName="b", clusterName="c", bindAddress="::1")
+    assert code == 1
+    assert text.endswith("set PULSAR_PREFIX_bindAddress instead\n")
+
+
+def test_a_file_that_is_not_there_is_named(home: Path) -> None:
+    program = home / "bin" / "apply-config-from-env.py"
+    found = subprocess.run([program, "/nowhere.conf"], capture_output=True, text=True, check=False)
+    reason = "apply-config-from-env.py: /nowhere.conf: No such file or directory\n"
+    assert (found.returncode, found.stderr) == (1, reason)
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
