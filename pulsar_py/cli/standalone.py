@@ -24,6 +24,7 @@ from typing import Self
 
 import uvloop
 
+from pulsar_py.cli.journal_log import log_handler
 from pulsar_py.cli.reach import Reach
 from pulsar_py.cli.supervision import supervised
 from pulsar_py.common.errors import ConfigurationError, PulsarError
@@ -119,7 +120,7 @@ def hurry_threads() -> None:
 
 def set_up_logging(*, log_format: str, level: str) -> None:
     """Write all log records of this level and above to standard error."""
-    handler = logging.StreamHandler()
+    handler = log_handler(sys.stderr, os.environ)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level, force=True)
 
