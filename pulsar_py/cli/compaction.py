@@ -1,6 +1,7 @@
 """`pulsar-py compact-topic`: asks the broker to compact a topic, and waits until it has.
 
-It only calls REST: the broker that serves the topic compacts it.
+It only calls REST: the broker that serves the topic compacts it. On a terminal a bar counts the
+partitions that are done; of a single topic nobody knows how far it is, so the bar only moves.
 
 Source: CompactorTool and `pulsar-admin topics compact` in Pulsar.
 """
@@ -12,6 +13,7 @@ from http import HTTPMethod, HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
+from pulsar_py.cli.backups.progress import progress
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.network.http_client import HttpClient, HttpRequest
@@ -62,8 +64,11 @@ async def compact_topic(request: CompactionRequest, clock: Clock | None = None) 
             return
         parts = await _answer(client, f"{base}/{_path(name)}/partitions")
         names = [name.partition(index) for index in range(parts["partitions"])] or [name]
-        for each in names:
-            await _until_done(client, f"{base}/{_path(each)}/compaction", each, clock, deadline)
+        total = len(names) if len(names) > 1 else None
+        with progress(f"compacting {name}", total, is_bytes=False) as moved:
+            for each in names:
+                await _until_done(client, f"{base}/{_path(each)}/compaction", each, clock, deadline)
+                moved(1)
 
 
 def _path(name: TopicName) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -77,6 +78,29 @@ async def test_each_partition_is_waited_for(url: str, answers: Answers) -> None:
         CompactionFailedError, match="t-partition-1: the compaction failed: no disk"
     ):
         await run(url)
+
+
+@pytest.mark.parametrize(("partitions", "shown"), [(0, "1/?"), (2, "2/2")])
+async def test_a_terminal_shows_how_many_are_done(
+    url: str,
+    answers: Answers,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    partitions: int,
+    shown: str,
+) -> None:
+    answers["GET t/partitions"] = [(200, {"partitions": partitions})]
+    for index in range(partitions):
+        answers[f"GET t-partition-{index}/compaction"] = [(200, {"status": "SUCCESS"})]
+    await run(url)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    await run(url)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "compacting" in output.err
+    assert shown in output.err
 
 
 async def test_without_a_timeout_nothing_is_waited_for(url: str, answers: Answers) -> None:
