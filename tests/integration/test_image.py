@@ -296,3 +296,19 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", file], capture_output=True, text=True, check=False
     )
     assert "pulsar-py.service" not in found.stderr, found.stderr
+
+
+def test_the_unit_has_few_rights() -> None:
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("there is no systemd-analyze")
+    unit = ROOT / "packaging" / "pulsar-py.service"
+    found = subprocess.run(
+        [analyze, "security", "--offline=yes", "--threshold=14", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unrecognized option" in found.stderr:
+        pytest.skip("this systemd-analyze looks at no files")
+    assert found.returncode == 0, found.stdout
