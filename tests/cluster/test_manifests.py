@@ -129,10 +129,10 @@ class Containers:
         """Ask the first broker of the manifest, on this port, what its pod's probes ask."""
         (container,) = KUBERNETES["StatefulSet", "broker"]["spec"]["template"]["spec"]["containers"]
         answered(web_url + container["readinessProbe"]["httpGet"]["path"])
-        (program,) = container["livenessProbe"]["exec"]["command"]
+        program, *arguments = container["livenessProbe"]["exec"]["command"]
         port = web_url.rpartition(":")[2]
         subprocess.run(
-            [self._directory / "broker" / program],
+            [self._directory / "broker" / program, *arguments],
             env=os.environ | {"PULSAR_PREFIX_webServicePort": port},
             check=True,
         )
