@@ -15,12 +15,15 @@ the report of a test that fails.
 Options, those of `Broker`, come from the fixture `pulsar_broker_options`, over that the marker
 `pulsar_broker`, over that the fixture's parameter (`indirect=True`); settings in `config` are put
 together one by one. A marker can't reach `session_pulsar_broker`, which runs before the test does:
-a test that has nothing else for it fails. This module is loaded by every pytest of the environment,
-so it imports nothing of ours before a fixture is used.
+a test that has nothing else for it fails; so does one that is no `async def` and takes
+`async_pulsar_broker`. This module is loaded by every pytest of the environment, so it imports
+nothing of ours before a fixture is used.
 """
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,7 +49,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a marker that nothing of the test takes options from."""
+    """Refuse what would have no effect, or wait for ever."""
+    if isinstance(item, pytest.Function) and "pytest_asyncio" in sys.modules:
+        _refuse_without_loop(item)
     names = getattr(item, "fixturenames", ())
     if "session_pulsar_broker" not in names or not _OF_A_TEST.isdisjoint(names):
         return
@@ -55,6 +60,25 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             f"@pytest.mark.{_MARKER} has no effect on session_pulsar_broker, which is one for the"
             " whole run: take pulsar_broker or async_pulsar_broker in this test, or give the"
             " options by the fixture pulsar_broker_options",
+            pytrace=False,
+        )
+
+
+def _refuse_without_loop(item: pytest.Function) -> None:
+    """Refuse a test that takes a broker in its loop, and has none.
+
+    One that takes the broker through an asynchronous fixture of its own is let through, and one
+    that runs pytest-asyncio's `event_loop` itself.
+    """
+    function = item.function
+    inner = getattr(getattr(function, "hypothesis", None), "inner_test", function)
+    if inspect.iscoroutinefunction(inner) or "event_loop" in item.fixturenames:
+        return
+    if "async_pulsar_broker" in inspect.signature(function).parameters:
+        pytest.fail(
+            f"{item.name} is no `async def`, so no loop would run for async_pulsar_broker, and"
+            " clients would wait for an answer until their time limit: make it one, or take"
+            " pulsar_broker, which runs in a thread of its own",
             pytrace=False,
         )
 

@@ -148,6 +148,31 @@ def test_of_both(session_pulsar_broker, pulsar_broker): ...
     assert "the parameter of pulsar_broker: expected a dict of options, got 7" in output
 
 
+def test_a_test_without_a_loop_is_refused_before_it_begins(tmp_path: Path) -> None:
+    output = run_tests(
+        tmp_path,
+        test="""
+import pytest_asyncio
+
+def test_without(async_pulsar_broker):
+    assert False, "it has begun"
+@pytest_asyncio.fixture
+async def status(async_pulsar_broker):
+    await async_pulsar_broker.service.check_health()
+    return "healthy"
+def test_of_what_came_out(status):
+    assert status == "healthy"
+@pytest.mark.usefixtures("async_pulsar_broker")
+def test_beside(): ...
+""",
+    )
+    assert "2 passed" in output, output
+    assert "1 error" in output, output
+    assert "test_without is no `async def`, so no loop would run for async_pulsar_broker" in output
+    assert "take pulsar_broker, which runs in a thread" in output
+    assert "it has begun" not in output
+
+
 def test_a_failed_test_reports_what_its_broker_logged_and_other_logs_stay_as_they_are(
     tmp_path: Path,
 ) -> None:
