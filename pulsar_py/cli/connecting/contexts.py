@@ -54,6 +54,11 @@ _REFUSED: Final[Mapping[str, tuple[str, str]]] = {
 """Keys of Apache Pulsar's `client.conf` that are not offered: the value that asks for nothing, and
 the reason."""
 
+_BOTH_URLS: Final = "serviceUrl"
+"""An older key of Apache Pulsar's; its tools take it where theirs is missing or empty."""
+
+_LEAST_LIKENESS: Final = 0.8
+
 _PUBLIC_BITS: Final = 0o077
 
 
@@ -132,7 +137,7 @@ def client_conf(path: Path) -> dict[str, str]:
     """The values of a `client.conf` that are used here; empty ones are left out.
 
     Raises:
-        ContextError: It can't be read, or asks for what is not offered.
+        ContextError: It can't be read, has a slip in a name, or asks for what is not offered.
     """
     try:
         lines = path.read_text().splitlines()
@@ -143,9 +148,23 @@ def client_conf(path: Path) -> dict[str, str]:
         key, separator, value = (each.strip() for each in line.strip().partition("="))
         if not (separator and value) or key.startswith(("#", "!")):
             continue
-        if key in KEYS:
+        if key in KEYS or key == _BOTH_URLS:
             found[key] = value
         elif key in _REFUSED and value.lower() != _REFUSED[key][0].lower():
             shown = "…" if "Password" in key else value
             raise ContextError(f"{path}: {key}={shown}: {_REFUSED[key][1]}")
+        elif key not in _REFUSED and (nearest := _nearest(key)):
+            raise ContextError(f"{path}: nothing is named {key}; did you mean {nearest}?")
+    if url := found.pop(_BOTH_URLS, ""):
+        is_web = url.startswith(("http:", "https:"))
+        found.setdefault("webServiceUrl" if is_web else "brokerServiceUrl", url)
     return found
+
+
+def _nearest(key: str) -> str:
+    """The key that this one is a slip of; empty for one that other tools may have."""
+    from difflib import get_close_matches
+
+    known = {each.lower(): each for each in KEYS}
+    near = get_close_matches(key.lower(), known, n=1, cutoff=_LEAST_LIKENESS)
+    return known[near[0]] if near else ""

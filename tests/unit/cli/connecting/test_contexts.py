@@ -73,6 +73,35 @@ def test_client_conf(tmp_path: Path) -> None:
         client_conf(tmp_path / "nosuch")
 
 
+def test_an_older_service_url_is_for_the_tool_that_speaks_its_protocol(tmp_path: Path) -> None:
+    path = tmp_path / "client.conf"
+    path.write_text("serviceUrl=http://a:8080\n")
+    assert client_conf(path) == {"webServiceUrl": "http://a:8080"}
+    path.write_text("serviceUrl=pulsar+ssl://a:6651\nwebServiceUrl=http://b:8080\n")
+    assert client_conf(path) == {
+        "brokerServiceUrl": "pulsar+ssl://a:6651",
+        "webServiceUrl": "http://b:8080",
+    }
+    path.write_text("serviceUrl=http://a:8080\nwebServiceUrl=http://b:8080\n")
+    assert client_conf(path) == {"webServiceUrl": "http://b:8080"}
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("webserviceurl", "webServiceUrl"),
+        ("brokerServiceURL", "brokerServiceUrl"),
+        ("authParam", "authParams"),
+        ("tlsTrustCertFilePath", "tlsTrustCertsFilePath"),
+    ],
+)
+def test_a_slip_in_a_name_is_told(tmp_path: Path, written: str, meant: str) -> None:
+    path = tmp_path / "client.conf"
+    path.write_text(f"{written}=x\n")
+    with pytest.raises(ContextError, match=f"named {written}; did you mean {meant}\\?"):
+        client_conf(path)
+
+
 APACHE: dict[str, str] = {
     "webServiceUrl": "http://localhost:8080/",
     "brokerServiceUrl": "pulsar://localhost:6650/",
