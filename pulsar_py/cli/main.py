@@ -22,8 +22,9 @@ HOST = click.option("--host", help="Address to listen on  [default: the setting 
 PORT = click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    help="Port of the binary protocol (--web-port is that of HTTP); 0 takes a free one. It is that "
-    "of TLS where the settings open no other (brokerServicePort is empty), else that in clear text.",
+    help="Port of the binary protocol (--web-port is that of HTTP); 0 takes a free one. It is "
+    "that of TLS where the settings open no other (brokerServicePort is empty), else that in "
+    "clear text.",
 )
 WEB_PORT = click.option(
     "--web-port",
