@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -160,6 +162,8 @@ class SqliteFile:
             return CorruptDataError(f"{self.path}: {error}")
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
             return MetadataUnavailableError(f"{self.path}: {error}")
+        if name.startswith("SQLITE_CANTOPEN") and (reason := _why_unwritable(self.path.parent)):
+            return MetadataError(reason)
         return MetadataError(f"{self.path}: {error}")
 
     def close(self) -> None:
@@ -350,7 +354,23 @@ def _create(path: Path) -> None:
             connection.close()
         _put_in_place(draft, path)
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written there is none
+            draft.unlink(missing_ok=True)
+
+
+def _why_unwritable(directory: Path) -> str:
+    """Why this process can't make files there; empty if it can, or nobody knows."""
+    if os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
+        return ""
+    try:
+        status = directory.stat()
+    except OSError:
+        return ""
+    return (
+        f"{directory}: user {os.geteuid()} can't write there (owner {status.st_uid}, group "
+        f"{status.st_gid}, mode {stat.S_IMODE(status.st_mode):o}, or a read-only file system): "
+        "give the directory to that user, mount it writable, or choose another data directory"
+    )
 
 
 def _put_in_place(draft: Path, path: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from pulsar_py.common.errors import CorruptDataError, MetadataBadVersionError
+from pulsar_py.common.errors import CorruptDataError, MetadataBadVersionError, MetadataError
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.sqlite_file import SqliteFile
 from pulsar_py.metadata.store import Notification, NotificationType
@@ -140,3 +143,33 @@ def test_an_empty_file_is_none_of_ours(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(CorruptDataError, match="is not pulsar_py's metadata"):
         SqliteFile(path)
+
+
+@pytest.fixture
+def somebody() -> Iterator[int]:
+    """The number of a user who is not root, and who this process is for a while."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    yield os.geteuid()
+    os.seteuid(before)
+
+
+@pytest.fixture
+def foreign_directory() -> Iterator[Path]:
+    """One that everybody may enter and nobody may write, but root."""
+    directory = Path(tempfile.mkdtemp())
+    directory.chmod(0o555)
+    yield directory
+    shutil.rmtree(directory)
+
+
+def test_a_directory_of_somebody_else_is_named_with_both_users(
+    foreign_directory: Path, somebody: int
+) -> None:
+    owner = foreign_directory.stat().st_uid
+    expected = (
+        rf"{foreign_directory}: user {somebody} can't write there \(owner {owner}, .*mode 555"
+    )
+    with pytest.raises(MetadataError, match=expected):
+        SqliteFile(foreign_directory / "metadata.sqlite")
