@@ -1,7 +1,8 @@
 """`pulsar-py compact-topic`: asks the broker to compact a topic, and waits until it has.
 
-It only calls REST: the broker that serves the topic compacts it. On a terminal a bar counts the
-partitions that are done; of a single topic nobody knows how far it is, so the bar only moves.
+It only calls REST, with the address and the credentials that every command has: the broker that
+serves the topic compacts it. On a terminal a bar counts the partitions that are done; of a single
+topic nobody knows how far it is, so the bar only moves.
 
 Source: CompactorTool and `pulsar-admin topics compact` in Pulsar.
 """
@@ -9,18 +10,19 @@ Source: CompactorTool and `pulsar-admin topics compact` in Pulsar.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http import HTTPMethod, HTTPStatus
-from typing import Any, Final
-from urllib.parse import quote
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
 
-from pulsar_py.cli.backups.progress import progress
-from pulsar_py.common.loops.clock import Clock, SystemClock
-from pulsar_py.common.names import TopicName
-from pulsar_py.common.network.http_client import HttpClient, HttpRequest
+import click
+
+from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
+
+if TYPE_CHECKING:
+    from pulsar_py.admin_client import AdminSettings, AsyncAdminClient
+    from pulsar_py.common.loops.clock import Clock
+    from pulsar_py.common.names import TopicName
 
 POLL_SECONDS: Final = 0.2
-_REQUEST_TIMEOUT_SECONDS: Final = 30.0
-_MAX_REDIRECTS: Final = 5
 
 
 class CompactionFailedError(Exception):
@@ -32,14 +34,51 @@ class CompactionRequest:
     """One call of the command.
 
     Attributes:
-        web_service_url: A broker's HTTP address.
+        settings: The REST API, and who asks.
         topic: The topic, or the partition.
         timeout_seconds: How long to wait for the end; 0 does not wait.
     """
 
-    web_service_url: str
+    settings: AdminSettings
     topic: str
     timeout_seconds: float
+
+
+@click.command("compact-topic")
+@click.option("--topic", "-t", required=True, help="The topic, with or without partitions.")
+@click.option("--web-service-url", help="Another name of --admin-url.")
+@click.option(
+    "--timeout",
+    "timeout_seconds",
+    type=click.FloatRange(0),
+    default=3600.0,
+    show_default=True,
+    help="Seconds to wait for the end; 0 does not wait.",
+)
+@CONNECTION
+def command(
+    *,
+    topic: str,
+    web_service_url: str | None,
+    timeout_seconds: float,
+    admin_url: str | None,
+    **options: Any,  # Any: click's values
+) -> None:
+    """Keep the newest message of each key of a topic, for readers that ask for those.
+
+    The broker does it; this command calls it over HTTP and waits.
+    """
+    import asyncio
+
+    from pulsar_py.common.errors import PulsarError
+
+    try:
+        connection = connection_of({**options, "admin_url": admin_url or web_service_url})
+        request = CompactionRequest(admin_settings_of(connection), topic, timeout_seconds)
+        asyncio.run(compact_topic(request))
+    except (PulsarError, CompactionFailedError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun")
 
 
 async def compact_topic(request: CompactionRequest, clock: Clock | None = None) -> None:
@@ -47,57 +86,54 @@ async def compact_topic(request: CompactionRequest, clock: Clock | None = None) 
 
     Raises:
         CompactionFailedError: The broker refused, the compaction failed, or the time is over.
-        ClientError: The broker could not be reached.
+        ConnectError: The broker could not be reached.
+        ServiceError: The broker did not say how it goes.
     """
+    from pulsar_py.admin_client import AsyncAdminClient, topics
+    from pulsar_py.admin_client.settings import answer_of_error
+    from pulsar_py.cli.backups.progress import progress
+    from pulsar_py.common.errors import ServiceError
+    from pulsar_py.common.loops.clock import SystemClock
+    from pulsar_py.common.names import TopicName
+
     name = TopicName.parse(request.topic)
-    base = f"{request.web_service_url.rstrip('/')}/admin/v2"
     clock = clock or SystemClock()
     deadline = clock.monotonic_seconds() + request.timeout_seconds
-    async with HttpClient(
-        timeout_seconds=_REQUEST_TIMEOUT_SECONDS, max_redirects=_MAX_REDIRECTS, trust_options=""
-    ) as client:
-        url = f"{base}/{_path(name)}/compaction"
-        answer = await client.send(HttpRequest(method=HTTPMethod.PUT, url=url))
-        if not answer.is_success and answer.status != HTTPStatus.CONFLICT:  # it is under way
-            raise CompactionFailedError(f"{name} is not compacted: {answer.reason()}")
+    async with AsyncAdminClient(request.settings) as admin:
+        try:
+            await admin.call(topics.compact(str(name)))
+        except ServiceError as error:
+            status, reason = answer_of_error(error) or (0, str(error))
+            if status != HTTPStatus.CONFLICT:  # it is under way
+                raise CompactionFailedError(f"{name} is not compacted: {reason}") from None
         if request.timeout_seconds <= 0:
             return
-        parts = await _answer(client, f"{base}/{_path(name)}/partitions")
-        names = [name.partition(index) for index in range(parts["partitions"])] or [name]
+        count = (await admin.call(topics.partitions(str(name)))).partitions
+        names = [name.partition(index) for index in range(count)] or [name]
         total = len(names) if len(names) > 1 else None
         with progress(f"compacting {name}", total, is_bytes=False) as moved:
             for each in names:
-                await _until_done(client, f"{base}/{_path(each)}/compaction", each, clock, deadline)
+                await _until_done(admin, each, clock, deadline)
                 moved(1)
 
 
-def _path(name: TopicName) -> str:
-    return f"{name.domain}/{name.namespace_name}/{quote(name.local_name, safe='')}"
-
-
 async def _until_done(
-    client: HttpClient, url: str, name: TopicName, clock: Clock, deadline: float
+    admin: AsyncAdminClient, name: TopicName, clock: Clock, deadline: float
 ) -> None:
+    from pulsar_py.admin_client import topics
+
     while True:
-        found = await _answer(client, url)
-        if found["status"] == "ERROR":
-            raise CompactionFailedError(f"{name}: the compaction failed: {found['lastError']}")
-        if found["status"] == "NOT_RUN":
+        found = await admin.call(topics.compaction_status(str(name)))
+        if found.status == "ERROR":
+            raise CompactionFailedError(f"{name}: the compaction failed: {found.last_error}")
+        if found.status == "NOT_RUN":
             raise CompactionFailedError(
                 f"{name}: the topic was unloaded before it was compacted; ask again"
             )
-        if found["status"] != "RUNNING":
+        if found.status != "RUNNING":
             return
         if clock.monotonic_seconds() >= deadline:
             raise CompactionFailedError(
                 f"{name}: the compaction still runs when the time is over; it goes on"
             )
         await clock.sleep(POLL_SECONDS)
-
-
-async def _answer(client: HttpClient, url: str) -> dict[str, Any]:  # Any: JSON
-    answer = await client.send(HttpRequest(url=url))
-    if not answer.is_success:
-        raise CompactionFailedError(f"{url}: {answer.reason()}")
-    found: dict[str, Any] = answer.json()
-    return found

@@ -181,40 +181,6 @@ def broker(
     raise SystemExit(run(options))
 
 
-@main.command("compact-topic")
-@click.option("--topic", "-t", required=True, help="The topic, with or without partitions.")
-@click.option(
-    "--web-service-url",
-    default="http://localhost:8080",
-    show_default=True,
-    help="A broker's HTTP address.",
-)
-@click.option(
-    "--timeout",
-    "timeout_seconds",
-    type=click.FloatRange(0),
-    default=3600.0,
-    show_default=True,
-    help="Seconds to wait for the end; 0 does not wait.",
-)
-def compact_topic(*, topic: str, web_service_url: str, timeout_seconds: float) -> None:
-    """Keep the newest message of each key of a topic, for readers that ask for those.
-
-    The broker does it; this command calls it over HTTP and waits.
-    """
-    import asyncio
-
-    from pulsar_py.cli import compaction
-    from pulsar_py.common.errors import PulsarError
-
-    request = compaction.CompactionRequest(web_service_url, topic, timeout_seconds)
-    try:
-        asyncio.run(compaction.compact_topic(request))
-    except (PulsarError, compaction.CompactionFailedError) as error:
-        raise click.ClickException(str(error)) from None
-    click.echo(f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun")
-
-
 @main.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
@@ -238,6 +204,10 @@ LATE: Final[Mapping[str, tuple[str, str]]] = {
         "Administer a cluster, with the commands and options of pulsar-admin.",
     ),
     "client": ("client.command:client", "Publish, consume and read messages."),
+    "compact-topic": (
+        "compaction:command",
+        "Keep the newest message of each key of a topic, for readers that ask for those.",
+    ),
     "context": ("context:context", "Keep the addresses and credentials of clusters under names."),
     "doctor": (
         "watching.doctor:doctor",

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
+import jwt
 import pytest
+from click.testing import CliRunner
 
+from pulsar_py.admin_client import AdminError, AdminSettings
 from pulsar_py.cli import compaction
 from pulsar_py.cli.compaction import CompactionFailedError, CompactionRequest, compact_topic
+from pulsar_py.cli.main import main
+from pulsar_py.testing import BrokerThread
 
 Answers = dict[str, list[tuple[int, object]]]
 
@@ -56,7 +63,10 @@ def url(answers: Answers) -> Iterator[str]:
 
 
 async def run(url: str, timeout_seconds: float = 10.0) -> None:
-    await compact_topic(CompactionRequest(url, "persistent://public/default/t", timeout_seconds))
+    request = CompactionRequest(
+        AdminSettings(url=url), "persistent://public/default/t", timeout_seconds
+    )
+    await compact_topic(request)
 
 
 async def test_it_waits_until_the_topic_is_compacted(url: str, answers: Answers) -> None:
@@ -117,7 +127,6 @@ async def test_without_a_timeout_nothing_is_waited_for(url: str, answers: Answer
         ),
         ({"GET t/compaction": [(200, {"status": "RUNNING"})]}, "still runs when the time is over"),
         ({"GET t/compaction": [(200, {"status": "NOT_RUN"})]}, "unloaded before it was compacted"),
-        ({"GET t/compaction": [(500, {"reason": "no"})]}, "compaction: .*no"),
     ],
 )
 async def test_what_went_wrong_is_told(
@@ -126,3 +135,33 @@ async def test_what_went_wrong_is_told(
     answers.update(given)
     with pytest.raises(CompactionFailedError, match=text):
         await run(url, timeout_seconds=0.05)
+
+
+async def test_what_the_broker_does_not_say_is_an_error(url: str, answers: Answers) -> None:
+    answers["GET t/compaction"] = [(500, {"reason": "no"})]
+    with pytest.raises(AdminError, match="t/compaction: 500 no"):
+        await run(url)
+
+
+def test_it_comes_with_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PULSAR_PY_CONTEXTS", str(tmp_path / "contexts.json"))
+    monkeypatch.delenv("PULSAR_CLIENT_CONF", raising=False)
+    key = bytes(range(32))
+    config = {
+        "authenticationEnabled": True,
+        "authenticationProviders": ("token",),
+        "tokenSecretKey": "data:;base64," + base64.b64encode(key).decode(),
+    }
+    token = jwt.encode({"sub": "somebody"}, key, "HS256")
+    file = tmp_path / "token"
+    file.write_text(token)
+    with BrokerThread(config=config) as broker:
+        url = broker.web_service_url
+        asked = ["compact-topic", "-t", "t", "--admin-url", url]
+        refused = CliRunner().invoke(main, asked)
+        assert refused.exit_code == 1
+        assert "t is not compacted: http status 401" in refused.output.lower()
+        admitted = CliRunner().invoke(
+            main, [*asked, "--auth-plugin", "token", "--auth-params", f"file://{file}"]
+        )
+        assert "t is not compacted: namespace not found" in admitted.output.lower()
