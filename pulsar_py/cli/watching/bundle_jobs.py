@@ -1,8 +1,10 @@
 """Collects a broker's settings, statistics and metrics, for `support-bundle` (edge).
 
 Everything comes over the admin API, where secrets in settings are masked, and nothing that reads
-messages is asked. A part that can't be had is there as its error, so a broker that is half dead
-still gives the rest. With a data directory the names and sizes of its files are added.
+messages is asked. Values of properties that users gave to namespaces, topics, subscriptions,
+producers and consumers are masked here: only their owners know what is in them. A part that can't
+be had is there as its error, so a broker that is half dead still gives the rest. With a data
+directory the names and sizes of its files are added.
 
     README.txt          what is in it, when and of which version
     settings.json       settings in effect, secrets masked        dynamic.json  those changed
@@ -40,6 +42,10 @@ MAX_INTERNAL: Final = 20
 """Topics whose ledgers and cursors are looked at."""
 MAX_NAMESPACES: Final = 200
 MAX_FILES: Final = 100_000
+
+_OF_USERS: Final = frozenset({"properties", "subscriptionProperties", "metadata"})
+"""Keys below which users' own names and values are."""
+_HIDDEN: Final = "********"
 
 _PARTS: Final = {
     "settings.json": "/admin/v2/brokers/configuration/runtime",
@@ -96,7 +102,19 @@ def _asked(ask: Callable[[], Any]) -> tuple[Any, bytes]:  # Any: JSON
         answer = ask()
     except PulsarError as error:
         return None, _json({"error": str(error)})
-    return answer, _json(answer)
+    return answer, _json(_without_values(answer))
+
+
+def _without_values(answer: Any, *, is_of_users: bool = False) -> Any:  # Any: JSON
+    """The answer with users' texts masked; numbers stay, as cursors have them for themselves."""
+    if isinstance(answer, dict):
+        return {
+            key: _without_values(value, is_of_users=is_of_users or key in _OF_USERS)
+            for key, value in answer.items()
+        }
+    if isinstance(answer, list):
+        return [_without_values(each, is_of_users=is_of_users) for each in answer]
+    return _HIDDEN if is_of_users and isinstance(answer, str) and answer else answer
 
 
 def _asked_text(ask: Callable[[], str]) -> bytes:
@@ -162,7 +180,8 @@ def _readme(millis: int) -> str:
 
     return (
         f"A broker of pulsar_py, looked at {iso_millis(millis)}.\n"
-        "Secrets in settings are masked, and there is no payload of any message. There are names "
+        "Secrets in settings are masked, so are values of properties, and there is no payload of "
+        "any message. There are names "
         "of tenants, namespaces, topics, subscriptions, roles, and addresses of clients.\n"
     )
 

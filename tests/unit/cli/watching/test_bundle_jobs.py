@@ -12,7 +12,7 @@ from pathlib import Path
 import jwt
 import pytest
 
-from pulsar_py.admin_client import AdminClient, AdminSettings
+from pulsar_py.admin_client import AdminClient, AdminSettings, topics
 from pulsar_py.cli.watching.bundle_jobs import collect, write_bundle
 from pulsar_py.client import AuthenticationToken, Client
 from pulsar_py.server.config import BrokerConfig, ignored_settings, is_secret
@@ -45,6 +45,31 @@ async def test_it_has_what_helps_and_neither_secrets_nor_payloads(tmp_path: Path
     assert files["files.txt"].split() == [b"5", b"a.log"]
     assert "policies" not in files
     assert json.loads(files["namespaces/public-default.json"])
+
+
+async def test_values_that_users_gave_are_masked_and_their_names_stay() -> None:
+    given = {"who": "that-nobody-may-see"}
+    async with Broker() as broker, Client(broker.service_url) as client:
+        admin = AdminSettings(url=broker.web_service_url)
+
+        def make() -> None:
+            with AdminClient(admin) as calls:
+                calls.call(topics.create_topic("orders", given))
+                calls.send(
+                    "PUT", "/admin/v2/namespaces/public/default/property/who/" + given["who"]
+                )
+
+        await asyncio.to_thread(make)
+        consumer = await client.subscribe(
+            "orders", "billing", properties=given, subscription_properties=given
+        )
+        producer = await client.create_producer("orders", properties=given)
+        files = await asyncio.to_thread(lambda: dict(collect(admin, None)))
+        assert consumer
+        assert producer
+    whole = b"\n".join(files.values()).decode()
+    assert "that-nobody-may-see" not in whole
+    assert whole.count('"who": "********"') == 5
 
 
 def planted() -> dict[str, str]:
