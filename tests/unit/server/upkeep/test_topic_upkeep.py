@@ -270,3 +270,43 @@ async def test_each_policy_of_a_quota_by_age(
         await rig.producer(topic, cnx, "p")
         await upkeep.enforce_backlog_quota(topic)
         assert cnx.closed_producers == [8]
+
+
+async def test_ttl_quotas_and_inactivity_leave_the_subscription_of_compactions_alone(
+    rig: Rig,
+) -> None:
+    topic = await rig.persistent()
+    cursor = await topic.open_compaction_cursor()
+    await published(rig, topic, 100, 50, 5, 0)
+    await topic.ledger.roll_ledger()
+    await rig.clock.sleep(100)
+    await with_policies(
+        rig,
+        message_ttl_seconds=10,
+        subscription_expiration_minutes=1,
+        backlog_quotas=quota(1, BacklogQuotaAction.CONSUMER_BACKLOG_EVICTION),
+    )
+    await upkeep.expire_messages(topic)
+    await upkeep.enforce_backlog_quota(topic)
+    await upkeep.delete_expired_subscriptions(topic)
+    assert cursor.backlog_count() == 4
+    assert cursor.name in topic.subscriptions
+    # The backlog of another subscription is evicted, and this one's does not count.
+    other = await subscription(topic)
+    await upkeep.enforce_backlog_quota(topic)
+    assert (other.cursor.backlog_count(), cursor.backlog_count()) == (1, 4)
+    await other.clear_backlog()
+    await with_policies(
+        rig,
+        backlog_quotas=quota(1, BacklogQuotaAction.PRODUCER_REQUEST_HOLD),
+    )
+    cnx = rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    await upkeep.enforce_backlog_quota(topic)
+    assert cnx.closed_producers == []
+    await producer.close()
+    await other.delete()
+    rig.clock.jump(101)  # type: ignore[attr-defined]
+    for mode in InactiveTopicDeleteMode:
+        await with_policies(rig, inactive_topics=InactiveTopicPolicy(mode, 100, True))
+        assert upkeep.is_inactive(topic)
