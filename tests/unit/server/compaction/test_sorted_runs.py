@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
-from pulsar_py.common.disks.disk import Disk
+from pulsar_py.common.buffer import Buffer
+from pulsar_py.common.disks.disk import AppendFile, Disk
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import CorruptDataError, DiskFullError
 from pulsar_py.common.loops.pace import Pace
-from pulsar_py.server.compaction.sorted_runs import KEYS_A_TURN, PARTS_COUNT, SortedRuns
+from pulsar_py.server.compaction.sorted_runs import (
+    KEYS_A_TURN,
+    PARTS_COUNT,
+    SYNCED_BYTES,
+    SortedRuns,
+)
 from pulsar_py.testing.clock import VirtualClock
 
 PATH = "runs-0.run"
@@ -117,3 +124,41 @@ async def test_a_run_that_a_full_disk_cut_short_leaves_nothing() -> None:
     assert await merged(runs) == [(b"a", [b"1"])]
     await runs.write(parts({b"b": b"4"}))
     assert await merged(runs) == [(b"a", [b"1"]), (b"b", [b"4"])]
+
+
+class _CountedFile:
+    """A file that notes the most bytes that were appended without a sync."""
+
+    def __init__(self, file: AppendFile) -> None:
+        self._file = file
+        self._unsynced_bytes = 0
+        self.most_unsynced_bytes = 0
+
+    async def append(self, buffers: Sequence[Buffer]) -> None:
+        await self._file.append(buffers)
+        self._unsynced_bytes += sum(map(len, buffers))
+        self.most_unsynced_bytes = max(self.most_unsynced_bytes, self._unsynced_bytes)
+
+    async def sync(self) -> None:
+        await self._file.sync()
+        self._unsynced_bytes = 0
+
+    async def close(self) -> None:
+        await self._file.close()
+
+
+async def test_a_run_is_synced_as_it_is_written() -> None:
+    files: list[_CountedFile] = []
+
+    class Counted(MemoryDisk):
+        async def create(self, path: str, **options: Any) -> Any:  # Any: a stand-in
+            files.append(_CountedFile(await super().create(path, **options)))
+            return files[-1]
+
+    part_bytes = SYNCED_BYTES // 5
+    items = {bytes([number]): b"v" * part_bytes for number in range(30)}
+    runs = runs_on(Counted())
+    await runs.write(parts(items))
+    assert part_bytes < files[0].most_unsynced_bytes < SYNCED_BYTES + 2 * part_bytes
+    assert await merged(runs) == [(key, [value]) for key, value in items.items()]
+    await runs.remove()
