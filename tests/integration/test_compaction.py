@@ -112,6 +112,11 @@ def test_originals_may_be_gone_and_a_restart_changes_nothing() -> None:
         broker.restart()
         client = pulsar.Client(broker.service_url, logger=QUIET)
         assert read(client, "gone") == expected
+        view = client.create_table_view("gone")
+        found: dict[str, bytes] = {}
+        view.for_each(found.__setitem__)
+        assert found == dict(expected)
+        view.close()
         client.close()
 
 

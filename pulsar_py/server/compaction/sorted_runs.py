@@ -8,9 +8,9 @@ sorted in one short turn of the loop:
         value_size   u32
         key, value
 
-The files belong to one compaction: they are not found again after a crash. Yet they are synced every
-few megabytes while they are written: else the system writes them to the disk in a burst, behind
-which the groups of the journal wait (ADR 35).
+The files belong to one compaction: they are not found again after a crash. Yet they are synced
+every few megabytes while they are written: else the system writes them to the disk in a burst,
+behind which the groups of the journal wait (ADR 35).
 """
 
 from __future__ import annotations
