@@ -122,11 +122,15 @@ class Rewriting:
 
 
 def fate_of(path: str, new: bytes, found: bytes | None, existing: Existing) -> Fate:
-    """What happens to a key of which the target has `found`; None, or empty, is nothing."""
-    if not found:
-        return Fate.CREATE
+    """What happens to a key of which the target has `found`; None is nothing.
+
+    An empty value is one that the key's own topic may have, of which nobody has opened that
+    partition yet; in the place of any other value it is a parent that was made on demand.
+    """
     if found == new:
         return Fate.THERE
+    if not found:
+        return Fate.CREATE
     if path.startswith(tuple(f"{root}/" for root in _TOPIC_ROOTS)):
         return Fate.REFUSE  # one topic can't have both
     return Fate(existing.value)

@@ -6,6 +6,7 @@ killed several times on its way.
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import time
@@ -18,12 +19,22 @@ import pytest
 from tests.cluster.apache_broker import ask
 from tests.cluster.bookie_process import BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
-from tests.cluster.our_broker import PULSAR_PY, OurBroker
-from tests.cluster.takeover_scenarios import SCENARIOS, SETTINGS, Scenario
+from tests.cluster.migration_scenarios import AUTHORIZED, MORE, SECRET, Rights
+from tests.cluster.our_broker import PULSAR_PY, OurBroker, tool
+from tests.cluster.takeover_scenarios import SCENARIOS, Scenario
+from tests.cluster.takeover_scenarios import SETTINGS as TAKEOVER
 from tests.interop.broker_process import BrokerProcess
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
+SETTINGS: Final = {
+    **TAKEOVER,
+    "delayedDeliveryTrackerFactoryClassName": (
+        "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+    ),
+    "delayedDeliveryMinIndexCountPerBucket": 20,
+}
+ALL: Final = (*SCENARIOS, *MORE)
 KEPT, RENUMBERED = "public/kept", "public/renumbered"
 CURSORS_SECONDS: Final = 2.0
 """A killed broker has stored its cursors before."""
@@ -40,8 +51,9 @@ class Standalone(BrokerProcess):
         return ask(self.web_service_url, method, path, body)
 
 
-def standalone(directory: Path) -> Standalone:
-    settings = [word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}")]
+def standalone(directory: Path, **more: object) -> Standalone:
+    together = {**SETTINGS, **more}
+    settings = [word for name, value in together.items() for word in ("--set", f"{name}={value}")]
     return Standalone(directory, *settings, log=directory.with_suffix(".log"))
 
 
@@ -66,7 +78,7 @@ def ours(cluster: BookKeeperCluster, tmp_path_factory: pytest.TempPathFactory) -
 
 def written(directory: Path, namespace: str) -> Mapping[type[Scenario], Scenario]:
     """All scenarios have left something in a directory, whose broker was killed."""
-    scenarios = {kind: kind(namespace, is_clean=False) for kind in SCENARIOS}
+    scenarios = {kind: kind(namespace, is_clean=False) for kind in ALL}
     broker = standalone(directory)
     broker.start()
     try:
@@ -122,11 +134,46 @@ def kept(
     ours.kill()
 
 
-@pytest.mark.parametrize("kind", SCENARIOS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 def test_a_broker_on_the_cluster_goes_on(
     kept: Mapping[type[Scenario], Scenario], ours: OurBroker, kind: type[Scenario]
 ) -> None:
     kept[kind].check(ours)
+
+
+def test_ledgers_of_each_kind_are_in_the_cluster(
+    kept: Mapping[type[Scenario], Scenario], ours: OurBroker
+) -> None:
+    del kept
+    printed = tool("ledger", "list", "--config", str(ours.config), "--output", "json")
+    found = {json.loads(line)["component"] for line in printed.splitlines()}
+    kinds = {"managed-ledger", "schema", "compacted-ledger", "delayed-index-bucket"}
+    assert kinds <= found, found
+    assert tool("ledger", "orphans", "--config", str(ours.config), "--output", "json") == ""
+
+
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """Settings of a broker that asks who is there."""
+    file = tmp_path_factory.mktemp("secret") / "secret.key"
+    file.write_bytes(SECRET)
+    return {**AUTHORIZED, "tokenSecretKey": f"file://{file}"}
+
+
+def test_rights_hold_in_the_cluster(
+    kept: Mapping[type[Scenario], Scenario],
+    cluster: BookKeeperCluster,
+    ours: OurBroker,
+    secret: Mapping[str, object],
+    tmp_path: Path,
+) -> None:
+    ours.stop()
+    secured = OurBroker(tmp_path, cluster.zookeeper.url, settings={**SETTINGS, **secret})
+    with secured:
+        rights = kept[Rights]
+        assert isinstance(rights, Rights)
+        rights.check_tokens(secured, secured.web_service_url)
+    ours.start()
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +203,7 @@ def exported(
     broker.kill()
 
 
-RENUMBERED_SCENARIOS: Final = [kind for kind in SCENARIOS if kind.__name__ != "Holes"]
+RENUMBERED_SCENARIOS: Final = [kind for kind in ALL if kind.__name__ != "Holes"]
 """Holes compares ids of ledgers, which are others."""
 
 
@@ -166,3 +213,16 @@ def test_with_other_ids_and_out_again(
 ) -> None:
     broker, scenarios = exported
     scenarios[kind].check(broker)
+
+
+def test_rights_hold_in_the_copy(
+    exported: tuple[Standalone, Mapping[type[Scenario], Scenario]], secret: Mapping[str, object]
+) -> None:
+    """The last test of that broker: it is stopped for one that asks who is there."""
+    broker, scenarios = exported
+    broker.stop()
+    with standalone(broker.data_dir, **secret) as secured:
+        rights = scenarios[Rights]
+        assert isinstance(rights, Rights)
+        rights.check_tokens(secured, secured.web_service_url)
+    broker.start()

@@ -101,3 +101,9 @@ def test_what_happens_to_a_key_that_is_there(
     path: str, found: bytes | None, existing: Existing, fate: Fate
 ) -> None:
     assert fate_of(path, b"new", found, existing) is fate
+
+
+def test_a_partition_that_nobody_opened_is_there_without_a_value() -> None:
+    assert fate_of(TOPIC, b"", None, Existing.REFUSE) is Fate.CREATE
+    assert fate_of(TOPIC, b"", b"", Existing.REFUSE) is Fate.THERE
+    assert fate_of(TOPIC, b"", b"old", Existing.REPLACE) is Fate.REFUSE

@@ -76,6 +76,19 @@ async def test_ids_and_names_go_on_beyond_all_that_were_given() -> None:
     assert await names.next() > contents.next_producer_number
 
 
+async def test_a_partition_that_nobody_has_opened_is_moved() -> None:
+    """Its record is made with its partitioned topic, and is empty until then."""
+    contents = await small_contents()
+    path = f"{TOPIC}-partition-1"
+    contents = replace(contents, keys={**contents.keys, path: b""})
+    metadata, bookie = MemoryMetadataStore(SystemClock()), await volatile_bookie()
+
+    for _ in range(2):  # again, as after an interruption
+        await move(contents, target_of(metadata, bookie))
+
+    assert await stored(metadata, [path]) == {path: b""}
+
+
 async def test_a_second_call_finds_nothing_to_do() -> None:
     contents = await small_contents()
     target = target_of(MemoryMetadataStore(SystemClock()), await volatile_bookie())
