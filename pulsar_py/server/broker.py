@@ -167,6 +167,7 @@ class BrokerService:
         self.other_brokers = OtherBrokers(call_settings(config))
         self.elsewhere = Elsewhere(self.namespaces, self.other_brokers)
         self.topics.delete_elsewhere = self.elsewhere.delete_topic
+        self.topics.partitioned.others = self.elsewhere
         self.bundle_moves = self._new_bundle_moves()
         self.maintenance = Maintenance(self._chores(config), self.topics.topics.values, clock)
 

@@ -10,6 +10,7 @@ PulsarWebResource.validateTopicOwnershipAsync.
 
 from __future__ import annotations
 
+import asyncio
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit
@@ -23,11 +24,15 @@ from pulsar_py.server.namespaces.service import NamespaceService
 
 MAX_HOPS: Final = 6
 """Brokers that are asked for the owner of one topic: leader and choice, and both once more."""
+KNOWN_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+"""Pauses in which a broker learns of partitions that another one has made."""
 ATTEMPTS_COUNT: Final = 3
 """How often the owner of a topic is looked up that moves at the same time."""
 
 _GONE: Final = HTTPStatus.NOT_FOUND
 _BUSY: Final = HTTPStatus.PRECONDITION_FAILED
+_NOT_YET: Final = HTTPStatus.PRECONDITION_FAILED
+_EARLIEST: Final = b'{"ledgerId":-1,"entryId":-1}'
 
 
 class Elsewhere:
@@ -154,6 +159,43 @@ class Elsewhere:
                 raise TopicBusyError(error.reason) from error
             raise
         return answer is not None
+
+    async def is_here(self, name: TopicName) -> bool:
+        """Whether this broker serves a topic, or takes it now that nobody does.
+
+        False, too, where a broker that chooses does not know the topic yet: partitions that a topic
+        is about to get.
+
+        Raises:
+            PulsarError: As `url_of`.
+        """
+        try:
+            return await self.url_of(name) is None
+        except OtherBrokerError as error:
+            if error.status == _GONE:
+                return False
+            raise
+
+    async def create_subscription(self, name: TopicName, subscription: str) -> bool:
+        """Have another owner create a subscription at the earliest message; False without one.
+
+        A partition that its topic has just got may be unknown there for a moment.
+
+        Raises:
+            OtherBrokerError: The owner refused, or could not be reached.
+            PulsarError: As `url_of`.
+        """
+        path = f"{topic_path(name)}/subscription/{quote(subscription, safe='')}"
+        for pause_seconds in (*KNOWN_SECONDS, None):
+            try:
+                return await self.ask_owner(name, "PUT", path, _EARLIEST) is not None
+            except OtherBrokerError as error:
+                if error.status == HTTPStatus.CONFLICT:  # it came meanwhile
+                    return True
+                if pause_seconds is None or error.status not in {_GONE, _NOT_YET}:
+                    raise
+            await asyncio.sleep(pause_seconds)
+        raise AssertionError("the last attempt returns or raises")
 
     async def unload_bundles(self, namespace: NamespaceName) -> None:
         """Have all other owners of bundles of a namespace unload them.

@@ -3,8 +3,9 @@
 A partitioned topic is a number in metadata, which `Partitions` stores; its partitions are topics
 like others, loaded and deleted by the registry. This class keeps both consistent. Clients know a
 partition by the number alone, so where a topic grows, new partitions and their subscriptions are
-stored before the number is, and the number is deleted last. An operation that failed half-way is
-completed by calling it again.
+stored before the number is, and the number is deleted last. Brokers know it by the number, too:
+those partitions that others serve get their subscriptions after it. An operation that failed
+half-way is completed by calling it again.
 
 Invariant: when growing has ended, each partition has the subscriptions that any of the partitions
 that there were before had while it grew.
@@ -64,6 +65,16 @@ class SingleTopics(Protocol):
         """Raise if the namespace may not have that many more topics."""
 
 
+class OtherOwners(Protocol):
+    """The part of `Elsewhere` that `PartitionedTopics` uses."""
+
+    async def is_here(self, name: TopicName) -> bool:
+        """Whether this broker serves a partition, or takes it now that nobody does."""
+
+    async def create_subscription(self, name: TopicName, subscription: str) -> bool:
+        """Have another owner create a subscription at the earliest message; False without one."""
+
+
 class PartitionedTopics:
     """The partitioned topics of a broker; owned by its `TopicRegistry`."""
 
@@ -79,6 +90,8 @@ class PartitionedTopics:
         self._partitions = partitions
         self._resources = resources
         self._ensure_owned = ensure_owned
+        self.others: OtherOwners | None = None
+        """Set where there are other brokers."""
         # Held while a topic is created, grows or is deleted, by name.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -165,7 +178,8 @@ class PartitionedTopics:
         Raises:
             TopicNotFoundError: The topic is not partitioned.
             NotAllowedError: There are more already, or a topic may not have so many.
-            ServiceNotReadyError: Another broker serves a partition that lacks a subscription.
+            OtherBrokerError: Another broker serves a partition, and created no subscription there.
+            ServiceNotReadyError: No broker serves a partition that lacks a subscription.
         """
         self._check_limit(name, partitions_count)
         async with self._lock(name):
@@ -173,7 +187,9 @@ class PartitionedTopics:
             before = [name.partition(index) for index in range(current)]
             after = [name.partition(index) for index in range(partitions_count)]
             if name.is_persistent:
-                await self._complete(before, after)
+                await self._partitions.create_stored(after)
+                here = [each for each in after[current:] if await self._is_here(each)]
+                await self._copy_subscriptions(before, [*before, *here])
             if partitions_count > current:
                 await self._partitions.grow(name, partitions_count)
                 if name.is_persistent:  # who subscribed meanwhile knows the old number only
@@ -187,9 +203,8 @@ class PartitionedTopics:
         """
         await self.grow(name, await self._partitions.count(name))
 
-    async def _complete(self, before: Sequence[TopicName], after: Sequence[TopicName]) -> None:
-        await self._partitions.create_stored(after)
-        await self._copy_subscriptions(before, after)
+    async def _is_here(self, name: TopicName) -> bool:
+        return self.others is None or await self.others.is_here(name)
 
     async def _copy_subscriptions(
         self, before: Sequence[TopicName], after: Sequence[TopicName]
@@ -214,9 +229,13 @@ class PartitionedTopics:
         return frozenset(await self._partitions.stored_subscriptions(name, prefix))
 
     async def _create_subscriptions(self, name: TopicName, subscriptions: frozenset[str]) -> None:
-        await self._ensure_owned(name)
-        topic = await self._topics.get_or_load(name, create_if_missing=True)
         for subscription in sorted(subscriptions):
+            if self.others is not None and await self.others.create_subscription(
+                name, subscription
+            ):
+                continue
+            await self._ensure_owned(name)
+            topic = await self._topics.get_or_load(name, create_if_missing=True)
             await topic.create_subscription(subscription, starts_at_earliest=True)
 
     async def delete(self, name: TopicName, *, force: bool = False) -> None:

@@ -85,6 +85,29 @@ async def test_what_is_done_to_all_partitions_is_done_everywhere(world: ClusterW
 
 
 @in_cluster("one", "two")
+async def test_a_topic_grows_whose_partitions_others_serve(world: ClusterWorld) -> None:
+    client = await spread(world)
+    grown = [f"persistent://public/default/parts-partition-{number}" for number in range(20)]
+    for name in grown[len(PARTITIONS) :]:  # their bundles have owners
+        await ask("GET", f"/lookup/v2/topic/{name.replace('://', '/')}")
+    for host, count in (("two", 19), ("one", 20), ("one", 20)):
+        status, answer = await ask("POST", f"{TOPIC}/partitions", count, host=host)
+        assert status == 204, answer
+        for name in grown[:count]:
+            path = f"/admin/v2/{name.replace('://', '/')}/subscriptions"
+            of_one = [await ask("GET", path, host=each) for each in world.nodes]
+            assert (200, ["s"]) in of_one, name
+    assert {
+        each
+        for each in world.nodes
+        if any(
+            service(world, each).namespaces.is_owned(TopicName.parse(name)) for name in grown[6:]
+        )
+    } == set(world.nodes)
+    await client.close()
+
+
+@in_cluster("one", "two")
 async def test_a_whole_namespace_is_unloaded_and_cleared_everywhere(world: ClusterWorld) -> None:
     client = await spread(world)
     assert (await ask("POST", f"{NAMESPACE}/clearBacklog/s"))[0] == 204
