@@ -201,7 +201,7 @@ def test_the_way_from_the_overview_to_an_entry(page: Page) -> None:
     page.click("main >> text=default")
     page.click("main a.name >> text=orders >> nth=0")
     page.click("main a.name >> text=billing")
-    page.wait_for_selector("text=Why it stands still")
+    page.wait_for_selector("text=What holds it up")
     page.click("nav.tabs >> text=Holes")
     page.wait_for_selector("text=entries from")
     assert page.locator("rect.hole").count() == 60
@@ -212,6 +212,7 @@ def test_the_way_from_the_overview_to_an_entry(page: Page) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector("details[open] pre")
     assert '"order": 1' in page.inner_text("details[open] pre >> nth=0")
+    assert page.inner_text("details[open] code.id >> nth=0").count(":") == 1  # no partition
 
 
 def test_names_properties_and_payloads_are_text(browser: Browser, broker: BrokerThread) -> None:
@@ -438,6 +439,15 @@ def test_the_brokers_of_a_cluster_are_shown(page: Page) -> None:
     page.unroute_all()
     show(page, "#/cluster")
     page.wait_for_selector("text=This broker is alone")
+    assert "Leader" not in page.inner_text(".tiles")
+    assert "follows" not in page.inner_text(".tiles")
+
+
+def test_what_settings_mean_is_text_with_code(page: Page) -> None:
+    show(page, "#/settings")
+    page.fill("main input[type=search]", "bindAddress")
+    page.wait_for_selector("small.doc code >> text=127.0.0.1")
+    assert "`" not in page.inner_text("small.doc >> nth=0")
 
 
 def test_a_role_is_shown_what_it_may_see_and_do(browser: Browser, broker: BrokerThread) -> None:

@@ -5,6 +5,11 @@ import * as api from "./api.js";
 import { badge, button, card, dialog, empty, heading, notice, table, tile } from "./ui.js";
 import { bytes, count, topicParts } from "./format.js";
 
+// What stands between backquotes is code.
+function marked(text) {
+  return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
+}
+
 function words(name) {
   return name.replace(/_(bytes|count)$/, "").replaceAll("_", " ");
 }
@@ -38,7 +43,7 @@ export async function settingsPage(page, parts, me) {
   let items = [];
 
   async function change(item) {
-    const given = await dialog({ title: item.name, text: item.doc, confirm: "Change on all brokers", fields: [{ name: "value", label: "Value", value: item.value }] });
+    const given = await dialog({ title: item.name, text: marked(item.doc), confirm: "Change on all brokers", fields: [{ name: "value", label: "Value", value: item.value }] });
     await api.post(api.path(api.ADMIN + "/brokers/configuration", item.name, given.value));
     notice(item.name + " was changed.", "good");
     await load();
@@ -52,7 +57,7 @@ export async function settingsPage(page, parts, me) {
     const wanted = search.value.toLowerCase();
     const rows = items.filter((item) => (item.name + " " + item.category + " " + item.doc).toLowerCase().includes(wanted) && (!only.checked || item.origin !== "default"));
     replace(place, rows.length ? table([
-      { title: "Setting", cell: (item) => [h("span", { class: "name" }, item.name), h("small", { class: "doc" }, item.doc)] },
+      { title: "Setting", cell: (item) => [h("span", { class: "name" }, item.name), h("small", { class: "doc" }, marked(item.doc))] },
       { title: "Value", cell: (item) => h("code", {}, item.value === "" ? "(empty)" : item.value) },
       { title: "Default", cell: (item) => h("code", { class: "muted" }, item.default === "" ? "(empty)" : item.default) },
       { title: "From", cell: (item) => badge(item.origin, item.origin === "default" ? "quiet" : "good") },

@@ -67,9 +67,11 @@ export async function clusterPage(page) {
     if (!answer) return;
     const wanted = search.value.toLowerCase();
     const isWanted = (row) => Object.values(row).join(" ").toLowerCase().includes(wanted);
+    const isAlone = !answer.brokers.length;
+    const standing = answer.isLeaving ? "leaves" : answer.isLeading ? "leads" : isAlone ? "alone" : "follows";
     replace(tiles,
-      tile("This broker", answer.isLeaving ? "leaves" : answer.isLeading ? "leads" : "follows", answer.brokerId, answer.isLeaving ? "bad" : ""),
-      tile("Leader", answer.leaderId || "none", "moves and splits bundles", answer.leaderId || !answer.brokers.length ? "" : "bad"),
+      tile("This broker", standing, answer.brokerId, answer.isLeaving ? "bad" : ""),
+      isAlone ? null : tile("Leader", answer.leaderId || "none", "moves and splits bundles", answer.leaderId ? "" : "bad"),
       tile("Session", answer.session.isGood ? "good" : "in doubt", "with the metadata store", answer.session.isGood ? "good" : "bad"),
       tile("Doubts", count(answer.session.doubts), "times that the session was in doubt since the start"),
       tile("Held lookups", count(answer.heldLookups), "wait for a bundle of a broker that is not reached"),

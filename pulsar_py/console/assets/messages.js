@@ -98,7 +98,7 @@ function message(each, isOpen) {
   const line = value === null ? "null" : typeof value === "string" ? value : JSON.stringify(value);
   const rest = ["eventTime", "orderingKey", "producerName", "sequenceId", "schemaVersion", "schemaType", "deliverAtTime", "replicatedFrom", "chunk", "encryptionKeys", "marker"].filter((name) => each[name] !== undefined);
   const details = h("details", { open: isOpen }, h("summary", {},
-    h("code", { class: "id" }, each.messageId), h("span", { class: "when" }, time(each.publishTime)), each.key === undefined ? null : badge(each.key, "", "key"),
+    h("code", { class: "id" }, each.messageId.replace(/:-1$/, "")), h("span", { class: "when" }, time(each.publishTime)), each.key === undefined ? null : badge(each.key, "", "key"),
     each.error ? badge("not readable", "bad") : null, h("span", { class: "line" }, line.slice(0, 300))));
   let isFilled = false;
   const fill = () => {

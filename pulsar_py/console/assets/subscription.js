@@ -176,7 +176,7 @@ async function overview(page, body, context) {
     { title: "Address", cell: (row) => row.address },
     { title: "Client", cell: (row) => row.clientVersion },
   ] });
-  replace(body, tiles, card(["Why it stands still", rights.has("SKIP") && context.place[0] === "persistent" ? button("Pause", async () => { await api.put(at + "/pause"); again(); }, { title: "Send nothing to consumers until it is resumed" }) : null], why), card("Consumers", list), properties);
+  replace(body, tiles, card(["What holds it up", rights.has("SKIP") && context.place[0] === "persistent" ? button("Pause", async () => { await api.put(at + "/pause"); again(); }, { title: "Send nothing to consumers until it is resumed" }) : null], why), card("Consumers", list), properties);
   await list.show();
   page.every(5000, async () => { if (asked && !document.querySelector("dialog[open]")) await list.show(); });
 }
