@@ -3,9 +3,12 @@
     socket --> small buffer --> FrameDecoder --> small frames, as bytes
                     |
                     +-- a large frame has begun --> its own buffer <-- socket, until it is whole
+                                                        ^
+    socket, as long as large frames follow each other --+
 
 A large frame is received into its final buffer, which belongs to a `ReusedMemory`, and handed out
-as a view.
+as a view. Behind a large frame the next one is expected to be like it, so that its beginning is
+received there, too, and not copied. If it is another one, what came goes the way of small frames.
 
 What always holds: any cut of a stream gives the frames that `FrameDecoder` gives; at most one frame
 is held; a frame that is too long is refused as soon as its size field has been received.
@@ -37,15 +40,26 @@ KEPT_BYTES_LIMIT: Final = 8 * 1024 * 1024
 """The most memory that a connection keeps for later frames."""
 
 _SMALL_BUFFER_BYTES: Final = 128 * 1024
+_EXPECTED_MORE_BYTES: Final = 32 * 1024
+"""How much longer than the last large frame the next one may be, to be received in its place."""
 
 
 class FrameReceiver:
     """Gives one connection memory to receive into, and returns complete frames.
 
-    Invariant: the decoder holds nothing while a large frame is under way.
+    Invariant: the decoder holds nothing while a large frame is under way or expected.
     """
 
-    __slots__ = ("_buffers", "_decoder", "_filled_bytes", "_large", "_max_total_size", "_small")
+    __slots__ = (
+        "_buffers",
+        "_decoder",
+        "_expected",
+        "_expected_bytes",
+        "_filled_bytes",
+        "_large",
+        "_max_total_size",
+        "_small",
+    )
 
     def __init__(self, max_frame_bytes: int) -> None:
         self._max_total_size = max_frame_bytes - 4
@@ -55,6 +69,10 @@ class FrameReceiver:
         # The buffer of the large frame that has begun, and how many of its bytes are received.
         self._large: memoryview | None = None
         self._filled_bytes = 0
+        # The length of the last frame if that was large, else 0; and memory for one like it, from
+        # when somebody asks where to receive until something was received.
+        self._expected_bytes = 0
+        self._expected: memoryview | None = None
 
     def set_max_frame_bytes(self, max_frame_bytes: int) -> None:
         """Follow a limit that the handshake announced; frames already begun keep the old one."""
@@ -64,7 +82,16 @@ class FrameReceiver:
     def buffer(self) -> memoryview:
         """The memory that the next bytes of the stream have to be received into; never empty."""
         # Hot path: consume in `make bench-client`.
-        return self._small if self._large is None else self._large[self._filled_bytes :]
+        if self._large is not None:
+            return self._large[self._filled_bytes :]
+        if not self._expected_bytes or self._decoder.pending_bytes:
+            return self._small
+        if self._expected is None:
+            # A bit more than the last one took, for the next may be longer.
+            room = self._expected_bytes + _EXPECTED_MORE_BYTES
+            self._expected = self._buffers.take(min(room, self._max_total_size + 4))
+        # Not more than the last one, lest the beginning of the next frame comes with it.
+        return self._expected[: self._expected_bytes]
 
     def received(self, size: int) -> Sequence[ReceivedFrame]:
         """Take note of `size` bytes received into `buffer`; returns the frames that they complete.
@@ -73,15 +100,37 @@ class FrameReceiver:
             RemoteProtocolError: A size is out of bounds; the connection has to be closed.
         """
         # Hot path: consume in `make bench-client`.
-        if self._large is None:
-            frames = self._decoder.decode(self._small[:size].tobytes())
-            if self._decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
-                self._begin_large()
-            return frames
+        if self._large is not None:
+            return self._received_large(size)
+        if self._expected is None:
+            return self._decode(self._small[:size].tobytes())
+        expected, self._expected = self._expected, None
+        total_bytes = 4 + SIZES.unpack_from(expected)[0] if size >= SIZES_SIZE else 0
+        if not LARGE_FRAME_BYTES <= total_bytes <= len(expected):
+            self._expected_bytes = 0
+            return self._decode(expected[:size].tobytes())
+        self._large = expected[:total_bytes]
+        self._filled_bytes = 0
+        rest = expected[total_bytes:size].tobytes()  # of the next frame, if this one is shorter
+        frames = self._received_large(size - len(rest))
+        return (*frames, *self._decode(rest)) if rest else frames
+
+    def _decode(self, data: bytes) -> Sequence[ReceivedFrame]:
+        """The complete frames, where there is no large one under way."""
+        frames = self._decoder.decode(data)
+        if self._decoder.unfinished_frame_bytes >= LARGE_FRAME_BYTES:
+            self._begin_large()
+        return frames
+
+    def _received_large(self, size: int) -> Sequence[ReceivedFrame]:
+        """The large frame, if it is complete now."""
+        large = self._large
+        assert large is not None, "a large frame is under way"
         self._filled_bytes += size
-        if self._filled_bytes < len(self._large):
+        if self._filled_bytes < len(large):
             return ()
-        large, self._large = self._large, None
+        self._large = None
+        self._expected_bytes = len(large)
         return (self._cut(large),)
 
     def _begin_large(self) -> None:

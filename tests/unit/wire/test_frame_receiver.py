@@ -83,3 +83,29 @@ def test_a_higher_limit_is_followed() -> None:
     receiver.set_max_frame_bytes(LIMIT)
     ((_, payload),) = receive(receiver, frame(b"c", LARGE), [70_000])
     assert payload == LARGE
+
+
+def test_a_large_frame_behind_one_like_it_is_received_where_it_stays() -> None:
+    receiver = FrameReceiver(LIMIT)
+    receive(receiver, frame(b"c", LARGE), [50_000])
+    next_frame = frame(b"d", LARGE)
+    buffer = receiver.buffer()
+    assert len(buffer) == len(next_frame)
+
+    buffer[:] = next_frame
+    ((command, payload),) = receiver.received(len(next_frame))
+
+    assert (command, payload) == (b"d", LARGE)
+    assert isinstance(payload, memoryview)
+    assert payload.obj is buffer.obj
+
+
+def test_small_frames_behind_a_large_one_leave_its_memory() -> None:
+    receiver = FrameReceiver(LIMIT)
+    receive(receiver, frame(b"c", LARGE), [50_000])
+
+    assert receive(receiver, frame(b"d") + frame(b"e", SMALL), [50_000]) == [
+        (b"d", None),
+        (b"e", SMALL),
+    ]
+    assert len(receiver.buffer()) < len(LARGE)
