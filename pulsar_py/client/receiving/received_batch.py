@@ -28,7 +28,7 @@ from pulsar_py.client.messages.message import Message, OwnMetadata, ReceivedEntr
 from pulsar_py.common.errors import UNREADABLE
 from pulsar_py.proto.PulsarApi_pb2 import SingleMessageMetadata
 
-__all__ = ["MIN_WHOLE_BATCH", "ReceivedBatch", "batch_of"]
+__all__ = ["BARE_METADATA", "MIN_WHOLE_BATCH", "ReceivedBatch", "batch_of"]
 
 MIN_WHOLE_BATCH: Final = 32
 """Batches of at least so many messages are handed out whole; smaller ones are cheaper as
@@ -47,6 +47,13 @@ _MORE: Final = 0x80
 _HIGH_BYTES: Final = bytes(range(_MORE, 256))
 _PAYLOAD_SIZE_TAG: Final = SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER << 3
 _SEQUENCE_ID_TAG: Final = SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER << 3
+
+BARE_METADATA: Final = SingleMessageMetadata(payload_size=0)
+"""What a message without metadata of its own has; don't change it."""
+_BARE_FIELDS: Final = {
+    SingleMessageMetadata.PAYLOAD_SIZE_FIELD_NUMBER,
+    SingleMessageMetadata.SEQUENCE_ID_FIELD_NUMBER,
+}
 
 _parse_single = SingleMessageMetadata.FromString
 
@@ -93,6 +100,16 @@ class ReceivedBatch(Sequence[Message]):
     def last(self) -> Message:
         """The last message, with its id alone: no payload or metadata."""
         return Message(self.entry, self.entry.batch_size - 1, b"", b"")
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether no message has more of its own than a size and a sequence id."""
+        if len(self.own) > 1:
+            return False
+        own = self.own[0]
+        return isinstance(own, SingleMessageMetadata) and all(
+            field.number in _BARE_FIELDS for field, _ in own.ListFields()
+        )
 
     def size(self) -> int:
         """Bytes of all messages, with their own metadata."""
@@ -149,8 +166,11 @@ def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | No
     if header_size + single.payload_size != step or not _is_whole(single):
         return None
     differing_from = _sequence_id_at(head)
+    shape = _kept_shape if count <= _MAX_KEPT_COUNT else _shape
+    # Side by side, so that their columns are read from the processor's cache.
+    heads = b"".join(shape(header_size, step - header_size, count).unpack_from(body, start))
     for offset, byte in enumerate(head):
-        column = bytes(body[start + offset :: step])
+        column = heads[offset::header_size]
         if column == head[offset : offset + 1] * count:
             continue
         # Sequence ids may differ, but their varints must have the same length.
@@ -160,6 +180,15 @@ def _same_sized(body: bytes | memoryview, start: int, count: int) -> Layout | No
     end = len(body)
     even_bounds = _kept_even_bounds if count <= _MAX_KEPT_COUNT else _even_bounds
     return Layout(even_bounds(start, end, step, header_size), (single,))
+
+
+def _shape(header_size: int, payload_size: int, count: int) -> Struct:
+    """Unpacks the heads of messages, which payloads follow."""
+    return Struct(f"{header_size}s{payload_size}x" * count)
+
+
+_kept_shape = lru_cache(maxsize=8)(_shape)
+"""A shape takes 32 bytes a message, and half the time of slices of the body, byte by byte."""
 
 
 def _even_bounds(start: int, end: int, step: int, header_size: int) -> array[int]:
@@ -229,7 +258,7 @@ def _bare(body: bytes | memoryview, start: int, count: int) -> Layout | None:
                 return None
         position = split + payload_size
     add(position)
-    return Layout(array("i", bounds), (SingleMessageMetadata(payload_size=0),))
+    return Layout(array("i", bounds), (BARE_METADATA,))
 
 
 def _parsed(body: bytes | memoryview, start: int, count: int) -> Layout | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["Array", "binary_array", "is_text", "repeated"]
+__all__ = ["Array", "binary_array", "is_text", "repeated", "text_repeated"]
 
 Array: TypeAlias = Any
 """An Arrow array. Any: pyarrow has no type annotations."""
@@ -28,6 +28,12 @@ def repeated(one: Array, count: int) -> Array:
     if pa.types.is_map(one.type):  # `pa.repeat` takes 0.4 us a row for an empty one
         return one.take(_zeros(count)) if len(one[0]) else _empty_maps(one.type, count)
     return pa.repeat(one[0], count)
+
+
+@lru_cache(maxsize=16)
+def text_repeated(text: str, count: int) -> Array:
+    """A column with the same text in each row, as consecutive batches of a topic have."""
+    return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
 @lru_cache(maxsize=16)

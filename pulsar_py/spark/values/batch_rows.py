@@ -17,7 +17,7 @@ from typing import overload
 import pyarrow as pa
 
 from pulsar_py.client.messages.message import Message, OwnMetadata
-from pulsar_py.client.receiving.received_batch import ReceivedBatch
+from pulsar_py.client.receiving.received_batch import BARE_METADATA, ReceivedBatch
 from pulsar_py.common.message_id import MessageId
 from pulsar_py.common.varint import varint
 from pulsar_py.spark.values.arrays import Array, repeated
@@ -76,6 +76,8 @@ class BatchRows(Rows):
 
     def of_own_metadata(self, build: Callable[[Sequence[OwnMetadata]], Array]) -> Array:
         """The column, built once for each batch whose messages share their metadata."""
+        if self._has_bare_metadata:
+            return _of_bare(build, len(self.messages))
         if all(len(batch.own) == 1 for batch in self._batches):
             column = build([batch.own[0] for batch in self._batches])
             if len(column) == 1 or column.null_count == len(column):
@@ -85,6 +87,11 @@ class BatchRows(Rows):
         for batch in self._batches:
             own += batch.own if len(batch.own) > 1 else [*batch.own] * len(batch)
         return build(own)
+
+    @cached_property
+    def _has_bare_metadata(self) -> bool:
+        """Whether no message has more of its own than a size and a sequence id."""
+        return all(batch.is_bare for batch in self._batches)
 
     @property
     def _batch_of_each(self) -> list[int]:
@@ -101,6 +108,13 @@ class BatchRows(Rows):
 def rows_of(messages: Sequence[Message]) -> Rows:
     """The rows of messages, single ones or whole batches."""
     return BatchRows(messages) if isinstance(messages, WholeBatches) else Rows(messages)
+
+
+@lru_cache(maxsize=32)
+def _of_bare(build: Callable[[Sequence[OwnMetadata]], Array], count: int) -> Array:
+    """A column of messages without metadata of their own; consecutive batches share it."""
+    # Hot path: batch read in `make bench-spark`.
+    return repeated(build([BARE_METADATA]), count)
 
 
 def _joined(columns: list[Array]) -> Array:

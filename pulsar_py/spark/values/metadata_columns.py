@@ -23,7 +23,7 @@ from pulsar_py.client.messages.message import Message, OwnMetadata, key_bytes_of
 from pulsar_py.common.message_id import MessageId, to_signed
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.varint import varint
-from pulsar_py.spark.values.arrays import Array, binary_array, repeated
+from pulsar_py.spark.values.arrays import Array, binary_array, repeated, text_repeated
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 PROPERTIES: Final = pa.map_(pa.string(), pa.string())
@@ -144,7 +144,7 @@ def _of_entry(arrow_type: pa.DataType, read: Callable[[Message], object]) -> Cal
 def _build_topics(rows: Rows) -> Array:
     names = {message.entry.topic for message, _ in rows.entries}
     if len(names) == 1:
-        return repeated(pa.array(names, pa.string()), len(rows.messages))
+        return text_repeated(names.pop(), len(rows.messages))
     return pa.array([message.entry.topic for message in rows.messages], pa.string())
 
 

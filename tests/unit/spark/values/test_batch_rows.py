@@ -121,3 +121,14 @@ def test_ids_are_right_whatever_the_size_of_a_batch(size: int) -> None:
 
     ids.validate(full=True)
     assert ids.to_pylist() == [message.message_id().serialize() for message in whole]
+
+
+@pytest.mark.parametrize("name", ["__key", "__eventTime", "__messageProperties", "__topic"])
+def test_columns_of_messages_without_metadata_are_made_once(name: str) -> None:
+    columns = [
+        COLUMNS[name].build(rows_of(WholeBatches([received_batch(PAYLOADS, singles)])))
+        for singles in (
+            [SingleMessageMetadata(sequence_id=start + i) for i in range(300)] for start in (0, 300)
+        )
+    ]
+    assert columns[0] is columns[1]
