@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextvars import ContextVar
-from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl
@@ -215,6 +214,8 @@ def reason_response(status: int, reason: str) -> Response:
 
 def page_response(status: int, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     """The answer for an error of the server itself: an HTML page."""
+    from html import escape  # noqa: PLC0415 - at first use: its tables take 0.3 MB
+
     title = f"Error {status} {HTTPStatus(status).phrase}"
     page = f"<html><head><title>{escape(title)}</title></head><body><h2>{title}</h2></body></html>"
     return Response(status, page.encode(), HTML, headers)
