@@ -62,7 +62,8 @@ def _batch(first: int, value: bytes) -> bytes:
     return b"\x0e\x01" + struct.pack(">I", crc32c.crc32c(checked)) + checked
 
 
-async def _fill(target: Target, keys: int) -> None:
+async def fill_with_keys(target: Target, keys: int) -> None:
+    """Publish batches of so many keys, and of the first ones again, to the topic `keys`."""
     connection = await RawConnection.connect("127.0.0.1", target.port)
     topic = f"persistent://{PATH}"
     await connection.subscribe(topic, "keeps", 1, from_earliest=True)
@@ -123,7 +124,8 @@ class _Beside:
         return sorted(self.millis)[int(len(self.millis) * 0.99)]
 
 
-def _ask(target: Target, method: str) -> Any:
+def ask_compaction(target: Target, method: str) -> Any:
+    """Start the compaction of that topic (PUT), or ask for its status (GET)."""
     connection = http.client.HTTPConnection("127.0.0.1", target.web_port or 0, timeout=60)
     connection.request(method, f"/admin/v2/persistent/{PATH}/compaction")
     answer = connection.getresponse()
@@ -137,8 +139,10 @@ def _ask(target: Target, method: str) -> Any:
 async def _compact(target: Target, figures: dict[str, float], is_over: asyncio.Event) -> None:
     before, cpu, started = target.resident_megabytes(), target.cpu_seconds(), time.perf_counter()
     most = before
-    await asyncio.to_thread(_ask, target, "PUT")
-    while (status := (await asyncio.to_thread(_ask, target, "GET"))["status"]) == "RUNNING":
+    await asyncio.to_thread(ask_compaction, target, "PUT")
+    while (
+        status := (await asyncio.to_thread(ask_compaction, target, "GET"))["status"]
+    ) == "RUNNING":
         most = max(most, target.resident_megabytes())
         if time.perf_counter() - started > MOST_SECONDS:
             raise RuntimeError(f"still compacting after {MOST_SECONDS} s")
@@ -179,7 +183,7 @@ def measure_compaction(keys: int, directory: Path) -> dict[str, float]:
     target = start_ours(directory)
     try:
         started = time.perf_counter()
-        uvloop.run(_fill(target, keys))
+        uvloop.run(fill_with_keys(target, keys))
         figures["publish_seconds"] = time.perf_counter() - started
         uvloop.run(_measure(target, figures))
     finally:
