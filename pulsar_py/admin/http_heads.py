@@ -61,6 +61,14 @@ def can_be_read_in_two_ways(headers: Headers, http_version: bytes) -> bool:
     return http_version == b"1.0" or _LENGTHS.issubset(names)
 
 
+def said_body_bytes(headers: Headers) -> int:
+    """The size of the body that a request announces, of which h11 has seen that it is a number.
+
+    0 if it announces none. Digits beyond the twentieth make no difference to who is refused.
+    """
+    return next((int(value[:20]) for name, value in headers if name == b"content-length"), 0)
+
+
 def in_origin_form(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
     """A target without scheme and host, and headers in which the target's host is the Host.
 

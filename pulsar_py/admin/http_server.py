@@ -35,6 +35,7 @@ from pulsar_py.admin.http_heads import (
     has_odd_lines,
     head_bytes,
     in_origin_form,
+    said_body_bytes,
 )
 from pulsar_py.admin.http_messages import AnswerEndedError, Response, page_response
 from pulsar_py.admin.upgrades import UPGRADES, Successor, UpgradeHandler
@@ -318,6 +319,9 @@ class HttpConnection(asyncio.Protocol):
                 return
             if can_be_read_in_two_ways(event.headers, event.http_version):
                 self._refuse(HTTPStatus.BAD_REQUEST)
+                return
+            if said_body_bytes(event.headers) > self._limits.body_bytes:
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                 return
             self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
             if self._http.they_are_waiting_for_100_continue:

@@ -9,6 +9,7 @@ from pulsar_py.admin.http_heads import (
     has_odd_lines,
     head_bytes,
     in_origin_form,
+    said_body_bytes,
 )
 
 PLAIN = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -72,3 +73,11 @@ def test_the_host_of_a_target_counts(target: bytes, path: bytes, host: bytes) ->
     headers = [(b"accept", b"*/*"), (b"host", b"said")]
     found, fields = in_origin_form(target, headers)
     assert (found, dict(fields)) == (path, {b"accept": b"*/*", b"host": host})
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(b"0", 0), (b"12", 12), (b"9" * 5000, int("9" * 20))]
+)
+def test_the_size_that_a_request_announces(value: bytes, expected: int) -> None:
+    assert said_body_bytes([(b"host", b"a"), (b"content-length", value)]) == expected
+    assert said_body_bytes([(b"host", b"a")]) == 0

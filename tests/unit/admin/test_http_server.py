@@ -372,8 +372,21 @@ async def test_a_refused_head_has_no_body(caplog: pytest.LogCaptureFixture) -> N
 
 async def test_bodies_are_bounded() -> None:
     async with serving(HttpLimits(body_bytes=10)) as server, connected(server) as (reader, writer):
-        writer.write(b"PUT /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n" + b"a" * 50)
+        head = b"PUT /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"b\r\n" + b"a" * 11)
         assert (await reader.read()).startswith(b"HTTP/1.1 413")
+
+
+async def test_a_body_that_says_it_is_too_large_is_not_waited_for() -> None:
+    asked = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    limits = HttpLimits(body_bytes=10)
+    async with serving(limits) as server, connected(server) as (reader, writer):
+        writer.write(asked % 11)
+        assert (await reader.read()).startswith(b"HTTP/1.1 413")
+    limits = HttpLimits(body_bytes=10)
+    async with serving(limits) as server, connected(server) as (reader, writer):
+        writer.write(asked % 10)
+        assert await reader.readline() == b"HTTP/1.1 100 \r\n"
 
 
 async def send_body(
