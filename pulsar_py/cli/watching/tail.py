@@ -46,7 +46,7 @@ from pulsar_py.cli.watching.connecting import (
     metavar="CONDITION",
     multiple=True,
     help="Only values of which this holds, such as 'amount>10', 'customer.country=SE', "
-    "'note~refund'; may be repeated.",
+    "'note~refund'; bytes without a schema count as the JSON that they are; may be repeated.",
 )
 @click.option("--limit", type=click.IntRange(min=1), help="End after so many messages.")
 @click.option("--no-follow", is_flag=True, help="End when all that is there now was shown.")

@@ -31,6 +31,7 @@ from pulsar_py.client.shared.enums import (
 from pulsar_py.client.subscribe import subscribe
 from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ClientTimeoutError, ConfigurationError
+from pulsar_py.common.foreign_json import parse_json
 from pulsar_py.common.loops.clock import Clock, SystemClock
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
@@ -277,7 +278,8 @@ class _Run:
         conditions = self._request.conditions
         if conditions and found.error is not None:
             return
-        if not all(each.holds(found.value) for each in conditions):
+        value = _as_json(found.value) if conditions else None
+        if not all(each.holds(value) for each in conditions):
             return
         if self._held is not None:
             self._held.append(found)
@@ -306,6 +308,16 @@ class _Run:
     def _emit(self, found: ShownMessage) -> None:
         self._shown_count += 1
         self._show(found)
+
+
+def _as_json(value: Any) -> Any:  # Any: JSON
+    """What a text says in JSON, as bytes without a schema do; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError:
+        return value
 
 
 def _is_persistent(topic: str) -> bool:

@@ -126,6 +126,15 @@ async def test_partitions_and_patterns_are_followed(tailing: Tailing) -> None:
     assert sorted(found) == ["a", "b", "c", "x"]
 
 
+async def test_bytes_without_a_schema_are_chosen_by_the_json_that_they_are(
+    tailing: Tailing,
+) -> None:
+    await tailing.send(b'{"n": 1}', b'{"n": 2}', b"no json", b"7")
+    large = [Condition.parse("n>1")]
+    found = await tailing.tail(last_count=9, follows=False, conditions=large)
+    assert found == ['{"n": 2}']
+
+
 async def test_values_are_decoded_and_chosen_by_their_fields(tailing: Tailing) -> None:
     definition = b'{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
     schema = JsonSchema(schema_definition=definition, records_as=dict)
