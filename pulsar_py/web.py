@@ -277,7 +277,9 @@ class _WebSocketCaller:
         host, _, port = self.peer.remote_address.removeprefix("/").rpartition(":")
         return host, int(port)
 
-    def new_connection(self, on_right_lost: Callable[[], None] | None = None) -> asyncio.Protocol:
+    def new_connection(
+        self, on_right_lost: Callable[[], None] | None = None
+    ) -> asyncio.BufferedProtocol:
         """The broker's end of a connection that has the caller's rights."""
         return self.service.connections.new_connection_for(self.caller, on_right_lost)
 

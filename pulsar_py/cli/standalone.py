@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 import uvloop
 
@@ -30,12 +30,14 @@ from pulsar_py.cli.supervision import supervised
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.log_format import JsonFormatter, TextFormatter
 from pulsar_py.common.loops.clock import SystemClock
-from pulsar_py.common.loops.idle_heap import IdleHeap, trim_heap
+from pulsar_py.common.loops.idle_heap import IdleHeap, keep_freed_memory, trim_heap
 from pulsar_py.server.config import BrokerConfig, is_secret
 from pulsar_py.server.properties_text import PropertyLine, property_lines
 from pulsar_py.server.security.key_source import warn_if_others_can_read
 from pulsar_py.standalone import Broker
 
+_HEAP_SECONDS: Final = 1.0
+"""After the start, which so does without `ctypes`."""
 COLLECTOR_THRESHOLDS = (5000, 4, 100)
 """Thresholds of Python's cyclic garbage collector: how many new objects start a collection of the
 youngest generation (0.5 ms), how many of these start one of the next (3 ms), and how many of those
@@ -90,8 +92,13 @@ def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
 
 
 async def _watched(serve: Callable[[], Coroutine[None, None, None]]) -> None:
-    with IdleHeap(SystemClock(), time.process_time, trim_heap):
-        await serve()
+    clock = SystemClock()
+    with IdleHeap(clock, time.process_time, trim_heap):
+        later = clock.call_later(_HEAP_SECONDS, keep_freed_memory)
+        try:
+            await serve()
+        finally:
+            later.cancel()
 
 
 def one_line(error: Exception) -> str:

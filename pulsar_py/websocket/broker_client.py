@@ -44,7 +44,7 @@ class OwnBroker:
 
 def broker_client(
     broker: OwnBroker,
-    new_connection: Callable[[], asyncio.Protocol],
+    new_connection: Callable[[], asyncio.BufferedProtocol],
     *,
     clock: Clock,
     peername: tuple[str, int] | None,

@@ -80,7 +80,9 @@ class HandshakeCaller(Protocol):
     def peername(self) -> tuple[str, int] | None:
         """The address, if it is known."""
 
-    def new_connection(self, on_right_lost: Callable[[], None] | None = None) -> asyncio.Protocol:
+    def new_connection(
+        self, on_right_lost: Callable[[], None] | None = None
+    ) -> asyncio.BufferedProtocol:
         """The broker's end of a connection that has the caller's rights.
 
         `on_right_lost` is told when something of it was closed, for which the right is gone.

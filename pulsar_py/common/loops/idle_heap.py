@@ -5,7 +5,11 @@ entries went through the write cache that is some tens of megabytes. Giving it b
 10 ms for 70 MB, in which nobody can allocate; so it is done once after each busy time, when less
 than a tenth of one processor was used for some seconds.
 
-Source: none in Pulsar; `malloc_trim` of glibc.
+Until then what was freed stays (`keep_freed_memory`). By itself glibc gives back what is free at
+the heap's end, over and over while the write cache breathes: the system then clears and maps the
+same pages again, as large entries come in.
+
+Source: none in Pulsar; `malloc_trim` and `mallopt` of glibc.
 """
 
 from __future__ import annotations
@@ -20,6 +24,16 @@ from pulsar_py.common.loops.clock import Clock
 INTERVAL_SECONDS: Final = 10.0
 IDLE_SHARE: Final = 0.1
 """Of one processor; below it the process counts as idle."""
+
+KEPT_BYTES: Final = 128 * 1024 * 1024
+"""So much that is free at the heap's end is kept until the process is idle: a usual flush frees
+less."""
+
+_M_TRIM_THRESHOLD: Final = -1  # of glibc's malloc.h
+_M_MMAP_THRESHOLD: Final = -3
+_MAPPED_BYTES: Final = 32 * 1024 * 1024
+"""Blocks from this size on have a mapping of their own; glibc's limit for it. Without it a fixed
+threshold for trimming would give each block of 128 KB one."""
 
 
 class IdleHeap:
@@ -71,3 +85,13 @@ def trim_heap() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def keep_freed_memory() -> None:
+    """Have the allocator of glibc keep what is freed, up to `KEPT_BYTES`; else nothing."""
+    import ctypes  # noqa: PLC0415 - the start does without
+
+    adjust = getattr(ctypes.CDLL(None), "mallopt", None)
+    if adjust is not None:
+        adjust(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+        adjust(_M_TRIM_THRESHOLD, KEPT_BYTES)

@@ -36,6 +36,7 @@ from pulsar_py.server.security.peer import named_peer
 from pulsar_py.server.topics.registry import TopicRegistry
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import KeepAliveDecision
+from pulsar_py.wire.receive_memory import ReceiveMemory
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class Connections:
         self.namespaces = namespaces
         self.schemas = schemas
         self.publish_buffer = publish_buffer
+        self.receive_memory = ReceiveMemory()
         self.clock = clock
         self.settings = settings
         self.authenticators = authenticators or Authenticators()

@@ -1,7 +1,7 @@
 """`ServerCnx`: one client's connection to the broker (edge).
 
-    socket -> FrameDecoder -> SEND: directly to its producer
-                           -> else: ConnectionState -> command table -> handler
+    socket -> ReceiveMemory -> FrameDecoder -> SEND: directly to its producer
+                                            -> else: ConnectionState -> command table -> handler
     handlers, producers, dispatchers -> send/write -> one writelines a loop tick -> socket
 
 It works on asyncio's and uvloop's transports. A handler is a plain function; work that has to wait
@@ -51,6 +51,7 @@ from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
 from pulsar_py.wire.connection_state import ConnectionState, Handshake, KeepAlive, Side, State
 from pulsar_py.wire.framing import Frame, FrameDecoder
+from pulsar_py.wire.receive_memory import ReceiveMemory
 from pulsar_py.wire.versions import Feature, allows
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class ServerCnxOwner(BrokerServices, Protocol):
     clock: Clock
     tasks: TaskOwner  # runs what handlers spawn
     publish_buffer: PublishBuffer
+    receive_memory: ReceiveMemory  # of all connections
 
     def opened(self, cnx: ServerCnx) -> None:
         """Add a connection whose socket is open."""
@@ -108,7 +110,7 @@ class ServerCnxOwner(BrokerServices, Protocol):
         """Forget a connection whose socket is closed."""
 
 
-class ServerCnx(asyncio.Protocol):
+class ServerCnx(asyncio.BufferedProtocol):
     """Implements `CommandConnection`; made by `Connections` for each socket accepted."""
 
     __slots__ = (
@@ -225,8 +227,17 @@ class ServerCnx(asyncio.Protocol):
         self.remote_address = self.peer.remote_address
         self.connections.opened(self)
 
-    def data_received(self, data: bytes) -> None:  # noqa: C901 - one call a read
-        """Serve every command that is complete with these bytes."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """The memory into which the transport reads next."""
+        del sizehint
+        return self.connections.receive_memory.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Serve every command that is complete with what was read."""
+        self.data_received(self.connections.receive_memory.received(nbytes))
+
+    def data_received(self, data: bytes | memoryview) -> None:  # noqa: C901 - one call a read
+        """Serve every command that is complete with these bytes; a view's are used again."""
         # Hot path: publish-1k, once a read.
         self.keep_alive.is_waiting = False
         if self._probe is not None:
@@ -234,7 +245,8 @@ class ServerCnx(asyncio.Protocol):
         if self._is_closed:
             return
         try:
-            frames = self._decoder.decode(data)
+            decoder = self._decoder
+            frames = decoder.decode(data) if isinstance(data, bytes) else decoder.decode_lent(data)
         except RemoteProtocolError as error:
             self.refuse(str(error))
             return

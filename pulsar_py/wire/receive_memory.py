@@ -1,0 +1,56 @@
+"""`ReceiveMemory`: what the connections of one loop receive into, one read after the other (pure).
+
+A transport that reads into its own memory makes a new object of each read, which is a copy more,
+and for large reads memory that the system has to map. Here a read goes into a piece of memory that
+is used again at once; the decoder takes from it what has to stay. Where it keeps a view, such as
+the beginning of a large frame, the piece is used again when that view is gone.
+
+    buffer() -> the transport fills it -> received(size) -> a view of what came
+
+What always holds: between `buffer` and `received` nothing else is received in the loop. Loops that
+wait for a socket to be readable, and only then read, keep that.
+
+Source: the pooled buffers of Netty, which count references by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pulsar_py.common.disks.reused_memory import ReusedMemory
+
+READ_BYTES: Final = 256 * 1024
+"""The most that one read takes: more would not stay in the processor's cache until it is used."""
+
+KEPT_BYTES: Final = 8 * 1024 * 1024
+"""The most memory that is kept: so many connections can be within a large frame without cost."""
+
+
+class ReceiveMemory:
+    """Lends memory for one read at a time. Owned by the `Connections`."""
+
+    __slots__ = ("_given", "_pieces")
+
+    def __init__(self) -> None:
+        self._pieces = ReusedMemory(KEPT_BYTES)
+        self._given: memoryview | None = None  # to a read that has not ended yet
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of all memory that is kept, in use or not."""
+        return self._pieces.kept_bytes
+
+    def buffer(self) -> memoryview:
+        """The memory for the next read."""
+        # Hot path: publish-1k, once a read.
+        given = self._given
+        if given is None:
+            given = self._given = self._pieces.take(READ_BYTES)
+        return given
+
+    def received(self, size: int) -> memoryview:
+        """The bytes of the read that has ended; they stay as long as there is a view of them."""
+        # Hot path: publish-1k, once a read.
+        given, self._given = self._given, None
+        assert given is not None, "nothing was lent to read into"
+        return given[:size]

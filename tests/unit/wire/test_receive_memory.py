@@ -1,0 +1,97 @@
+"""Receiving into memory that all connections use, one read after the other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.wire import framing
+from pulsar_py.wire.framing import LARGE_FRAME_BYTES, Frame, FrameDecoder
+from pulsar_py.wire.receive_memory import READ_BYTES, ReceiveMemory
+
+LIMIT = 2 * 1024 * 1024
+SMALL, LARGE, LARGEST = b"s" * 300, b"l" * (3 * LARGE_FRAME_BYTES), b"L" * 400_000
+
+
+def frame(command: bytes, payload: bytes = b"") -> bytes:
+    return framing.encode_message_header(command, len(payload)) + payload
+
+
+def read(memory: ReceiveMemory, decoder: FrameDecoder, data: bytes) -> list[Frame]:
+    """One read of a socket; what it was read into is overwritten if it may be used again."""
+    memory.buffer()[: len(data)] = data
+    frames = decoder.decode_lent(memory.received(len(data)))
+    memory.buffer()[:] = b"\xff" * READ_BYTES
+    return frames
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"x", SMALL, LARGE, LARGEST]), min_size=1, max_size=5),
+    st.lists(st.integers(20_000, READ_BYTES), min_size=1, max_size=5),
+    st.sampled_from([[], [1, 3, 5]]),
+)
+def test_any_cut_gives_the_same_frames(
+    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int]
+) -> None:
+    memory, decoder = ReceiveMemory(), FrameDecoder(LIMIT)
+    stream = b"".join(frame(b"c%d" % index, each) for index, each in enumerate(payloads))
+    frames: list[Frame] = []
+    position = turn = 0
+    while position < len(stream):
+        size = (sizes + tiny_sizes)[turn % len(sizes + tiny_sizes)]
+        frames += read(memory, decoder, stream[position : position + size])
+        position += size
+        turn += 1
+
+    assert [(each.command, each.headers_and_payload or b"") for each in frames] == [
+        (b"c%d" % index, payload) for index, payload in enumerate(payloads)
+    ]
+    assert all(type(part) is bytes for each in frames for part in each if part is not None)
+
+
+def test_two_connections_within_a_frame_do_not_overwrite_each_other() -> None:
+    memory, decoders = ReceiveMemory(), [FrameDecoder(LIMIT), FrameDecoder(LIMIT)]
+    payloads = [b"a" * 200_000, b"b" * 200_000]
+    streams = [frame(b"c", payload) for payload in payloads]
+    for decoder, stream in zip(decoders, streams, strict=True):
+        assert not read(memory, decoder, stream[:100_000])
+
+    for decoder, stream, payload in zip(decoders, streams, payloads, strict=True):
+        assert read(memory, decoder, stream[100_000:]) == [Frame(b"c", payload)]
+
+
+def test_memory_of_a_read_that_brought_nothing_is_given_again() -> None:
+    memory = ReceiveMemory()
+    first = memory.buffer()
+
+    assert memory.buffer() is first
+
+
+def test_one_piece_serves_all_reads_while_nobody_is_within_a_large_frame() -> None:
+    memory, decoder = ReceiveMemory(), FrameDecoder(LIMIT)
+    for _ in range(50):
+        read(memory, decoder, frame(b"c", LARGE) + frame(b"c", SMALL))
+        read(memory, decoder, frame(b"c", SMALL)[:100])
+        read(memory, decoder, frame(b"c", SMALL)[100:])
+
+    assert memory.kept_bytes == READ_BYTES
+
+
+def test_a_large_frame_that_trickles_in_keeps_no_more_than_its_beginning_alive() -> None:
+    memory, decoder = ReceiveMemory(), FrameDecoder(LIMIT)
+    stream = frame(b"c", LARGEST)
+    for position in range(0, len(stream) - 5000, 5000):
+        assert not read(memory, decoder, stream[position : position + 5000])
+
+    assert memory.kept_bytes == 2 * READ_BYTES
+
+
+def test_a_large_frame_beyond_the_limit_is_refused_with_its_size() -> None:
+    decoder = FrameDecoder(LARGE_FRAME_BYTES + 100)
+
+    with pytest.raises(RemoteProtocolError, match=r"frame of 49157 bytes .* allowed are 16480"):
+        decoder.decode_lent(memoryview(frame(b"c", LARGE)))
+    with pytest.raises(RemoteProtocolError, match="command of 65536 bytes does not fit"):
+        decoder.decode_lent(memoryview(b"\x00\x00\x40\x00\x00\x01\x00\x00"))
