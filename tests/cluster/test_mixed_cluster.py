@@ -51,6 +51,7 @@ RECONNECT_SECONDS: Final = 3.0
 KEYS: Final = 8
 FIRST_MESSAGES: Final = 50
 DELAYED_COUNT: Final = 200
+COORDINATORS: Final = "persistent/pulsar/system/transaction_coordinator_assign"
 
 
 @pytest.fixture(scope="module", params=["ours-leads", "apache-leads"])
@@ -389,7 +390,7 @@ def test_what_ours_does_not_serve_stays_with_apache(mixed: Mixed) -> None:
     for namespace in (isolated, free):
         ask_on(mixed.brokers[0], "PUT", f"namespaces/{namespace}", {"bundles": {"numBundles": 4}})
     policy = {
-        "namespaces": [f"{isolated}.*"],
+        "namespaces": [f"{isolated}.*", "pulsar/system"],
         "primary": [r"127\.0\.0\.1"],
         "secondary": [],
         "auto_failover_policy": {
@@ -405,6 +406,9 @@ def test_what_ours_does_not_serve_stays_with_apache(mixed: Mixed) -> None:
                 for namespace, owner in ((isolated, apache), (free, ours)):
                     found = until_found(broker, f"persistent/{namespace}/topic-{number}")
                     assert found == advertised(owner, owner.service_url), (namespace, number)
+            for number in range(16):  # who has them coordinates transactions
+                found = until_found(broker, f"{COORDINATORS}-partition-{number}")
+                assert found == apache.service_url, number
     finally:
         ask_on(mixed.brokers[0], "DELETE", path)
 

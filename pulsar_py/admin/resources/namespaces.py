@@ -229,7 +229,7 @@ class Namespaces:
 
         Raises:
             RedirectError: Another broker leads.
-            HttpError: 412 if there is no such broker.
+            HttpError: 409 if there is no such broker.
         """
         chosen = _TRANSFER.of(request)  # of the leader, which has chosen
         wanted = chosen or _DESTINATION.of(request)
@@ -238,9 +238,7 @@ class Namespaces:
             return None
         report = membership.directory.brokers.get(wanted)
         if report is None:
-            raise HttpError(
-                HTTPStatus.PRECONDITION_FAILED, f"{wanted} is no broker of this cluster"
-            )
+            raise HttpError(HTTPStatus.CONFLICT, f"{wanted} is no broker of this cluster")
         if chosen:
             return report
         if not membership.is_leader:

@@ -139,7 +139,7 @@ async def test_an_unknown_destination_is_refused(world: ClusterWorld) -> None:
     bundle = await service(world, "one").namespaces.bundle_of(TOPIC)
     path = f"/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker=x:1"
     answer = await ask("PUT", path)
-    assert answer.status == 412
+    assert answer.status == 409
     assert json.loads(answer.body)["reason"] == "x:1 is no broker of this cluster"
 
 
