@@ -230,6 +230,13 @@ class BrokerConfig(
                 "transactionCoordinatorEnabled=true: transactions are not in this version; "
                 "leave it out, or set it to false"
             )
+        mode = self.openIDFallbackDiscoveryMode
+        if mode.upper() not in {"", "DISABLED"}:
+            raise ConfigurationError(
+                f"openIDFallbackDiscoveryMode={mode}: discovery by Kubernetes is not offered; list "
+                "the cluster's issuer in openIDAllowedTokenIssuers, or save its keys (kubectl get "
+                "--raw /openid/v1/jwks) and name the file in openIDKeySetFile"
+            )
 
     def with_texts(self, texts: Mapping[str, str]) -> Self:
         """The same settings with some of them changed, as the dynamic configuration has them.

@@ -186,6 +186,12 @@ def test_transactions_that_are_not_there_are_refused() -> None:
     BrokerConfig.load(overrides=["transactionCoordinatorEnabled=false"])
 
 
+def test_kubernetes_is_refused_whichever_providers_there_are() -> None:
+    words = "^openIDFallbackDiscoveryMode=KUBERNETES_DISCOVER_PUBLIC_KEYS: .*openIDKeySetFile"
+    with pytest.raises(ConfigurationError, match=words):
+        BrokerConfig.load(overrides=["openIDFallbackDiscoveryMode=KUBERNETES_DISCOVER_PUBLIC_KEYS"])
+
+
 def test_values_follow_the_rules_of_texts(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     config = BrokerConfig.from_values(
