@@ -55,7 +55,7 @@ def test_each_has_an_effect_or_refuses_any_value_but_the_default(name: str) -> N
         assert declared.category in CLUSTER_CATEGORIES
         return
     ignored = ignored_settings()[name]
-    assert ignored.is_of_cluster
+    assert ignored.is_of_cluster or ignored.is_protection
     load(f"{name}=")
     load(f"{name}={ignored.default}")
     other = {"true": "false", "false": "true"}.get(ignored.default, f"{ignored.default}7")
@@ -70,8 +70,19 @@ def load(*overrides: str) -> BrokerConfig:
     return BrokerConfig.load(overrides=overrides, is_of_cluster=True)
 
 
-@pytest.mark.parametrize("name", of_the_clients())
-def test_a_standalone_broker_takes_each(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def protections() -> set[str]:
+    """Names of the settings that protect a connection, which each broker refuses."""
+    return {name for name, each in ignored_settings().items() if each.is_protection}
+
+
+@pytest.mark.parametrize("name", sorted(protections().intersection(of_the_clients())))
+def test_a_standalone_broker_refuses_what_would_protect(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^{name}="):
+        BrokerConfig.load(overrides=[f"{name}=7"])
+
+
+@pytest.mark.parametrize("name", sorted({*of_the_clients()} - protections()))
+def test_a_standalone_broker_takes_every_other(name: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     declared = BrokerConfig.declared().get(name)
     text = "7"
