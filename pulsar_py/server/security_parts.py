@@ -82,7 +82,6 @@ def openid_settings(config: BrokerConfig) -> OpenIdSettings:
         connect_seconds=config.openIDHttpConnectionTimeoutMillis / 1000,
         read_seconds=config.openIDHttpReadTimeoutMillis / 1000,
         needs_https=config.openIDRequireIssuersUseHttps,
-        fallback_mode=config.openIDFallbackDiscoveryMode or "DISABLED",
         key_set_file=config.openIDKeySetFile,
         revocation_file=config.tokenRevocationFile,
     )

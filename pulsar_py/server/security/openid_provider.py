@@ -45,7 +45,6 @@ from pulsar_py.server.security.token_claims import bearer_token, proved_by
 __all__ = ["OpenIdProvider", "OpenIdSettings"]
 
 _MAX_TOKEN_BYTES: Final = 64 * 1024
-_DISABLED: Final = "DISABLED"
 
 
 class OpenIdSettings(Struct, frozen=True, kw_only=True):
@@ -60,7 +59,6 @@ class OpenIdSettings(Struct, frozen=True, kw_only=True):
     connect_seconds: float = 10.0
     read_seconds: float = 10.0
     needs_https: bool = True
-    fallback_mode: str = _DISABLED
     key_set_file: str = ""
     revocation_file: str = ""
 
@@ -74,12 +72,6 @@ class OpenIdSettings(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 "authentication by OpenID needs openIDAllowedAudiences, the audiences that tokens "
                 "have to name"
-            )
-        if self.fallback_mode.upper() != _DISABLED:
-            raise ConfigurationError(
-                f"openIDFallbackDiscoveryMode={self.fallback_mode}: discovery by Kubernetes is not "
-                "offered; list the cluster's issuer in openIDAllowedTokenIssuers, or save its "
-                "keys (kubectl get --raw /openid/v1/jwks) and name the file in openIDKeySetFile"
             )
         if not self.allowed_issuers:
             raise ConfigurationError(

@@ -204,8 +204,6 @@ async def test_a_token_loses_its_force_with_the_key_in_a_file(tmp_path: Path) ->
         ({"allowed_issuers": ()}, "needs openIDAllowedTokenIssuers"),
         ({"allowed_issuers": ("issuer.example",)}, "expected https:// or http://"),
         ({"needs_https": True}, "openIDRequireIssuersUseHttps=false allows http"),
-        ({"fallback_mode": "KUBERNETES_DISCOVER_TRUSTED_ISSUER"}, "openIDKeySetFile"),
-        ({"fallback_mode": "KUBERNETES_DISCOVER_PUBLIC_KEYS"}, "Kubernetes is not offered"),
         ({"key_set_file": "/no/such/file"}, "openIDKeySetFile"),
     ],
 )
