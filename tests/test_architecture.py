@@ -459,6 +459,20 @@ def test_imports_for_the_checker_and_late_ones_count_in_a_circle() -> None:
     assert found == [{"pulsar_py.a", "pulsar_py.b"}]
 
 
+HTTP_CLIENTS = ("http.client", "urllib.request", "pulsar_py.common.network.http_client")
+
+
+def test_commands_call_rest_with_the_admin_client_alone() -> None:
+    wrong = [
+        str(each)
+        for module in MODULES
+        if module.name.startswith("pulsar_py.cli.")
+        for each in imports(module)
+        if each.target.startswith(HTTP_CLIENTS)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_settings_are_read_by_the_composition_alone() -> None:
     wrong = [
         str(each)

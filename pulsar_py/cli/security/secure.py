@@ -118,8 +118,6 @@ def allow(
     *, directory: Path, role: str, namespace: str, actions: str, web_service_url: str | None
 ) -> None:
     """Allow ROLE to produce and consume in NAMESPACE, as the operator."""
-    import asyncio
-
     from pulsar_py.cli.security import secure_jobs
 
     request = secure_jobs.GrantRequest(
@@ -129,5 +127,5 @@ def allow(
         actions=[each.strip() for each in actions.split(",") if each.strip()],
         web_service_url=web_service_url,
     )
-    asyncio.run(secure_jobs.grant(request))
+    secure_jobs.grant(request)
     click.echo(f"{role} may {' and '.join(request.actions)} in {namespace}")

@@ -19,21 +19,21 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
-import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPMethod
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from pulsar_py.admin_client.client import AdminClient
+from pulsar_py.admin_client.namespaces import grant_permission
+from pulsar_py.admin_client.settings import AdminSettings
 from pulsar_py.cli.security.token_jobs import (
     TokenRequest,
     new_key_pair,
@@ -42,10 +42,8 @@ from pulsar_py.cli.security.token_jobs import (
     write_public,
     write_secret,
 )
-from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.names import NamespaceName
-from pulsar_py.common.network.http_client import HttpClient, HttpRequest
-from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 from pulsar_py.server.properties_text import parse_properties
 
 __all__ = ["GrantRequest", "SecureRequest", "grant", "initialize"]
@@ -55,7 +53,6 @@ CERTIFICATE_DAYS: Final = 825
 """How long a broker's certificate is good for: some clients take no longer ones."""
 
 _SIGNATURE: Final = "ES256"
-_TIMEOUT_SECONDS: Final = 30.0
 _BACKDATED: Final = dt.timedelta(hours=1)  # for clients whose clock is late
 _PLUGIN: Final = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
@@ -279,7 +276,7 @@ class GrantRequest:
     web_service_url: str | None = None
 
 
-async def grant(request: GrantRequest) -> None:
+def grant(request: GrantRequest) -> None:
     """Allow a role to produce or consume in a namespace, as the operator.
 
     Raises:
@@ -292,26 +289,13 @@ async def grant(request: GrantRequest) -> None:
         token = (request.directory / "operator.jwt").read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{request.directory}: {error}; see `secure init`") from None
-    base = (request.web_service_url or settings["webServiceUrl"]).rstrip("/")
-    options = TlsOptions(
-        tls_trust_certs_file_path=str(request.directory / "ca.pem"), tls_validate_hostname=True
+    admin_settings = AdminSettings(
+        url=request.web_service_url or settings["webServiceUrl"],
+        token=token,
+        tls_trust_certs_file=request.directory / "ca.pem",
     )
-    async with HttpClient(
-        timeout_seconds=_TIMEOUT_SECONDS,
-        ssl_context=client_ssl_context(options),
-        trust_options=f"it is not {options.tls_trust_certs_file_path}: is --directory right?",
-    ) as client:
-        answer = await client.send(
-            HttpRequest(
-                method=HTTPMethod.POST,
-                url=f"{base}/admin/v2/namespaces/{namespace}/permissions/"
-                f"{quote(request.role, safe='')}",
-                headers={
-                    "Authorization": f"Bearer {token}",
-                    "Content-Type": "application/json",
-                },
-                body=json.dumps(list(request.actions)).encode(),
-            )
-        )
-    if not answer.is_success:
-        raise ConfigurationError(f"no right was granted to {request.role}: {answer.reason()}")
+    try:
+        with AdminClient(admin_settings) as admin:
+            admin.call(grant_permission(str(namespace), request.role, request.actions))
+    except ServiceError as error:
+        raise ConfigurationError(f"no right was granted to {request.role}: {error}") from None
