@@ -114,7 +114,9 @@ class Broker:
             ledger_store_factory: Opens the ledger store; None for the embedded one.
             ledger_options: Of new ledgers where no policy says otherwise; None: one copy.
             is_of_cluster: Whether the cluster exists without this broker, which changes neither
-                its addresses nor its tenants; else the broker makes what a new cluster starts with.
+                its addresses nor its tenants; else the broker makes what a new cluster starts with:
+                the cluster, and `public/default` unless clients authenticate and
+                `brokerClientAuthenticationPlugin` is not set, when a super-user makes both.
             authenticators: The methods by which clients authenticate; None: those that
                 `config` names.
 
