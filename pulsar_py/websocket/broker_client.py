@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.client.brokers.service_url import BrokerAddress, host_and_port
 from pulsar_py.client.client import Client
 from pulsar_py.common.errors import ConnectError
+from pulsar_py.common.linear_patterns import linear_pattern
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.network.in_process import connect_in_process
 from pulsar_py.common.network.tls import TlsOptions, client_ssl_context

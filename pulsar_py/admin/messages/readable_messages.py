@@ -52,7 +52,6 @@ from pulsar_py.admin.http_messages import (
 )
 from pulsar_py.admin.json_text import EncodedJson
 from pulsar_py.admin.json_values import LONG_BITS, read_int
-from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.admin.messages.backlog_analysis import backlog_entries, entries_from
 from pulsar_py.admin.messages.message_headers import iso_date, plain_payload
 from pulsar_py.admin.resources.requests import topic_of
@@ -63,6 +62,7 @@ from pulsar_py.admin.router import Route, get
 from pulsar_py.common.conditions import Condition
 from pulsar_py.common.errors import ConfigurationError, PayloadError, SchemaSerializationError
 from pulsar_py.common.foreign_json import parse_json
+from pulsar_py.common.linear_patterns import linear_pattern
 from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.position import EARLIEST, Position
 from pulsar_py.managed_ledger.log.entry import Entry

@@ -7,7 +7,6 @@ Source: ClustersBase in Pulsar's broker; NamespaceIsolationData, FailureDomainBo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
@@ -32,6 +31,8 @@ from pulsar_py.admin.operations.stored_documents import (
 from pulsar_py.admin.resources.clusters import CLUSTER
 from pulsar_py.admin.resources.topic_access import broker_id_of
 from pulsar_py.admin.router import Route, delete, get, post
+from pulsar_py.common.conditions import Pattern
+from pulsar_py.common.linear_patterns import linear_pattern
 from pulsar_py.common.names import is_valid_entity
 from pulsar_py.metadata import paths
 from pulsar_py.server.broker import BrokerService
@@ -250,7 +251,10 @@ def _isolation_data(name: str, data: IsolationData) -> Document:
     elif missing := [each for each in _PARAMETERS if not parameters.get(each, "").isdigit()]:
         problem = f"the policy needs the number {missing[0]} among its parameters"
     elif bad := [each for each in patterns if _pattern(each) is None]:
-        problem = f"{bad[0]!r:.100} is not a regular expression"
+        problem = (
+            f"{bad[0]!r:.100} is not a regular expression of RE2, which has no look-around and no "
+            "back references"
+        )
     if problem:
         raise HttpError(
             HTTPStatus.BAD_REQUEST,
@@ -259,10 +263,10 @@ def _isolation_data(name: str, data: IsolationData) -> Document:
     return json_of(data)
 
 
-def _pattern(text: str) -> re.Pattern[str] | None:
+def _pattern(text: str) -> Pattern | None:
     try:
-        return re.compile(text)
-    except (re.error, OverflowError, RecursionError):
+        return linear_pattern(text)
+    except ValueError:
         return None
 
 

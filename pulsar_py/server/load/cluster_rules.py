@@ -9,6 +9,7 @@ Pulsar's broker.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -23,8 +24,11 @@ from pulsar_py.server.load.isolation import (
     allowed_brokers,
     policy_of,
     read_policies,
+    unreadable_patterns,
 )
 from pulsar_py.server.load.placement import AntiAffinity
+
+logger = logging.getLogger(__name__)
 
 GroupOf = Callable[[NamespaceName], Awaitable[str | None]]
 """Reads the anti-affinity group of a namespace, None without one."""
@@ -62,7 +66,14 @@ class ClusterRules:
         while self._read_count != self._changes_count:
             changes_count = self._changes_count
             stored = await self._configuration.get(paths.isolation_policies(self._cluster))
-            policies = read_policies(_document(None if stored is None else stored.value))
+            document = _document(None if stored is None else stored.value)
+            policies = read_policies(document)
+            for name, pattern in unreadable_patterns(document):
+                logger.warning(
+                    "isolation policy's pattern left out: RE2 has no look-around and no back "
+                    "references; store the policy with another",
+                    extra={"policy": name, "pattern": pattern[:100]},
+                )
             parent = paths.failure_domains(self._cluster)
             domains = {}
             for name in await self._configuration.children(parent):

@@ -3,7 +3,8 @@
 An isolation policy names namespaces by regular expressions, and brokers by regular expressions of
 their hosts: primary brokers serve these namespaces and no others; secondary ones serve them, too,
 when fewer than `min_limit` primary ones are registered. Brokers that are primary in no policy serve
-the namespaces that no policy names.
+the namespaces that no policy names. The expressions are RE2's: each lookup matches them, and one of
+Python's own that backtracks would stop the broker.
 
 Namespaces of an anti-affinity group are kept apart: a bundle goes to one of the failure domains
 with the fewest of the group, and there to one of the brokers with the fewest.
@@ -14,12 +15,14 @@ NamespaceIsolationPolicyImpl, MinAvailablePolicy in Pulsar.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+
+from pulsar_py.common.conditions import Pattern
+from pulsar_py.common.linear_patterns import linear_pattern
 
 _NO_DOMAIN: Final = ""
 """The domain of brokers that are in none."""
@@ -29,9 +32,9 @@ class IsolationPolicy(Struct, frozen=True, kw_only=True):
     """One policy of a cluster."""
 
     name: str
-    namespaces: tuple[re.Pattern[str], ...]
-    primary: tuple[re.Pattern[str], ...]
-    secondary: tuple[re.Pattern[str], ...] = ()
+    namespaces: tuple[Pattern, ...]
+    primary: tuple[Pattern, ...]
+    secondary: tuple[Pattern, ...] = ()
     min_limit: int = 0
     """Primary brokers below which the secondary ones serve, too."""
 
@@ -53,7 +56,7 @@ def host_of(broker_id: str) -> str:
     return broker_id.rpartition(":")[0]
 
 
-def _matches(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
+def _matches(patterns: Iterable[Pattern], text: str) -> bool:
     return any(pattern.fullmatch(text) for pattern in patterns)
 
 
@@ -79,14 +82,29 @@ def _read_policy(name: str, data: Mapping[str, Any]) -> IsolationPolicy:  # Any:
     )
 
 
-def _patterns(texts: object) -> tuple[re.Pattern[str], ...]:
+def _patterns(texts: object) -> tuple[Pattern, ...]:
     found = []
     for text in texts if isinstance(texts, list) else ():
         try:
-            found.append(re.compile(str(text)))
-        except (re.error, OverflowError, RecursionError):
+            found.append(linear_pattern(str(text)))
+        except ValueError:
             continue
     return tuple(found)
+
+
+def unreadable_patterns(document: object) -> list[tuple[str, str]]:
+    """The policies' names and their patterns that are left out, because RE2 can't match them."""
+    if not isinstance(document, dict):
+        return []
+    return [
+        (str(name), str(text))
+        for name, data in document.items()
+        if isinstance(data, dict)
+        for which in ("namespaces", "primary", "secondary")
+        if isinstance(texts := data.get(which), list)
+        for text in texts
+        if not _patterns([text])
+    ]
 
 
 def policy_of(namespace: str, policies: Sequence[IsolationPolicy]) -> IsolationPolicy | None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_py.admin.linear_patterns import linear_pattern
 from pulsar_py.client.brokers.service_url import BrokerAddress
 from pulsar_py.common.errors import ConnectError
+from pulsar_py.common.linear_patterns import linear_pattern
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.server.security.authorization import Caller

@@ -54,6 +54,7 @@ async def test_brokers_are_shown_with_what_they_are_meant_for(admin: Admin) -> N
         ({"auto_failover_policy": None}, "min_available"),
         ({"auto_failover_policy": {**FAILOVER, "parameters": {"min_limit": "1"}}}, "usage_thres"),
         ({"primary": ["("]}, "regular expression"),
+        ({"namespaces": ["(?!a).*"]}, "'(?!a).*' is not a regular expression of RE2"),
     ],
 )
 async def test_a_policy_that_says_too_little_is_refused(

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -26,6 +28,19 @@ def brokers(**namespaces: list[str]) -> dict[str, BrokerReport]:
 
 async def group_of(namespace: NamespaceName) -> str | None:
     return GROUPS.get(str(namespace))
+
+
+async def test_a_pattern_that_is_left_out_is_logged(
+    virtual_clock: VirtualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = MemoryMetadataStore(virtual_clock)
+    policy = {"p": {"namespaces": ["t/x", "(?!t).*"], "primary": ["one"], "secondary": []}}
+    await store.put(paths.isolation_policies("c"), json.dumps(policy).encode())
+    rules = ClusterRules(store, "c", group_of)
+    await rules.start()
+    assert await rules.allowed("t/x/b", brokers(one=[], two=[])) == ["one:1"]
+    (record,) = caplog.records
+    assert (record.__dict__["policy"], record.__dict__["pattern"]) == ("p", "(?!t).*")
 
 
 async def test_rules_follow_what_is_stored(virtual_clock: VirtualClock) -> None:

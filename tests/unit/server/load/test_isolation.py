@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 from pulsar_py.server.load.isolation import (
     allowed_brokers,
     host_of,
     kept_apart,
     policy_of,
     read_policies,
+    unreadable_patterns,
 )
 
 # As Apache Pulsar stores it.
@@ -60,3 +63,24 @@ def test_brokers_without_a_domain_are_one() -> None:
     assert kept_apart(["a", "b", "c"], counts, {"east": ["a"]}) == ["b"]
     assert kept_apart(["a", "c"], counts, {}) == ["c"]
     assert kept_apart([], counts, {"east": ["a"]}) == []
+
+
+def test_a_pattern_that_backtracks_does_not_hold_a_lookup_up() -> None:
+    slow = "(a+)+c"  # minutes, for Python's own
+    policies = read_policies({"p": {"namespaces": [slow], "primary": [slow], "secondary": [slow]}})
+    host = "a" * 60
+    begin = time.process_time()
+    assert allowed_brokers(host, [f"{host}:80"], policies) == [f"{host}:80"]
+    assert time.process_time() - begin < 5
+
+
+def test_what_only_a_backtracking_matcher_knows_is_named() -> None:
+    """Apache Pulsar's brokers store policies as well, and match with Java's own."""
+    stored = {
+        "p": {"namespaces": ["(?!a).*", "b/.*"], "primary": [r"(a)\1"], "secondary": "x"},
+        "q": 1,
+    }
+    assert unreadable_patterns(stored) == [("p", "(?!a).*"), ("p", r"(a)\1")]
+    assert unreadable_patterns([1]) == []
+    (policy,) = read_policies(stored)
+    assert (policy.concerns("b/c"), policy.concerns("c/d")) == (True, False)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from pulsar_py.admin.linear_patterns import linear_pattern
+from pulsar_py.common.linear_patterns import linear_pattern
 
 
 def test_a_pattern_is_found_or_is_all_there_is() -> None:
