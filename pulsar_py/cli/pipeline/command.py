@@ -387,7 +387,13 @@ def compact(**options: Any) -> None:
     help="Checkpoint of a stream; its offsets are compared with the ends of its topics.",
 )
 @click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "-o",
+    "--output",
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
 )
 @click.option(
     "--to",

@@ -18,6 +18,8 @@ DIRECTORY = click.argument(
     "data_dir", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
 FORMAT = click.option(
+    "-o",
+    "--output",
     "--format",
     "output",
     type=click.Choice(["text", "json"]),

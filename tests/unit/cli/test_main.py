@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import click
 import pytest
@@ -127,3 +129,30 @@ def test_words_and_options_are_completed(words: str, expected: str) -> None:
     *before, last = words.split()
     found = ShellComplete(main, {}, "pulsar-py", "_X").get_completions(before[1:], last)
     assert [each.value for each in found] == [expected]
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, set[str]]]:
+    """The commands that are no groups, by their words, and the names of their options."""
+    found = command.load() if isinstance(command, LateCommand) else command
+    if not isinstance(found, click.Group):
+        yield " ".join(path), {name for each in found.params for name in each.opts}
+        return
+    context = click.Context(found)
+    for name in found.list_commands(context):
+        inner = found.get_command(context, name)
+        assert inner is not None
+        if (*path, name) != ("admin",):  # whose words all take it, from one place
+            yield from leaves(inner, (*path, name))
+
+
+SHOWS_FIGURES = re.compile(
+    r"client |context list|doctor|initialize-cluster|ledger |metadata |perf [cplr]|pipeline lag|"
+    r"storage (dump|stats|verify)|tail|top$"
+)
+
+
+def test_what_shows_records_or_figures_gives_them_as_json() -> None:
+    found = {name for name, options in leaves(main) if "--output" in options}
+    shown = {name for name, _ in leaves(main) if SHOWS_FIGURES.match(name)}
+    assert len(shown) > 20
+    assert not shown - found
