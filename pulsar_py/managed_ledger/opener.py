@@ -175,8 +175,7 @@ class ManagedLedgerOpener:
         # An unanswered write of this broker, from before it last closed this managed ledger, has
         # been made by the end of this call, or never will be. Made later, it would look like
         # another owner's.
-        await self.metadata.sync(path)
-        found = await self.metadata.get(path)
+        found = await self.metadata.get_newest(path)
         if found is None:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")

@@ -30,8 +30,7 @@ async def put_settled(
     try:
         return await store.put(path, value, expected_version=expected_version)
     except MetadataOutcomeUnknownError:
-        await store.sync(path)
-        found = await store.get(path)
+        found = await store.get_newest(path)
         version = MUST_NOT_EXIST if found is None else found.version
         if version == expected_version:
             raise
@@ -56,8 +55,7 @@ async def delete_settled(
     try:
         await store.delete(path, expected_version=expected_version)
     except MetadataOutcomeUnknownError:
-        await store.sync(path)
-        if await store.get(path) is not None:
+        if await store.get_newest(path) is not None:
             raise
 
 

@@ -312,6 +312,11 @@ class MetadataStore(ABC):
         owner, since versions start at 0 with each new key.)
         """
 
+    async def get_newest(self, path: str) -> Versioned | None:
+        """As `get` after `sync`, which some stores do in one go."""
+        await self.sync(path)
+        return await self.get(path)
+
     @abstractmethod
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` on the loop for changes at or below `prefix`, in order of commit.

@@ -149,8 +149,12 @@ class ZooKeeperClient:
 
     # Requests
 
-    async def request(self, operation: Operation, record: bytes, *, is_change: bool) -> Answer:
+    async def request(
+        self, operation: Operation, record: bytes, *, is_change: bool, is_synced: bool = False
+    ) -> Answer:
         """Ask the servers; returns what they said, errors of the request too.
+
+        A read with `is_synced` sees all that was written before this call.
 
         Raises:
             MetadataUnavailableError: Nobody could be asked; a change was not made.
@@ -170,7 +174,9 @@ class ZooKeeperClient:
             else:
                 seconds = self._settings.operation_timeout_seconds
                 deadline = asyncio.get_running_loop().time() + seconds
-                answer = await self._exchange(operation, record, deadline, is_change=False)
+                answer = await self._exchange(
+                    operation, record, deadline, is_change=False, is_synced=is_synced
+                )
         except MetadataOutcomeUnknownError:
             counters.unknown_outcomes_count += 1
             raise
@@ -186,11 +192,19 @@ class ZooKeeperClient:
         return await self._exchange(operation, record, deadline, is_change=True)
 
     async def _exchange(
-        self, operation: Operation, record: bytes, deadline: float, *, is_change: bool
+        self,
+        operation: Operation,
+        record: bytes,
+        deadline: float,
+        *,
+        is_change: bool,
+        is_synced: bool = False,
     ) -> Answer:
         """Send a request when there is room and a connection; returns its answer, in time.
 
-        A read whose connection is lost is sent again over the next one, a change never.
+        A read whose connection is lost is sent again over the next one, a change never. With
+        `is_synced` a SYNC goes before it, each time: the servers answer what comes over one
+        connection in its order, so both together are one wait.
         """
         seconds = self._settings.operation_timeout_seconds
         has_room = is_sent = False
@@ -204,8 +218,11 @@ class ZooKeeperClient:
                     if is_change:
                         self._check_session()
                     is_sent = True
+                    sync = connection.sync() if is_synced else None
                     try:
                         answer = await connection.send(operation, record)
+                        if sync is not None and sync.result().error:
+                            answer = sync.result()
                         break
                     except ConnectionLostError as error:
                         if is_change:

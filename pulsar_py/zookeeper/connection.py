@@ -66,6 +66,7 @@ class ZooKeeperConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._outgoing: list[bytes] = []
+        self._unsent_sync: asyncio.Future[Answer] | None = None  # among those
         self._pending: deque[_Pending] = deque()
         self._pings_sent_seconds: deque[float] = deque()
         self._last_xid = 0
@@ -95,6 +96,18 @@ class ZooKeeperConnection(asyncio.Protocol):
         self._pending.append(_Pending(self._last_xid, self._last_sent_seconds, answer))
         return answer
 
+    def sync(self) -> asyncio.Future[Answer]:
+        """Have what this turn sends from now on see all that was written before; one a turn.
+
+        The answer comes before theirs. It is shared: to be looked at then, not to be awaited.
+        """
+        if self._unsent_sync is None:
+            sync = self.send(Operation.SYNC, messages.sync("/"))
+            if not self._outgoing:  # the connection has ended
+                return sync
+            self._unsent_sync = sync
+        return self._unsent_sync
+
     def send_unasked(self, xid: int, operation: Operation, record: bytes) -> None:
         """Send a frame with a fixed `xid`, whose answer does not come in the order of requests."""
         self._write(messages.request(xid, operation, record))
@@ -112,6 +125,7 @@ class ZooKeeperConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         frames, self._outgoing = self._outgoing, []
+        self._unsent_sync = None
         if self._transport is not None and not self._is_lost:
             self._transport.writelines(frames)
 

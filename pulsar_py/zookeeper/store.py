@@ -146,14 +146,23 @@ class ZooKeeperMetadataStore(MetadataStore):
         paths.check(path)
         return f"{self._chroot}{path}".rstrip("/") or "/"
 
-    async def _ask(self, operation: Operation, record: bytes, *, is_change: bool = False) -> Answer:
+    async def _ask(
+        self,
+        operation: Operation,
+        record: bytes,
+        *,
+        is_change: bool = False,
+        is_synced: bool = False,
+    ) -> Answer:
         self._check_open()
         if len(record) > self._max_request_bytes - _REQUEST_HEAD_BYTES:
             raise MetadataTooLargeError(
                 f"a request of {len(record)} bytes, the servers take {self._max_request_bytes} "
                 "(max_request_bytes, which has to be their jute.maxbuffer)"
             )
-        return await self._client.request(operation, record, is_change=is_change)
+        return await self._client.request(
+            operation, record, is_change=is_change, is_synced=is_synced
+        )
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -179,7 +188,15 @@ class ZooKeeperMetadataStore(MetadataStore):
 
     async def get(self, path: str) -> Versioned | None:
         """The value at `path`; None if there is no node."""
-        answer = await self._ask(Operation.GET_DATA, messages.unwatched(self._real(path)))
+        return await self._get(path, is_synced=False)
+
+    async def get_newest(self, path: str) -> Versioned | None:
+        """As `get` after `sync`, with one wait for both."""
+        return await self._get(path, is_synced=True)
+
+    async def _get(self, path: str, *, is_synced: bool) -> Versioned | None:
+        record = messages.unwatched(self._real(path))
+        answer = await self._ask(Operation.GET_DATA, record, is_synced=is_synced)
         if answer.error == ErrorCode.NO_NODE:
             return None
         if answer.error:

@@ -86,12 +86,9 @@ class LedgerRecords:
         """
         path = self._path(ledger_id)
         with _as_storage_errors(f"ledger {ledger_id}"):
-            if is_synced:
-                await self._metadata.sync(path)
-            found = await self._metadata.get(path)
-            if found is None and not is_synced:
-                await self._metadata.sync(path)
-                found = await self._metadata.get(path)
+            found = None if is_synced else await self._metadata.get(path)
+            if found is None:
+                found = await self._metadata.get_newest(path)
         if found is None or not found.value:  # an empty one is a parent, of which there is none
             raise LedgerNotFoundError(f"ledger {ledger_id} does not exist")
         return RecordedLedger(ledger_metadata.decode(path, found.value), found.version)

@@ -141,8 +141,7 @@ class OwnedRecord:
         return digest
 
     async def _read(self) -> Versioned | None:
-        await self._metadata.sync(self.path)
-        return await self._metadata.get(self.path)
+        return await self._metadata.get_newest(self.path)
 
     async def confirm(self) -> None:
         """Check that the stored value is this owner's; may run beside a write.

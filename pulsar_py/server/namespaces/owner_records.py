@@ -9,12 +9,17 @@ Source: OwnershipCache in Pulsar's broker, whose read-only part this is.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from pulsar_py.common.loops.fresh import FreshByKey
 from pulsar_py.metadata import paths
-from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
+from pulsar_py.metadata.store import (
+    MetadataStore,
+    Notification,
+    NotificationType,
+    Versioned,
+)
 from pulsar_py.server.namespaces.owner_record import OwnerRecord
 
 MAX_RECORDS: Final = 100_000
@@ -48,11 +53,13 @@ class OwnerRecords:
         Raises:
             MetadataError: It can't be read.
         """
-        known = self._records.get(path)
-        if known is not None:
-            return known
+        return self._records.get(path) or await self._read(path, self._metadata.get)
+
+    async def _read(
+        self, path: str, read: Callable[[str], Awaitable[Versioned | None]]
+    ) -> OwnerRecord | None:
         changes_count = self._changes_count
-        stored = await self._metadata.get(path)
+        stored = await read(path)
         if stored is None or not stored.value:
             return None
         record = OwnerRecord.decode(stored.value)
@@ -70,9 +77,8 @@ class OwnerRecords:
         """
 
         async def read() -> OwnerRecord | None:
-            await self._metadata.sync(path)
             self._records.pop(path, None)
-            return await self.get(path)
+            return await self._read(path, self._metadata.get_newest)
 
         return await self._newest.get(path, read)
 
