@@ -234,11 +234,15 @@ class BookKeeperLedgerStore(ChosenLedgers):
         return await repeated(self._cluster, ledger_id, ask)
 
     async def recover(self, ledger_id: int, *, password: bytes = b"") -> LedgerReader:
-        """Fence the ledger and close it, unless it is closed."""
+        """Fence the ledger and close it, unless it is closed.
+
+        A record that is read late does no harm: a ledger that is closed stays so, and changes of
+        any other record find out.
+        """
         self._check_open()
 
         async def attempt() -> LedgerInUse:
-            recorded = await self._cluster.records.read(ledger_id, is_synced=True)
+            recorded = await self._cluster.records.read(ledger_id)
             ledger = LedgerInUse(ledger_id, recorded, password)
             await recover(self._cluster, ledger)
             return ledger

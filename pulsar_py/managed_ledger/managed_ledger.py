@@ -36,7 +36,11 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.cursors.memory import CursorMemory
-from pulsar_py.managed_ledger.cursors.registry import CursorRegistry, InitialPosition
+from pulsar_py.managed_ledger.cursors.registry import (
+    CursorRegistry,
+    InitialPosition,
+    StoredCursor,
+)
 from pulsar_py.managed_ledger.ledger_trimmer import LedgerTrimmer
 from pulsar_py.managed_ledger.log.append_news import AppendListener, AppendNews, Waiter
 from pulsar_py.managed_ledger.log.appender import Appender
@@ -467,13 +471,17 @@ class ManagedLedger(Generic[C]):
                 name, initial, properties=properties, cursor_properties=cursor_properties
             )
 
-    async def recover_cursor(self, name: str) -> None:
-        """Recover a stored cursor; called while the managed ledger is opened.
+    async def read_cursor(self, name: str) -> StoredCursor:
+        """What is stored of a cursor; for `restore_cursor`, while the managed ledger is opened.
 
         Raises:
             MetadataError, StorageError: It can't be read now.
         """
-        await self._registry.recover(name)
+        return await self._registry.read(name)
+
+    def restore_cursor(self, stored: StoredCursor) -> None:
+        """Have a stored cursor; where the last ledger ends is known by now."""
+        self._registry.restore(stored)
 
     def new_non_durable_cursor(
         self,
@@ -677,7 +685,8 @@ class ManagedLedger(Generic[C]):
         self._appender.fail_waiting(error)
         try:
             async with self.change_lock:
-                if not is_fenced and self._appender.has_ledger:
+                has_end = self._appender.has_ledger or self.ledger_list.names_open_ledger
+                if not is_fenced and has_end:
                     await self._appender.end_ledger()
                     await self.ledger_list.write(self._ledgers.stored())
         except (StorageError, MetadataError, ManagedLedgerError) as failure:

@@ -3,7 +3,10 @@
 Opening reads the list of ledgers. If the last one was not closed, its former owner died or still
 runs: the ledger is recovered, which fences that owner. The list is written with compare-and-set in
 any case: a former owner that still runs, without an open ledger that could be fenced, finds another
-version with its next change. The next ledger is created at the first append; only a new managed
+version with its next change. Records of cursors are read after that write, for the former owner
+changes them only while the list is its own; meanwhile the last ledger is recovered. Its end is in
+memory only until the list is written the next time: who opens it before then recovers it once more,
+which finds the same end. The next ledger is created at the first append; only a new managed
 ledger gets its first one at once, so that every position has a ledger.
 
 What always holds: two opens of one name give the same object; a name that is being closed is opened
@@ -35,6 +38,7 @@ from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
 from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record, owned_ledgers
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
+from pulsar_py.managed_ledger.cursors.registry import StoredCursor
 from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
@@ -59,6 +63,9 @@ RECOVERIES_AT_ONCE = 16
 CHECKS_AT_ONCE = 32
 
 DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
+
+CheckRecord = Callable[[bytes], None]
+"""Raises for a stored list of ledgers that must not be opened."""
 
 Ledger = ManagedLedger[Any]  # Any: the listener's owner knows the type of contexts
 
@@ -133,8 +140,11 @@ class ManagedLedgerOpener:
         config: ManagedLedgerConfig,
         *,
         create_if_missing: bool = True,
+        check_record: CheckRecord | None = None,
     ) -> Ledger:
         """The managed ledger `tenant/namespace/persistent/local`; the same object while it is open.
+
+        `check_record` gets the stored list before anything of it is opened, and may raise.
 
         Raises:
             MetadataNotFoundError: It does not exist and must not be created.
@@ -149,7 +159,9 @@ class ManagedLedgerOpener:
                 await ledger.wait_closed()
             self._raise_if_closed()
             with self.flusher.opening():
-                ledger = await self._load(name, config, create_if_missing=create_if_missing)
+                ledger = await self._load(
+                    name, config, create_if_missing=create_if_missing, check_record=check_record
+                )
             self._ledgers[name] = ledger
             return ledger
 
@@ -169,7 +181,12 @@ class ManagedLedgerOpener:
                 self._locks[name] = (lock, users - 1)
 
     async def _load(
-        self, name: str, config: ManagedLedgerConfig, *, create_if_missing: bool
+        self,
+        name: str,
+        config: ManagedLedgerConfig,
+        *,
+        create_if_missing: bool,
+        check_record: CheckRecord | None,
     ) -> Ledger:
         path = ledger_path(name)
         # An unanswered write of this broker, from before it last closed this managed ledger, has
@@ -182,6 +199,8 @@ class ManagedLedgerOpener:
             if await self.metadata.children(path):  # of cursors, left over or made late
                 await self._end_deletion(name, None)
             return await self._create(name, config, MUST_NOT_EXIST)
+        if check_record is not None:
+            check_record(found.value)
         stored = decode_ledger_list(found.value)
         if stored.is_being_deleted:
             # A deletion was interrupted: it is finished first.
@@ -189,21 +208,36 @@ class ManagedLedgerOpener:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
-        await self._end_last_ledger(stored, config)
         ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
-        if stored.ledgers:
+        await self._take_over(ledger, stored)
+        return ledger
+
+    async def _take_over(self, ledger: Ledger, stored: LedgerList) -> None:
+        """Keep a former owner from changing anything, and recover what it left."""
+        cursors: list[StoredCursor] = []
+
+        async def read_cursors() -> None:
             # Written even if unchanged: a former owner that still runs finds another version then.
             async with ledger.ledger_list.lock:
                 await ledger.ledger_list.write(stored)
-        else:
+            cursors.extend(await self._stored_cursors(ledger))
+
+        async def end_last_ledger() -> None:
+            await self._end_last_ledger(ledger)
+
+        await each_result(lambda work: work(), (end_last_ledger, read_cursors))
+        if not ledger.ledgers.ledgers:
             await ledger.create_first_ledger()
-        names = await self.metadata.children(path)
-        await each_result(
-            lambda segment: ledger.recover_cursor(decode_name(segment)),
+        for cursor in cursors:
+            ledger.restore_cursor(cursor)
+
+    async def _stored_cursors(self, ledger: Ledger) -> list[StoredCursor]:
+        names = await self.metadata.children(ledger_path(ledger.name))
+        return await each_result(
+            lambda segment: ledger.read_cursor(decode_name(segment)),
             names,
             at_once=RECOVERIES_AT_ONCE,
         )
-        return ledger
 
     async def _end_deletion(self, name: str, marked: Versioned | None) -> None:
         """Remove a list that says that it is being deleted; None: there is none, mark one first."""
@@ -225,29 +259,25 @@ class ManagedLedgerOpener:
         await ledger.create_first_ledger()
         return ledger
 
-    async def _end_last_ledger(self, stored: LedgerList, config: ManagedLedgerConfig) -> None:
+    async def _end_last_ledger(self, ledger: Ledger) -> None:
         """Recover the last ledger if its owner did not close it."""
-        if not stored.ledgers or stored.ledgers[-1].is_closed:
+        ledgers, config = ledger.ledgers, ledger.config
+        if not ledgers.ledgers or ledgers.last_ledger.is_closed:
             return
-        record = stored.ledgers[-1]
+        ledger_id = ledgers.last_ledger.ledger_id
         try:
             reader = await self.ledger_store.recover(
-                record.ledger_id, password=config.ledger_options.password
+                ledger_id, password=config.ledger_options.password
             )
         except LedgerNotFoundError:
             if not config.skips_non_recoverable_data:
                 raise
-            stored.ledgers.pop()
+            ledgers.last_ledger_lost()
             return
-        record.entries_count = reader.last_add_confirmed + 1
-        record.size_bytes = reader.length_bytes
-        record.closed_millis = self.clock.wall_time_millis()
-        record.is_closed = True
+        entries_count, size_bytes = reader.last_add_confirmed + 1, reader.length_bytes
+        ledgers.ledger_closed(entries_count, size_bytes, self.clock.wall_time_millis())
         await reader.close()
-        logger.info(
-            "ledger recovered",
-            extra={"ledger_id": record.ledger_id, "entries": record.entries_count},
-        )
+        logger.info("ledger recovered", extra={"ledger_id": ledger_id, "entries": entries_count})
 
     def on_ledger_closed(self, ledger: Ledger) -> None:
         """Forget a managed ledger that is closed or deleted, so that it may be opened again."""

@@ -13,6 +13,7 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
+from weakref import WeakSet
 
 from pulsar_py.common.errors import (
     LedgerFencedError,
@@ -289,23 +290,16 @@ def marks_of_deletions_are_not_seen() -> Iterator[None]:
 @contextmanager
 def a_clean_open_writes_nothing() -> Iterator[None]:
     """A former owner without a ledger to fence goes on."""
-    end_last, write = ManagedLedgerOpener._end_last_ledger, LedgerListStore.write
-    as_found: set[int] = set()  # lists that nothing was changed in
+    write = LedgerListStore.write
+    has_written: WeakSet[Any] = WeakSet()
 
-    async def mutated_end(self: Any, stored: Any, config: Any) -> None:
-        if stored.ledgers and stored.ledgers[-1].is_closed:
-            as_found.add(id(stored))
-        await end_last(self, stored, config)
-
-    async def mutated_write(self: Any, stored: Any) -> None:
-        if id(stored) in as_found:
-            as_found.discard(id(stored))
-        else:
+    async def mutated(self: Any, stored: Any) -> None:
+        is_first = self not in has_written
+        has_written.add(self)
+        if not (is_first and stored.ledgers and stored.ledgers[-1].is_closed):
             await write(self, stored)
 
-    with ExitStack() as stack:
-        stack.enter_context(patch.object(ManagedLedgerOpener, "_end_last_ledger", mutated_end))
-        stack.enter_context(patch.object(LedgerListStore, "write", mutated_write))
+    with patch.object(LedgerListStore, "write", mutated):
         yield
 
 

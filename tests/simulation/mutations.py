@@ -160,11 +160,11 @@ def ledger_ids_reused() -> Iterator[None]:
 def recovery_loses_the_last_entry() -> Iterator[None]:
     original = ManagedLedgerOpener._end_last_ledger
 
-    async def mutated(self: Any, stored: Any, config: Any) -> bool:
-        was_closed = await original(self, stored, config)
-        if not was_closed and stored.ledgers and stored.ledgers[-1].entries_count:
-            stored.ledgers[-1].entries_count -= 1
-        return was_closed
+    async def mutated(self: Any, ledger: Any) -> None:
+        await original(self, ledger)
+        ledgers = ledger.ledgers
+        if ledgers.ledgers and (count := ledgers.last_ledger.entries_count):
+            ledgers.ledger_closed(count - 1, ledgers.last_ledger.size_bytes, 1)
 
     with patch.object(ManagedLedgerOpener, "_end_last_ledger", mutated):
         yield

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -23,6 +24,7 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.position import LATEST, Position
 from pulsar_py.ledgers.store import LedgerStore
+from pulsar_py.managed_ledger.cursors.format import CursorSnapshot
 from pulsar_py.managed_ledger.cursors.managed_cursor import CursorOwner, ManagedCursor
 from pulsar_py.managed_ledger.cursors.state import CursorState
 from pulsar_py.managed_ledger.cursors.store import CursorStore
@@ -75,6 +77,15 @@ class RegistryOwner(CursorOwner, Protocol):
 
 FLUSHES_AT_ONCE = 100
 """Cursors of one topic that are written at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCursor:
+    """A durable cursor as it was read, before positions could be compared with its ledgers."""
+
+    name: str
+    store: CursorStore
+    snapshot: CursorSnapshot
 
 
 class CursorRegistry:
@@ -175,8 +186,8 @@ class CursorRegistry:
             return self._ledgers.last_confirmed_or_gap
         return self._ledgers.previous_position(self._ledgers.first_position)
 
-    async def recover(self, name: str) -> None:
-        """Recover a stored cursor; called while the managed ledger is opened.
+    async def read(self, name: str) -> StoredCursor:
+        """Read what is stored of a cursor, while the managed ledger is opened.
 
         Raises:
             MetadataError, StorageError: It can't be read now.
@@ -185,9 +196,16 @@ class CursorRegistry:
         snapshot = await store.recover(
             self._owner.config, room_bytes=self._owner.cursor_memory.room_bytes
         )
+        return StoredCursor(name, store, snapshot)
+
+    def restore(self, stored: StoredCursor) -> None:
+        """Make a cursor of what was read; all ledgers of the managed ledger have their ends."""
+        snapshot = stored.snapshot
         state = self._new_state(snapshot.mark_delete_position, snapshot.properties)
         state.restore(snapshot)
-        self.cursors[name] = ManagedCursor(name, self._owner, self, state, store)
+        self.cursors[stored.name] = ManagedCursor(
+            stored.name, self._owner, self, state, stored.store
+        )
 
     def new_non_durable(
         self,

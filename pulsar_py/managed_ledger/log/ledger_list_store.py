@@ -61,6 +61,8 @@ class LedgerListStore:
         self._written = written
         self._on_lost = on_lost
         self._owner_mark = owner_mark
+        self.names_open_ledger = False
+        """Whether the list that was written last has an end that only memory may know by now."""
 
     async def write(self, stored: LedgerList) -> None:
         """Compare-and-set the list. The caller holds the lock.
@@ -71,11 +73,13 @@ class LedgerListStore:
         """
         try:
             stored.owner_mark = self._owner_mark
+            names_open_ledger = bool(stored.ledgers) and not stored.ledgers[-1].is_closed
             if self._record.version != MUST_NOT_EXIST:
                 # The version alone is not enough: after a deletion another owner may have created
                 # the list again, and versions start at 0.
                 await self._record.confirm()
             await self._record.write(self._written(encode_ledger_list(stored)))
+            self.names_open_ledger = names_open_ledger
         except ManagedLedgerFencedError as error:
             self._on_lost(error)
             raise

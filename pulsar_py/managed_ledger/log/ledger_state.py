@@ -174,6 +174,12 @@ class LedgerState:
         record.is_closed = True
         self._find_last_confirmed_entry()
 
+    def last_ledger_lost(self) -> None:
+        """Do without the last ledger, which is gone with all that it had."""
+        self._remove(self._ids[-1])
+        self.last_confirmed_entry = Position(-1, -1)
+        self._find_last_confirmed_entry()
+
     def confirmed(self, entries_count: int, size_bytes: int) -> None:
         """Count more durable entries of the open ledger. Hot path: publish, once a group."""
         record = self.last_ledger

@@ -35,7 +35,6 @@ from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
-from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import NamespacePolicies, ResourceGroup
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
@@ -246,7 +245,10 @@ class TopicRegistry:
     ) -> PersistentTopic:
         try:
             ledger = await self._managed_ledgers.open(
-                name.managed_ledger_name, settings.managed_ledger, create_if_missing=creates
+                name.managed_ledger_name,
+                settings.managed_ledger,
+                create_if_missing=creates,
+                check_record=partial(self._check_record_not_refused, name),
             )
         except MetadataNotFoundError:
             raise TopicNotFoundError(f"Topic {name} does not exist") from None
@@ -261,7 +263,7 @@ class TopicRegistry:
             raise
 
     async def _check_not_refused(self, name: TopicName) -> None:
-        """Return if the topic may be served; before anything of it is opened.
+        """Return if the policies of the topic let it be served.
 
         Raises:
             NotAllowedError: It needs what is not there.
@@ -277,12 +279,15 @@ class TopicRegistry:
             await resources.local_policies.get(namespace),
             await self._resources.policies_of_topic(name),
         )
-        found = await resources.local.get(paths.managed_ledger(name.managed_ledger_name))
-        if found is not None:
-            try:
-                refused.check_record(name, found.value)
-            except StorageError as error:
-                raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
+
+    def _check_record_not_refused(self, name: TopicName, value: bytes) -> None:
+        """Return if the topic's list of ledgers lets it be served.
+
+        Raises:
+            NotAllowedError: It needs what is not there.
+        """
+        if self._context.refused is not None:
+            self._context.refused.check_record(name, value)
 
     def _check_served(self, name: TopicName) -> None:
         if self._is_closed:

@@ -24,6 +24,7 @@ from pulsar_py.managed_ledger.log.ledger_format import (
     encode_ledger_list,
     ledger_path,
 )
+from pulsar_py.managed_ledger.log.ledger_list_store import LedgerListStore
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition, ManagedLedger
 from pulsar_py.managed_ledger.opener import ManagedLedgerOpener
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
@@ -159,15 +160,76 @@ async def test_a_topic_is_opened_from_what_was_written_last_however_late_reads_a
     assert list(again.cursors) == ["sub"]
 
 
-async def test_after_a_crash_the_end_is_written_and_the_old_owner_fenced():
+async def listed(world):
+    """The ledgers in the stored list: entries, and whether that is all."""
+    stored = decode_ledger_list((await world.metadata.get(ledger_path(NAME))).value)
+    return [(each.entries_count, each.is_closed) for each in stored.ledgers]
+
+
+@pytest.mark.parametrize("appends_count", [0, 1])
+async def test_after_a_crash_the_old_owner_is_fenced_and_the_end_written_with_what_follows(
+    appends_count,
+):
     world = World()
     ledger = await world.open()
     await append_all(ledger, 3)
     again = await world.open()
-    stored = decode_ledger_list((await world.metadata.get(ledger_path(NAME))).value)
-    assert [(each.entries_count, each.is_closed) for each in stored.ledgers] == [(3, True)]
     assert world.store.ledgers[3].is_fenced
     assert again.entries_count == 3
+    assert await listed(world) == [(0, False)]
+    await append_all(again, appends_count)
+    await again.close()
+    assert await listed(world) == [(3, True), (1, True)][: 1 + appends_count]
+    opened = await world.open()
+    assert opened.entries_count == 3 + appends_count
+
+
+async def test_cursors_are_read_after_the_former_owner_has_lost_the_list(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    await ledger.open_cursor("c", InitialPosition.EARLIEST)
+    order = []
+    monkeypatch.setattr(LedgerListStore, "write", noting(order, "list", LedgerListStore.write))
+    monkeypatch.setattr(
+        ManagedLedger, "read_cursor", noting(order, "cursor", ManagedLedger.read_cursor)
+    )
+    await world.open()
+    assert order == ["list", "list done", "cursor", "cursor done"]
+
+
+def noting(order, what, original):
+    async def noted(*arguments):
+        order.append(what)
+        result = await original(*arguments)
+        order.append(f"{what} done")
+        return result
+
+    return noted
+
+
+async def test_cursors_are_read_while_the_last_ledger_is_recovered(monkeypatch):
+    world = World()
+    ledger = await world.open()
+    await append_all(ledger, 1)
+    await ledger.open_cursor("c", InitialPosition.EARLIEST)
+    is_read = asyncio.Event()
+    recover, read = world.store.recover, ManagedLedger.read_cursor
+
+    async def recover_late(ledger_id, **options):
+        await is_read.wait()
+        return await recover(ledger_id, **options)
+
+    async def note_read(self, name):
+        try:
+            return await read(self, name)
+        finally:
+            is_read.set()
+
+    monkeypatch.setattr(world.store, "recover", recover_late)
+    monkeypatch.setattr(ManagedLedger, "read_cursor", note_read)
+    again = await world.open()
+    assert again.cursors["c"].mark_delete_position == again.first_position._replace(entry_id=-1)
 
 
 async def test_a_failed_open_can_be_tried_again():
@@ -361,7 +423,7 @@ async def test_cursors_are_recovered_beside_each_other_a_number_at_a_time(monkey
     await ledger.close()
     monkeypatch.setattr(opener_module, "RECOVERIES_AT_ONCE", 3)
     recoveries = AtOnce(monkeypatch)
-    recoveries.watch(ManagedLedger, "recover_cursor")
+    recoveries.watch(ManagedLedger, "read_cursor")
     again = await world.opener().open(NAME, rolling())
     assert len(again.cursors) == 8
     assert recoveries.most == 3
