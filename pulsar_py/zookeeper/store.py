@@ -191,7 +191,13 @@ class ZooKeeperMetadataStore(MetadataStore):
         return await self._get(path, is_synced=False)
 
     async def get_newest(self, path: str) -> Versioned | None:
-        """As `get` after `sync`, with one wait for both."""
+        """As `get` after `sync`, with one wait for both.
+
+        Where this client's server leads, it does not wait for changes that a follower has told
+        about and it has not applied yet, which is a matter of milliseconds (so it is with `sync`).
+        Changes of this client, and all before them, are there. So what is read is no proof that
+        nothing newer is there at this moment: who changes it compares versions.
+        """
         return await self._get(path, is_synced=True)
 
     async def _get(self, path: str, *, is_synced: bool) -> Versioned | None:

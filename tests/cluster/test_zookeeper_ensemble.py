@@ -159,6 +159,25 @@ async def test_the_leader_killed_costs_neither_session_nor_changes(
     await until(lambda: Notification(NotificationType.CREATED, "/after") in client.heard)
 
 
+async def test_what_was_written_over_another_server_is_newest_at_once(
+    ensemble: ZooKeeperEnsemble, connect: Callable[..., object]
+) -> None:
+    """A follower answers what comes behind a SYNC with all that the leader had by then.
+
+    The leader does not wait with its own: it may be behind what a follower has told already.
+    """
+    clients = [await connect(server.url) for server in ensemble.servers]  # type: ignore[misc]
+    readers = [
+        client.store
+        for client, server in zip(clients, ensemble.servers, strict=True)
+        if server is not ensemble.leader
+    ]
+    for number in range(300):
+        version = await clients[number % 3].store.put("/newest", b"%d" % number)
+        found = await asyncio.gather(*(each.get_newest("/newest") for each in readers))
+        assert [(each.value, each.version) for each in found] == [(b"%d" % number, version)] * 2
+
+
 async def test_the_own_server_killed_is_followed_by_another(
     ensemble: ZooKeeperEnsemble, connect: Connect
 ) -> None:

@@ -141,6 +141,16 @@ async def test_a_missing_key_has_no_value(store: MetadataStore) -> None:
     assert await store.children("/a") == []
 
 
+async def test_what_another_client_has_written_is_newest_at_once(connect: Connect) -> None:
+    one, other = connect(), connect()
+    assert await one.get_newest("/a") is None
+    for number in range(20):
+        version = await other.put("/a", b"%d" % number)
+        newest = await one.get_newest("/a")
+        assert newest is not None
+        assert (newest.value, newest.version) == (b"%d" % number, version)
+
+
 async def test_versions_start_at_zero_and_grow_by_one(store: MetadataStore) -> None:
     assert await store.put("/a", b"0") == 0
     assert await store.put("/a", b"1") == 1

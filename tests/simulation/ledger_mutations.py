@@ -237,7 +237,7 @@ def topics_opened_from_late_reads() -> Iterator[None]:
     async def mutated(self: Any, *arguments: Any, **options: Any) -> Any:
         class Late:
             def __getattr__(self, name: str) -> Any:
-                return _nothing if name == "sync" else getattr(metadata, name)
+                return getattr(metadata, "get" if name == "get_newest" else name)
 
         metadata, self.metadata = self.metadata, Late()
         try:
@@ -247,10 +247,6 @@ def topics_opened_from_late_reads() -> Iterator[None]:
 
     with patch.object(ManagedLedgerOpener, "_load", mutated):
         yield
-
-
-async def _nothing(path: str) -> None:
-    return None
 
 
 @contextmanager

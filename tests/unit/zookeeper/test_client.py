@@ -61,6 +61,26 @@ def test_a_session_goes_on_over_another_connection() -> None:
     with_client(test)
 
 
+def test_a_synced_read_goes_with_its_sync_over_the_next_connection_too() -> None:
+    async def test(
+        server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]
+    ) -> None:
+        server.handler = lambda _operation, _record: None
+        read = (Operation.EXISTS, messages.unwatched("/a"))
+        asking = asyncio.ensure_future(  # noqa: TID251  (a test's own task)
+            client.request(*read, is_change=False, is_synced=True)
+        )
+        await asyncio.sleep(0.5)
+        server.handler = lambda _operation, _record: (0, b"")
+        server.operations.clear()
+        server.cut()
+        assert (await asking).error == 0
+        asked = [each for each in server.operations if each is not Operation.PING]
+        assert asked == [Operation.SYNC, Operation.EXISTS]
+
+    with_client(test)
+
+
 def test_an_expired_session_is_followed_by_a_new_one() -> None:
     async def test(
         server: ScriptedServer, client: ZooKeeperClient, events: list[SessionEvent]

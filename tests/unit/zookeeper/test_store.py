@@ -99,6 +99,32 @@ def test_one_sync_serves_all_who_ask_while_another_one_is_under_way() -> None:
     with_store(test)
 
 
+def test_newest_values_are_read_right_behind_one_sync_a_turn() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.handler = lambda _operation, _record: (0, jute.buffer(b"v") + stat(version=4))
+        server.operations.clear()
+        found = await asyncio.gather(*(store.get_newest(f"/{number}") for number in range(3)))
+        assert [(each.value, each.version) for each in found if each] == [(b"v", 4)] * 3
+        assert server.operations == [Operation.SYNC, *[Operation.GET_DATA] * 3]
+        await store.get_newest("/later")
+        assert server.operations[4:] == [Operation.SYNC, Operation.GET_DATA]
+
+    with_store(test)
+
+
+def test_a_read_behind_a_sync_that_was_refused_is_refused() -> None:
+    async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
+        server.handler = lambda operation, _record: (
+            (ErrorCode.THROTTLED, b"")
+            if operation is Operation.SYNC
+            else (0, jute.buffer(b"v") + stat())
+        )
+        with pytest.raises(MetadataUnavailableError, match="/a: ZooKeeper answered THROTTLED"):
+            await store.get_newest("/a")
+
+    with_store(test)
+
+
 def test_many_keys_are_deleted_by_one_request() -> None:
     async def test(server: ScriptedServer, store: ZooKeeperMetadataStore) -> None:
         done = jute.int32(Operation.DELETE) + b"\0" + jute.int32(0)
