@@ -147,6 +147,22 @@ async def test_the_ports_of_the_document_take_tls_alone(tmp_path: Path) -> None:
         assert not await get(url, "/admin/v2/clusters", None)
 
 
+async def test_a_certificate_of_the_document_says_who_a_client_is(tmp_path: Path) -> None:
+    authority = with_files(tmp_path)
+    await asyncio.to_thread(run, block_with("openssl x509"), tmp_path)
+    for name in ("clients-ca.key.pem", "reports.key.pem"):
+        assert not (tmp_path / name).stat().st_mode & 0o077, name
+    settings = settings_of(block_with("tlsCertificateFilePath="), tmp_path)
+    settings |= settings_of(block_with("authenticationProviders=tls"), tmp_path)
+    own = (str(tmp_path / "reports.pem"), str(tmp_path / "reports.key.pem"))
+    async with Broker(config=settings | FREE_PORTS, port=None, web_port=None) as broker:
+        path = "/admin/v2/clusters"
+        answer = await get(broker.web_service_url, path, client_context(authority, own))
+        assert answer.startswith(b"HTTP/1.1 200"), answer
+        answer = await get(broker.web_service_url, path, client_context(authority))
+        assert answer.startswith(b"HTTP/1.1 401"), answer
+
+
 def test_the_lines_of_revoked_tokens_are_understood() -> None:
     rules = parse_rules("\n".join(block_with("jti 4f9c2a")).encode())
     assert rules.match({"jti": "4f9c2a", "iat": 2**40})
