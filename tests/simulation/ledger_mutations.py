@@ -427,7 +427,7 @@ FOUND_BY: dict[str, int] = {
     "cursor_records_written_by_overtaken_owners": 31,
     "a_state_is_encoded_when_its_ledger_is_there": 104,
     "a_cursors_tail_is_read_entry_by_entry": 54,
-    "metadata_is_waited_for_without_limit": 18,
+    "metadata_is_waited_for_without_limit": 647,
     "ledgers_deleted_before_the_list_is_written": 2,
     "trimming_ignores_cursors": 0,
 }
