@@ -67,6 +67,10 @@ class Bench:
         assert message.data() == sent
 
 
+OF_COMMANDS = ("connections/producer ", "connections/subscribe ")
+"""Names of the broker's tasks for commands, which end a little later than their connection."""
+
+
 @asynccontextmanager
 async def bench(**options: Any) -> AsyncIterator[Bench]:
     """A broker and a client; at the end the client is closed, and has to leave nothing behind."""
@@ -92,8 +96,15 @@ async def bench(**options: Any) -> AsyncIterator[Bench]:
         check_nothing_left(client, before)
         await asyncio.sleep(1)
         assert not loop.network.connections
+        assert not commands_under_way(before)
     gc.collect()  # futures with exceptions that nobody asked for tell now
     assert not unhandled
+
+
+def commands_under_way(before: set[asyncio.Task[Any]]) -> set[str]:
+    """Tasks of the broker that open what the client has asked for."""
+    names = (task.get_name() for task in asyncio.all_tasks() - before)
+    return {name for name in names if name.startswith(OF_COMMANDS)}
 
 
 def check_nothing_left(client: Client, before: set[asyncio.Task[Any]]) -> None:
@@ -101,7 +112,7 @@ def check_nothing_left(client: Client, before: set[asyncio.Task[Any]]) -> None:
     left = [
         task.get_name()
         for task in asyncio.all_tasks() - before
-        if not task.get_name().startswith(of_the_broker)
+        if not task.get_name().startswith((*of_the_broker, *OF_COMMANDS))
     ]
     assert not left
     assert client.context.memory_limit.current_bytes == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from pulsar_py.common.errors import ServiceNotReadyError
@@ -60,9 +62,7 @@ async def test_the_owner_of_ours_removes_policies(world: ClusterWorld) -> None:
     name = await topic_at_one(world, events_at="two")
     await change(world, "two", name, maxProducerPerTopic=1)
     await owners_at(world, "one").remove_there(EVENTS, name)
-    await until(
-        lambda: service(world, "one").resources.topic_policies.get_cached(name) is None, seconds=2
-    )
+    await asyncio.sleep(1)  # a read may be behind what another broker has just changed
     assert await copy(world, name) is None
     with pytest.raises(ServiceNotReadyError, match="served here"):
         await owners_at(world, "two").remove_there(EVENTS, name)
