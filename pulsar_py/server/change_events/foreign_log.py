@@ -11,7 +11,8 @@ writes what it says:
 Several brokers may do so at once. One that is late with an older event finds the newer one in the
 next round, so the last one to write has the last event. A property of the topic says that the
 copies follow the log, as in `namespace_events.py`; once it is set, a copy without an event goes.
-A change is appended as a client does, too, and made when it was read back.
+A change is appended as a client does, too, and made when it was read back. One is made at a time,
+of what the one before left, for each event has all policies of its topic.
 
 Source: SystemTopicBasedTopicPoliciesService in Pulsar's broker, each of which has such a reader and
 such a writer.
@@ -21,8 +22,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Protocol
 
 from pulsar_py.common.errors import ServiceNotReadyError
@@ -100,6 +101,7 @@ class ForeignLog:
         self._log: OtherBrokersLog | None = None  # None until it was read to its end once
         self._is_over = False
         self._told = asyncio.Condition()  # when the copies are up to the log, and at the end
+        self._changing = asyncio.Lock()  # from what a change is made of to its copy
 
     async def follow(self, open_log: OpenLog) -> None:
         """Keep the copies up to the log, until this is cancelled or the log served here.
@@ -174,12 +176,12 @@ class ForeignLog:
         Raises:
             PulsarError: It was not made, or is made later.
         """
-        log = await self.opened()
-        known = await self._events.copies.of(is_global=is_global).get(topic.base)
-        before: Document = {} if known is None else known.json
-        after = dict(change(before))
-        if after != before:
-            await self._append(log, PolicyEvent(topic.base, is_global, after))
+        async with self._alone() as log:
+            known = await self._events.copies.of(is_global=is_global).get(topic.base)
+            before: Document = {} if known is None else known.json
+            after = dict(change(before))
+            if after != before:
+                await self._append(log, PolicyEvent(topic.base, is_global, after))
 
     async def remove(self, topic: TopicName) -> None:
         """Remove all policies of a topic, those for all clusters, too; fine if there are none.
@@ -187,10 +189,22 @@ class ForeignLog:
         Raises:
             PulsarError: As `change`.
         """
-        log = await self.opened()
-        for is_global in (False, True):
-            if await self._events.copies.of(is_global=is_global).get(topic.base) is not None:
-                await self._append(log, PolicyEvent(topic.base, is_global, None))
+        async with self._alone() as log:
+            for is_global in (False, True):
+                if await self._events.copies.of(is_global=is_global).get(topic.base) is not None:
+                    await self._append(log, PolicyEvent(topic.base, is_global, None))
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[OtherBrokersLog]:
+        try:
+            async with asyncio.timeout(CHANGE_SECONDS):
+                await self._changing.acquire()
+        except TimeoutError:
+            raise self._late() from None
+        try:
+            yield await self.opened()
+        finally:
+            self._changing.release()
 
     async def _append(self, log: OtherBrokersLog, event: PolicyEvent) -> None:
         place = await log.append(event)
@@ -201,6 +215,9 @@ class ForeignLog:
             async with asyncio.timeout(CHANGE_SECONDS), self._told:
                 await self._told.wait_for(lambda: self._is_over or condition())
         except TimeoutError:
-            raise ServiceNotReadyError(f"{self._name} was not read in time; try again") from None
+            raise self._late() from None
         if self._is_over:
             raise ServiceNotReadyError(f"{self._name} moves, or can't be read; try again")
+
+    def _late(self) -> ServiceNotReadyError:
+        return ServiceNotReadyError(f"{self._name} was not read in time; try again")

@@ -119,6 +119,36 @@ async def test_a_change_is_made_when_it_was_read_back(rig: Rig, tasks: TaskOwner
     assert elsewhere.events[2:] == [gone()]
 
 
+async def test_changes_at_the_same_moment_all_hold(rig: Rig, tasks: TaskOwner) -> None:
+    """Each event has all policies of its topic, so each has to be made of the one before."""
+    log = followed(rig, Elsewhere(EVENT), tasks)
+    names = ("maxConsumerPerTopic", "maxSubscriptionsPerTopic", "maxMessageSize")
+
+    async def set_one(name: str) -> None:
+        await log.change(A, lambda known: {**known, name: 3}, is_global=False)
+
+    await asyncio.gather(*map(set_one, names))
+    assert await copy(rig) == {"maxProducerPerTopic": 1, **dict.fromkeys(names, 3)}
+
+
+async def test_a_change_waits_behind_others_no_longer_than_for_itself(
+    rig: Rig, tasks: TaskOwner
+) -> None:
+    elsewhere = Elsewhere()
+    log = followed(rig, elsewhere, tasks)
+    await log.opened()
+    elsewhere.is_deaf = True
+    begun = rig.clock.monotonic_seconds()
+    results = await asyncio.gather(
+        *(log.change(each, lambda _: EVENT.document or {}, is_global=False) for each in (A, B)),
+        log.remove(A),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in results] == [ServiceNotReadyError] * 3
+    assert rig.clock.monotonic_seconds() - begun == pytest.approx(CHANGE_SECONDS, abs=0.1)
+    assert len(elsewhere.events) == 1, "those behind it were never appended"
+
+
 async def test_a_change_that_is_not_read_back_is_no_success(rig: Rig, tasks: TaskOwner) -> None:
     elsewhere = Elsewhere()
     log = followed(rig, elsewhere, tasks)
