@@ -113,6 +113,19 @@ def test_its_health_check_needs_no_rights(is_healthy: Health) -> None:
         assert not is_healthy(port), "it has stopped"
 
 
+def over_tls(place: Path, *, needs_certificates: bool) -> dict[str, object]:
+    """Settings of a broker with HTTPS, which may ask callers for a certificate."""
+    authority = Authority(place)
+    certificate, key = authority.issue("broker")
+    return {
+        "webServicePortTls": 0,
+        "tlsCertificateFilePath": certificate,
+        "tlsKeyFilePath": key,
+        "tlsTrustCertsFilePath": authority.path,
+        "tlsRequireTrustedClientCertOnConnect": needs_certificates,
+    }
+
+
 def test_whoever_answers_nothing_is_not_alive(home: Path) -> None:
     """As a broker that hangs: its port takes connections, and nobody reads them."""
     with socket.create_server(("127.0.0.1", 0)) as hanging:
@@ -125,16 +138,8 @@ def test_whoever_answers_nothing_is_not_alive(home: Path) -> None:
 
 def test_a_broker_with_tls_alone_is_alive(home: Path, tmp_path: Path) -> None:
     """Also to a probe without the certificate that it asks of callers."""
-    authority = Authority(tmp_path)
-    certificate, key = authority.issue("broker")
     for is_required in (False, True):
-        config = {
-            "webServicePortTls": 0,
-            "tlsCertificateFilePath": certificate,
-            "tlsKeyFilePath": key,
-            "tlsTrustCertsFilePath": authority.path,
-            "tlsRequireTrustedClientCertOnConnect": is_required,
-        }
+        config = over_tls(tmp_path, needs_certificates=is_required)
         with BrokerThread(config=config) as broker:
             assert broker.web_service_url_tls is not None
             settings = environment(
@@ -153,15 +158,7 @@ def test_a_broker_with_tls_alone_is_alive(home: Path, tmp_path: Path) -> None:
 def test_its_health_check_asks_a_broker_with_tls_alone(
     is_healthy: Health, tmp_path: Path, needs_certificates: bool
 ) -> None:
-    authority = Authority(tmp_path)
-    certificate, key = authority.issue("broker")
-    config = {
-        "webServicePortTls": 0,
-        "tlsCertificateFilePath": certificate,
-        "tlsKeyFilePath": key,
-        "tlsTrustCertsFilePath": authority.path,
-        "tlsRequireTrustedClientCertOnConnect": needs_certificates,
-    }
+    config = over_tls(tmp_path, needs_certificates=needs_certificates)
     with BrokerThread(config=config) as broker:
         assert broker.web_service_url_tls is not None
         port = port_of(broker.web_service_url_tls)
