@@ -17,6 +17,7 @@ field into the limit.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple, NoReturn
 
@@ -47,6 +48,12 @@ LARGE_FRAME_BYTES: Final = 16 * 1024
 _SMALL_PIECE = 4096  # shorter pieces are gathered in a bytearray; longer ones stay as they came
 _GATHER_LIMIT = 64 * 1024  # ... of at most this many bytes
 _LENT_PIECE = 128 * 1024  # a piece of lent memory that is shorter keeps too much of it alive
+
+
+@lru_cache(256)
+def _equal_frames(command_size: int, rest_size: int) -> Struct:
+    """Cuts frames of these sizes: into the fields of sizes, command, and what follows it."""
+    return Struct(f"{SIZES_SIZE}s{command_size}s{rest_size}s")
 
 
 def max_frame_bytes(max_message_size: int) -> int:
@@ -149,11 +156,12 @@ class FrameDecoder:
         Raises:
             RemoteProtocolError: As `decode`.
         """
-        # Hot path: publish-128k.
+        # Hot path: publish-1k, publish-128k.
         frames: list[Frame] = []
         position = self._complete(memory, frames) if self._pending_bytes else 0
         if position < 0:
             return frames
+        position = self._take_alike(memory, position, frames)
         end = len(memory)
         while end - position >= SIZES_SIZE:
             total_size, command_size = SIZES.unpack_from(memory, position)
@@ -174,6 +182,36 @@ class FrameDecoder:
         if position < end:
             frames += self.decode(memory[position:].tobytes())
         return frames
+
+    def _take_alike(self, memory: memoryview, position: int, frames: list[Frame]) -> int:
+        """Take the frames from `position` on that have the same sizes; returns where they end.
+
+        Nothing is taken where the second one has others. Equal frames are cut by one call of
+        `struct` for all, without a copy of `memory`: 1 KB takes 0.24 us in place of 0.47.
+        """
+        # Hot path: publish-1k, once a read.
+        room = len(memory) - position
+        if room < SIZES_SIZE:
+            return position
+        sizes = memory[position : position + SIZES_SIZE]
+        total_size, command_size = SIZES.unpack(sizes)
+        step: int = 4 + total_size
+        rest_size = step - SIZES_SIZE - command_size
+        following = position + step
+        if (
+            total_size > self._max_total_size
+            or rest_size <= 0
+            or room < 2 * step
+            or memory[following : following + SIZES_SIZE] != sizes
+        ):
+            return position
+        taken_before, new, append, wanted = len(frames), tuple.__new__, frames.append, bytes(sizes)
+        alike = memory[position : position + room // step * step]
+        for found, command, rest in _equal_frames(command_size, rest_size).iter_unpack(alike):
+            if found != wanted:
+                break
+            append(new(Frame, (command, rest)))
+        return position + step * (len(frames) - taken_before)
 
     def _keep(self, data: Buffer, position: int) -> None:
         """Hold the beginning of a frame; a short one is copied, so that `data` can be freed."""

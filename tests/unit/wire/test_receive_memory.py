@@ -28,14 +28,19 @@ def read(memory: ReceiveMemory, decoder: FrameDecoder, data: bytes) -> list[Fram
 
 
 @given(
-    st.lists(st.sampled_from([b"", b"x", SMALL, LARGE, LARGEST]), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.sampled_from([b"", b"x", SMALL, LARGE, LARGEST]), st.integers(1, 4)),
+        min_size=1,
+        max_size=5,
+    ),
     st.lists(st.integers(20_000, READ_BYTES), min_size=1, max_size=5),
     st.sampled_from([[], [1, 3, 5]]),
 )
 def test_any_cut_gives_the_same_frames(
-    payloads: list[bytes], sizes: list[int], tiny_sizes: list[int]
+    runs: list[tuple[bytes, int]], sizes: list[int], tiny_sizes: list[int]
 ) -> None:
     memory, decoder = ReceiveMemory(), FrameDecoder(LIMIT)
+    payloads = [payload for payload, count in runs for _ in range(count)]
     stream = b"".join(frame(b"c%d" % index, each) for index, each in enumerate(payloads))
     frames: list[Frame] = []
     position = turn = 0
@@ -49,6 +54,16 @@ def test_any_cut_gives_the_same_frames(
         (b"c%d" % index, payload) for index, payload in enumerate(payloads)
     ]
     assert all(type(part) is bytes for each in frames for part in each if part is not None)
+
+
+def test_frames_of_one_size_end_where_another_size_begins() -> None:
+    frames = [(b"c%d" % index, b"p%d" % index) for index in range(10)]
+    frames[4:4] = [(b"", b"abcd"), (b"c123", b""), (b"c1", b"longer")]
+    stream = b"".join(frame(command, payload) for command, payload in frames)
+
+    cut = FrameDecoder(LIMIT).decode_lent(memoryview(stream + frame(b"c0", b"p0")[:-1]))
+
+    assert [(each.command, each.headers_and_payload or b"") for each in cut] == frames
 
 
 def test_two_connections_within_a_frame_do_not_overwrite_each_other() -> None:
