@@ -1,4 +1,7 @@
-"""Handler of SENDs that `ServerCnx` can't pass directly to their producer.
+"""SENDs beside the way that `ServerCnx` has for them: many that are alike, and odd ones.
+
+`alike_sends` reads neighbours without parsing each. The handlers serve SENDs that `ServerCnx` can't
+pass directly to their producer:
 
     as clients write it, to a producer  --> the producer, from `ServerCnx.data_received`
     its fields in another order         --> the producer, from here
@@ -11,7 +14,8 @@ Source: ServerCnx.handleSend in Pulsar's broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import NotAllowedError, RemoteProtocolError
 from pulsar_py.proto.PulsarApi_pb2 import CommandSend
@@ -19,6 +23,36 @@ from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
+    from pulsar_py.server.publishing.producer import Send
+    from pulsar_py.wire.framing import Frame
+
+_LOW_BITS: Final = 0x7F
+"""Of the first byte of a number as protobuf writes it."""
+
+
+def alike_sends(frames: Sequence[Frame], start: int, low_at: int, sequence_id: int) -> list[Send]:
+    """The SENDs from `start` on that differ from the first one in bits of the sequence id alone.
+
+    There may be more than those returned. The first one has nothing but ids: its sequence id, whose
+    lowest bits are in the byte at `low_at`.
+    """
+    # Hot path: publish-1k, once for 128 SENDs; a SEND that is parsed costs 0.6 us more.
+    first = frames[start].command
+    length, before, after = len(first), first[:low_at], first[low_at + 1 :]
+    first_low, upper = first[low_at], sequence_id & ~_LOW_BITS
+    sends: list[Send] = []
+    for command, rest in frames[start : start + _LOW_BITS + 1]:
+        if (
+            len(command) != length
+            or rest is None
+            or not command.startswith(before)
+            or not command.endswith(after)
+            # As many bytes have to follow.
+            or (low := command[low_at]) ^ first_low > _LOW_BITS
+        ):
+            break
+        sends.append((upper | low & _LOW_BITS, None, 1, False, False, rest))
+    return sends
 
 
 def handle_send(cnx: CommandConnection, send: CommandSend, rest: bytes | None) -> None:

@@ -82,7 +82,8 @@ logger = logging.getLogger(__name__)
 
 # Of a PublishContext.
 _PRODUCER = itemgetter(0)
-_SEQUENCE_IDS = itemgetter(1, 2)
+_SEQUENCE_ID = itemgetter(1)
+_HIGHEST_ID = itemgetter(2)
 _SIZE = itemgetter(3)
 
 
@@ -235,16 +236,27 @@ class PersistentTopic(Topic):
     def _send_receipts(
         self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
     ) -> None:
-        encode_run = self.context.receipts.encode_run
+        if len(set(map(_PRODUCER, contexts))) == 1:
+            self._send_receipts_of_one(ledger_id, first_entry_id, contexts)
+            return
         entry_id = first_entry_id
-        for producer, its in groupby(contexts, _PRODUCER):
+        for _, its in groupby(contexts, _PRODUCER):
             run = list(its)
-            sequence_ids = map(_SEQUENCE_IDS, run)
-            producer.connection.write(
-                encode_run(producer.producer_id, ledger_id, entry_id, sequence_ids)
-            )
-            producer.count_out(len(run), sum(map(_SIZE, run)))
+            self._send_receipts_of_one(ledger_id, entry_id, run)
             entry_id += len(run)
+
+    def _send_receipts_of_one(
+        self, ledger_id: int, first_entry_id: int, contexts: Sequence[PublishContext]
+    ) -> None:
+        producer = contexts[0][0]
+        sequence_ids = list(map(_SEQUENCE_ID, contexts))
+        highest_ids = list(map(_HIGHEST_ID, contexts))
+        encode_run = self.context.receipts.encode_run
+        receipts = encode_run(
+            producer.producer_id, ledger_id, first_entry_id, sequence_ids, highest_ids
+        )
+        producer.connection.write((receipts,))
+        producer.count_out(len(contexts), sum(map(_SIZE, contexts)))
 
     def on_append_failed(self, contexts: Sequence[PublishContext], error: Exception) -> None:
         """Send SEND_ERROR for entries that were not stored, and CLOSE_PRODUCER to all producers."""

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pulsar_py.common.errors import RemoteProtocolError
+from pulsar_py.common.varint import varint
 from pulsar_py.proto import PulsarApi_pb2 as api
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
@@ -21,7 +24,13 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     ServerError,
 )
 from pulsar_py.wire import command_codec as commands
-from pulsar_py.wire.command_codec import MessageEncoder, SendReceiptEncoder, encode_ack_receipts
+from pulsar_py.wire.command_codec import (
+    MessageEncoder,
+    SendReceiptEncoder,
+    encode_ack_receipts,
+    sequence_id_place,
+    serialize,
+)
 from pulsar_py.wire.commands import ack_response
 from pulsar_py.wire.framing import FrameDecoder, encode_command
 from pulsar_py.wire.payload import add_broker_entry_metadata, encode_entry
@@ -116,13 +125,58 @@ def test_receipts_are_those_of_protobuf() -> None:
     assert encoder.encode(3, 2**64 - 1, 0, 0) == expected(sequence_id=2**64 - 1, ledger=0, entry=0)
 
 
-def test_receipts_of_a_run_are_those_of_its_entries() -> None:
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 2**63 - 1),
+    st.lists(st.tuples(st.integers(0, 2**40), st.integers(1, 300)), min_size=1, max_size=4),
+    st.integers(0, 2**40),
+)
+@example(3, 7, [(2**64 - 2, 2), (5, 1)], 126)
+def test_receipts_of_a_run_are_those_of_its_entries(producer_id, ledger_id, rows, first_entry_id):
     encoder = SendReceiptEncoder()
-    sequence_ids = [(1, None), (2, 5), (6, None), (2**64 - 1, None)]
-    assert encoder.encode_run(3, 7, 126, sequence_ids) == [
-        SendReceiptEncoder().encode(3, sequence_id, 7, 126 + place, highest)
-        for place, (sequence_id, highest) in enumerate(sequence_ids)
-    ]
+    sequence_ids = [number for first, count in rows for number in range(first, first + count)]
+    highest_ids = [None] * len(sequence_ids)
+    assert encoder.encode_run(
+        producer_id, ledger_id, first_entry_id, sequence_ids, highest_ids
+    ) == b"".join(
+        encoder.encode(producer_id, sequence_id, ledger_id, first_entry_id + place)
+        for place, sequence_id in enumerate(sequence_ids)
+    )
+
+
+def test_receipts_of_a_run_repeat_the_highest_ids() -> None:
+    encoder = SendReceiptEncoder()
+    sequence_ids, highest_ids = [1, 2, 6, 2**64 - 1], [None, 5, None, None]
+    assert encoder.encode_run(3, 7, 126, sequence_ids, highest_ids) == b"".join(
+        encoder.encode(3, sequence_id, 7, 126 + place, highest)
+        for place, (sequence_id, highest) in enumerate(zip(sequence_ids, highest_ids, strict=True))
+    )
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_the_sequence_id_of_a_plain_send_is_found(producer_id, sequence_id):
+    send = serialize(api.CommandSend(producer_id=producer_id, sequence_id=sequence_id))
+    place = sequence_id_place(send)
+    assert send[place - 1] == 0x10
+    assert send[place:] == varint(sequence_id)
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        serialize(api.CommandSend(producer_id=1, sequence_id=2, num_messages=3)),
+        serialize(api.CommandSend(producer_id=1, sequence_id=2, highest_sequence_id=3)),
+        serialize(api.CommandSend(producer_id=1, sequence_id=2, is_chunk=True)),
+        # Twice a sequence id: the last one counts.
+        bytes.fromhex("080632060801 1005 1006"),
+        # Behind the message a field that only looks like a sequence id.
+        bytes.fromhex("080632020801 1005"),
+        bytes.fromhex("080632061005 0801 1006"),
+        bytes.fromhex("080632020801"),
+    ],
+)
+def test_no_place_is_found_where_a_send_has_more(send: bytes) -> None:
+    assert not sequence_id_place(send)
 
 
 def test_messages_precede_their_entry() -> None:

@@ -302,7 +302,7 @@ async def test_receipts_in_a_row_are_handed_over_together(broker: ScriptedBroker
         cnx.register_producer(1, one)
         cnx.register_producer(2, other)
         broker.end.push(
-            b"".join(encoder.encode_run(1, 7, 20, [(number, None) for number in range(10, 40)]))
+            encoder.encode_run(1, 7, 20, list(range(10, 40)), [None] * 30)
             + encoder.encode(2, 5, 8, 0)
             + encoder.encode(2, 6, 8, 1)
             + encoder.encode(1, 40, 7, 50)

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 from pulsar_py.proto.PulsarApi_pb2 import CommandPing, CommandSend
+from pulsar_py.server.connection.handle_send import alike_sends
 from pulsar_py.server.connection.settings import ConnectionSettings
 from pulsar_py.wire import commands
+from pulsar_py.wire.command_codec import sequence_id_place
 from pulsar_py.wire.commands import serialize
-from pulsar_py.wire.framing import encode_message_header
+from pulsar_py.wire.framing import Frame, encode_message_header
 from tests.unit.server.connection.standins import Server, send_frame, settle, with_producer
 
 
@@ -73,3 +75,23 @@ async def test_send_without_a_required_field_closes_the_connection(server: Serve
     client.cnx.data_received(encode_message_header(b"\x08\x06\x32\x02\x08\x01", 1) + b"x")
     assert client.is_closed
     assert not producer.published
+
+
+def test_alike_sends_are_those_before_the_first_other_one() -> None:
+    ids = [*range(130, 140), 131]
+    frames = [
+        Frame(serialize(CommandSend(producer_id=1, sequence_id=sequence_id)), b"%d" % sequence_id)
+        for sequence_id in ids
+    ]
+    alike = [(sequence_id, None, 1, False, False, b"%d" % sequence_id) for sequence_id in ids]
+    plain = CommandSend(producer_id=1, sequence_id=131)
+    for other in (
+        Frame(serialize(plain), None),
+        Frame(serialize(CommandSend(producer_id=2, sequence_id=131)), b"x"),
+        Frame(serialize(CommandSend(producer_id=1, sequence_id=256)), b"x"),
+        Frame(serialize(CommandSend(producer_id=1, sequence_id=13)), b"x"),
+        Frame(serialize(CommandSend(producer_id=1, sequence_id=131, marker=True)), b"x"),
+    ):
+        place = sequence_id_place(frames[0].command)
+        assert alike_sends([*frames, other, frames[0]], 0, place, 130) == alike
+    assert alike_sends(frames, 9, place, 139) == alike[9:]

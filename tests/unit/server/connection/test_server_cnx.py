@@ -44,6 +44,22 @@ async def test_sends_reach_their_producer_in_order(server: Server) -> None:
     ]
 
 
+@pytest.mark.parametrize("first", [0, 100, 127, 128, 16_300, 2**21 - 2, 2**63, 2**64 - 300])
+async def test_sends_that_differ_in_their_sequence_id_alone_are_told_apart(
+    server: Server, first: int
+) -> None:
+    client, producer = await with_producer(server)
+    ids = [*range(first, first + 300), first + 5, first, first + 130, first + 131]
+    frames = [send_frame(b"%d" % sequence_id, sequence_id=sequence_id) for sequence_id in ids]
+    for place in (3, 10, 200):
+        frames.insert(place, send_frame(b"many", sequence_id=first, num_messages=2))
+    client.cnx.data_received(b"".join(frames))
+    plain = [(sequence_id, None, 1, False, False, b"%d" % sequence_id) for sequence_id in ids]
+    assert [each for each in producer.published if each[-1] != b"many"] == plain
+    many = (first, None, 2, False, False, b"many")
+    assert [producer.published[place] for place in (3, 10, 200)] == [many] * 3
+
+
 async def test_runs_of_several_producers_and_commands_between_keep_their_order(
     server: Server,
 ) -> None:
