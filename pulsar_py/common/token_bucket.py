@@ -64,6 +64,10 @@ class TokenBucket:
         self._tokens = self.available(now) - count
         return self._tokens > 0
 
+    def give_back(self, count: float, now: float) -> None:
+        """Add tokens that were taken and not used, at most up to the capacity."""
+        self._tokens = min(self._capacity, self.available(now) + count)
+
     def delay_until(self, count: float, now: float) -> float:
         """Seconds until `count` tokens are there, 0.0 if they are.
 

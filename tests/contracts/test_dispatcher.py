@@ -300,6 +300,7 @@ class Aborted:
     """Acknowledges what its set names, plain entries included."""
 
     judges_plain_entries = True
+    is_of_users = False
 
     def __init__(self) -> None:
         self.entry_ids: set[int] = set()

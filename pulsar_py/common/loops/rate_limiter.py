@@ -120,6 +120,17 @@ class RateLimiter:
         if self._bytes is not None:
             self._bytes.take(size_bytes, now)
 
+    def give_back(self, messages_count: int, size_bytes: int) -> None:
+        """Undo a charge for what was not spent after all; who waits has to wait less."""
+        now = self._clock.monotonic_seconds()
+        if self._messages is not None:
+            self._messages.give_back(messages_count, now)
+        if self._bytes is not None:
+            self._bytes.give_back(size_bytes, now)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._arm()
+
     def wait(self, messages_count: int, size_bytes: int, on_ready: Callable[[], None]) -> bool:
         """Call `on_ready` once so much may be spent; False, without effect, if it waits already."""
         if on_ready in self._waiting:

@@ -3,6 +3,7 @@
 Entries are never split, and how many messages one has is only known once it was read. So no more is
 read than is sure to be within the limits: a batch has as many entries as the largest one that was
 seen so far fits into what may be spent now, at first one. What was sent is charged afterwards.
+While entries are read from storage, as much is kept for them, since others share the limits.
 
 Source: AbstractBaseDispatcher.acquirePermitsForDeliveredMessages in Pulsar's broker.
 """
@@ -62,7 +63,7 @@ class DispatchThrottle:
     ) -> None:
         """With `counts_entries` a batch counts as one message.
 
-        With `charges_filtered` entries that filters drop or hold back count, too.
+        With `charges_filtered` entries that users' filters reject or put off count, too.
         """
         self._limiters = tuple(limiters)
         self._counts_entries = counts_entries
@@ -97,21 +98,43 @@ class DispatchThrottle:
             allowed = min(allowed, messages // most_messages, size // most_bytes)
         return max(min(wanted, int(allowed)), 1)
 
-    def charge(
-        self, sizes: Sequence[int], messages: Sequence[int], filtered_count: int = 0
-    ) -> None:
-        """Count entries that were sent, each with its bytes and messages, and those dropped."""
+    def reserve(self, entries_count: int) -> tuple[int, int]:
+        """Count so many entries that are about to be read, as if each was the largest one.
+
+        Returns the messages and bytes to `give_back` before what was sent is charged.
+        """
+        messages_count, size_bytes = self._largest or (1, 1)
+        reserved = messages_count * entries_count, size_bytes * entries_count
+        for limiter in self._limiters:
+            limiter.charge(*reserved)
+        return reserved
+
+    def give_back(self, reserved: tuple[int, int]) -> None:
+        """Undo a `reserve`."""
+        for limiter in self._limiters:
+            limiter.give_back(*reserved)
+
+    def charge(self, sizes: Sequence[int], messages: Sequence[int]) -> None:
+        """Count entries that were sent, each with its bytes and messages."""
         if sizes:
-            counted = [1] * len(messages) if self._counts_entries else messages
-            before = self._largest or (1, 1)
-            self._largest = (max(before[0], *counted), max(before[1], *sizes))
-        else:
-            counted = ()
-        messages_count = sum(counted) + (filtered_count if self._is_charged_filtered else 0)
-        size_bytes = sum(sizes)
-        if messages_count or size_bytes:
+            counted = self._learn(sizes, messages)
+            messages_count, size_bytes = sum(counted), sum(sizes)
             for limiter in self._limiters:
                 limiter.charge(messages_count, size_bytes)
+
+    def charge_refused(self, sizes: Sequence[int], messages: Sequence[int]) -> None:
+        """Count entries that users' filters refused, as if they were sent, if they count."""
+        if self._is_charged_filtered:
+            self.charge(sizes, messages)
+        else:
+            self._learn(sizes, messages)
+
+    def _learn(self, sizes: Sequence[int], messages: Sequence[int]) -> Sequence[int]:
+        """Note the largest entry; returns what each of them counts as messages."""
+        counted = [1] * len(messages) if self._counts_entries else messages
+        before = self._largest or (1, 1)
+        self._largest = (max(before[0], *counted), max(before[1], *sizes))
+        return counted
 
     def forget(self, on_ready: Callable[[], None]) -> None:
         """Do not call this one any more."""

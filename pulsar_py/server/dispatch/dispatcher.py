@@ -38,7 +38,12 @@ from pulsar_py.server.dispatch.client_connection import ClientConnection
 from pulsar_py.server.dispatch.delayed import DelayedTracker
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.entry_source import EntrySource
-from pulsar_py.server.dispatch.filtering import DispatchFilter, EntryFilters, FilteredEntries
+from pulsar_py.server.dispatch.filtering import (
+    DispatchFilter,
+    EntryFilters,
+    FilteredEntries,
+    summary_of,
+)
 from pulsar_py.server.dispatch.pending_acks import PendingAcks, PositionKey
 from pulsar_py.server.dispatch.permits import ConsumerPermits
 from pulsar_py.server.dispatch.redelivery import RedeliveryController
@@ -295,14 +300,18 @@ class PersistentDispatcher(Dispatcher):
 
     def rate_refusals(self) -> list[tuple[RateLimiter, float]]:
         """The limits within which nothing may be sent now, and for how many seconds."""
-        throttle = self._throttle
-        return [] if throttle is None or self._ignores_rates() else throttle.refusals()
+        throttle = self._rates()
+        return [] if throttle is None else throttle.refusals()
 
-    def _ignores_rates(self) -> bool:
-        """Whether limits do not hold now, because it has caught up."""
-        if self._host.settings.rates_hold_without_backlog:
-            return False
-        return self._cursor.backlog_count() < CAUGHT_UP_ENTRIES
+    def _rates(self) -> DispatchThrottle | None:
+        """The limits that hold now; None without any, or if it has caught up and they do not hold.
+
+        Where they do not hold, nothing is charged either: a debt would keep it behind for ever.
+        """
+        throttle = self._throttle
+        if throttle is None or self._host.settings.rates_hold_without_backlog:
+            return throttle
+        return None if self._cursor.backlog_count() < CAUGHT_UP_ENTRIES else throttle
 
     @abstractmethod
     def _read_batch(self) -> bool:
@@ -324,8 +333,10 @@ class PersistentDispatcher(Dispatcher):
             self._read_this_turn = 0
             most = MAX_BATCHES_A_TURN * self._read_batch_entries
             for _ in range(MAX_BATCHES_A_TURN):
-                if self._throttle is not None and not self._keeps_rates(self._throttle):
-                    return
+                if self._throttle is not None:
+                    throttle = self._rates()
+                    if throttle is not None and not throttle.is_ready(self.read_more):
+                        return
                 if not self._read_batch():
                     return
                 if self._read_this_turn >= most:
@@ -334,22 +345,28 @@ class PersistentDispatcher(Dispatcher):
             self._is_reading = False
         self._schedule_read(0)
 
-    def _keeps_rates(self, throttle: DispatchThrottle) -> bool:
-        """Whether something may be sent now; if not, `read_more` is called once it may."""
-        return self._ignores_rates() or throttle.is_ready(self.read_more)
-
     def _charge(self, entries: Sequence[Entry], filtered: FilteredEntries) -> None:
-        """Count entries that are sent for the limits, if there are any."""
-        if self._throttle is not None:
-            self._throttle.charge(
+        """Count entries that are sent for the limits that hold now."""
+        throttle = self._rates()
+        if throttle is not None:
+            throttle.charge(
                 [len(entry.data) for entry in entries],
                 [filtered.messages_of(entry) for entry in entries],
             )
 
-    def _charge_filtered(self, read_count: int, filtered: FilteredEntries) -> None:
-        """Count entries that filters dropped, if they count."""
-        if self._throttle is not None:
-            self._throttle.charge((), (), read_count - len(filtered.entries))
+    def _charge_refused(self, refused: Sequence[Entry]) -> None:
+        """Count entries that users' filters refused, if they count for the limits."""
+        throttle = self._rates()
+        if throttle is not None and refused:
+            throttle.charge_refused(
+                [len(entry.data) for entry in refused],
+                [summary_of(entry).messages_count for entry in refused],
+            )
+
+    def _allowed(self, wanted: int) -> int:
+        """How many of the wanted entries may be read now."""
+        throttle = self._rates()
+        return wanted if throttle is None else throttle.entries_allowed(wanted)
 
     def _schedule_read(self, delay_seconds: float) -> None:
         if self._next_turn is None and not self.is_closed:
@@ -434,14 +451,16 @@ class PersistentDispatcher(Dispatcher):
         max_bytes = host.settings.max_read_bytes
         max_position = host.max_read_position()
         if self._throttle is not None:
-            wanted = self._throttle.entries_allowed(wanted)
+            wanted = self._allowed(wanted)
         together = self._read_batch_entries * self._batches_together
         together = wanted if wanted < together else together  # noqa: FURB136 - hot path
         entries = self._cursor.read_cached(together, max_bytes, max_position)
         if entries is None:
             limit = min(wanted, self._read_batch_entries)
             self._start_read(
-                partial(self._cursor.read, limit, max_bytes, max_position), self._on_entries_read
+                partial(self._cursor.read, limit, max_bytes, max_position),
+                self._on_entries_read,
+                entries_count=limit,
             )
         elif not entries:
             self._wait_for_entries(max_position)
@@ -474,11 +493,21 @@ class PersistentDispatcher(Dispatcher):
         read: Callable[[], Awaitable[Sequence[Entry]]],
         on_read: Callable[[Sequence[Entry]], None],
         *,
+        entries_count: int,
         is_empty_news: bool = False,
     ) -> None:
-        """Await `read` in a task, then call `on_read`; with no entries only if `is_empty_news`."""
+        """Await `read` in a task, then call `on_read`; with no entries only if `is_empty_news`.
+
+        `entries_count` is the most that it reads.
+        """
         self._host.is_read_in_flight = True
-        work = self._read_from_storage(self._epoch, read, on_read, is_empty_news=is_empty_news)
+        throttle = self._rates()
+        release = None
+        if throttle is not None:
+            release = partial(throttle.give_back, throttle.reserve(entries_count))
+        work = self._read_from_storage(
+            self._epoch, read, on_read, is_empty_news=is_empty_news, release=release
+        )
         self._host.tasks.spawn(work, "read")
 
     async def _read_from_storage(
@@ -488,6 +517,7 @@ class PersistentDispatcher(Dispatcher):
         on_read: Callable[[Sequence[Entry]], None],
         *,
         is_empty_news: bool,
+        release: Callable[[], None] | None,
     ) -> None:
         # `restart`, which changes the epoch, also rewinds the cursor. So a read that has not begun
         # is skipped here, and the cursor itself drops one that is under way.
@@ -500,6 +530,8 @@ class PersistentDispatcher(Dispatcher):
             return
         finally:
             self._host.is_read_in_flight = False
+            if release is not None:
+                release()
             # Reads of one cursor must not overlap: the next dispatcher waits for this call.
             if self.is_closed:
                 self._host.on_read_finished()

@@ -56,6 +56,10 @@ class DispatchFilter(Protocol):
     def judges_plain_entries(self) -> bool:
         """Whether it has to judge plain entries, too; then each one is parsed."""
 
+    @property
+    def is_of_users(self) -> bool:
+        """Whether users' classes decide; what they refuse may count for limits on rates."""
+
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
         """Decide about one entry; called at most once a read, in the order of positions."""
 
@@ -64,6 +68,7 @@ class MarkerFilter:
     """Drops markers and unreadable entries: they are acknowledged and never delivered."""
 
     judges_plain_entries = False
+    is_of_users = False
 
     def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:  # noqa: ARG002
         """Accept messages of users."""
@@ -76,6 +81,7 @@ class TransactionStop:
     """Lets nothing pass from the first entry of a transaction on."""
 
     judges_plain_entries = False
+    is_of_users = False
 
     def __init__(self, on_transaction: Callable[[Position], None]) -> None:
         """`on_transaction` is told the position, and sees to it that nobody reads up to it."""
@@ -93,6 +99,7 @@ class DelayFilter:
     """Holds delayed messages back by `keep_back` (Shared and Key_Shared only)."""
 
     judges_plain_entries = False
+    is_of_users = False
 
     def __init__(self, keep_back: Callable[[PositionKey, EntrySummary], bool]) -> None:
         """`keep_back(position, summary)` returns whether it keeps the entry, which has a time."""
@@ -109,7 +116,7 @@ class DelayFilter:
 class FilteredEntries:
     """Accepted entries, the unacknowledged indexes of their batches, and the number of messages."""
 
-    __slots__ = ("ack_sets", "entries", "has_chunks", "messages_count")
+    __slots__ = ("ack_sets", "entries", "has_chunks", "messages_count", "refused")
 
     def __init__(
         self,
@@ -118,11 +125,13 @@ class FilteredEntries:
         messages_count: int,
         *,
         has_chunks: bool = False,
+        refused: Sequence[Entry] = (),
     ) -> None:
         self.entries = entries
         self.ack_sets = ack_sets  # None where no entry is acknowledged in part
         self.messages_count = messages_count  # permits that the entries cost
         self.has_chunks = has_chunks  # parts of messages are among them
+        self.refused = refused  # what users' filters reject or put off
 
     def messages_of(self, entry: Entry) -> int:
         """Permits that one of the entries costs."""
@@ -193,18 +202,21 @@ class EntryFilters:
     def _apply_chain(self, entries: Sequence[Entry]) -> FilteredEntries:
         accepted: list[Entry] = []
         dropped: list[Position] = []
+        refused: list[Entry] = []
         ack_sets: dict[PositionKey, Sequence[int]] = {}
         messages_count = 0
         has_chunks = False
         for entry in entries:
             summary = summary_of(entry)
             if self._judges_plain_entries or not summary.is_plain:
-                verdict = self._judge(entry, summary)
+                verdict, is_by_users = self._judge(entry, summary)
                 if verdict is Verdict.STOP:
                     break
                 if verdict is Verdict.ACKNOWLEDGE:
                     dropped.append(entry.position)
                 if verdict is not Verdict.ACCEPT:
+                    if is_by_users:
+                        refused.append(entry)
                     continue
             words = self._batch_ack_set(entry.position) if summary.is_batch else None
             if words is not None:
@@ -216,14 +228,17 @@ class EntryFilters:
             accepted.append(entry)
         if dropped:
             self._acknowledge(dropped)
-        return FilteredEntries(accepted, ack_sets or None, messages_count, has_chunks=has_chunks)
+        return FilteredEntries(
+            accepted, ack_sets or None, messages_count, has_chunks=has_chunks, refused=refused
+        )
 
-    def _judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
+    def _judge(self, entry: Entry, summary: EntrySummary) -> tuple[Verdict, bool]:
+        """The first verdict other than ACCEPT, and whether users' filters gave it."""
         for entry_filter in self._filters:
             verdict = entry_filter.judge(entry, summary)
             if verdict is not Verdict.ACCEPT:
-                return verdict
-        return Verdict.ACCEPT
+                return verdict, entry_filter.is_of_users
+        return Verdict.ACCEPT, False
 
 
 def summary_of(entry: Entry) -> EntrySummary:

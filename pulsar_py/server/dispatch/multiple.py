@@ -398,7 +398,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
     def _replay(self, limit: int) -> bool | None:
         """Read waiting entries again; None when none of them can be sent now."""
         if self._throttle is not None:
-            limit = self._throttle.entries_allowed(limit)
+            limit = self._allowed(limit)
         keys = self._select_replay(limit)
         if not keys:
             self._may_replay = False
@@ -411,6 +411,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
             self._start_read(
                 partial(self._cursor.read_replay, positions),
                 lambda read: self._on_replay_read(positions, read, floor),
+                entries_count=len(positions),
                 is_empty_news=True,
             )
             return False
@@ -442,6 +443,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if self._keeps_order and lowest is not None and lowest < floor:
             return  # A lower position was added during the read, and has to be sent first.
         filtered = self._replay_filters.apply(entries)
+        if self._throttle is not None:
+            self._charge_refused(filtered.refused)
         accepted = {(entry.ledger_id, entry.entry_id) for entry in filtered.entries}
         for key in found - accepted:
             self.redelivery.discard(key)
@@ -464,7 +467,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         # Hot path: tailing consume.
         filtered = self._filters.apply(entries)
         if self._throttle is not None:
-            self._charge_filtered(len(entries), filtered)
+            self._charge_refused(filtered.refused)
         self._distribute(filtered, is_replay=False)
 
     # Sending.

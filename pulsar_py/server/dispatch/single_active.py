@@ -226,7 +226,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             return
         filtered = self._filters.apply(entries)
         if self._throttle is not None:
-            self._charge_filtered(len(entries), filtered)
+            self._charge_refused(filtered.refused)
         if self._hash_ranges:
             filtered = self._of_own_slots(filtered)
         if filtered.messages_count > consumer.permits.available:

@@ -41,6 +41,7 @@ class UserFilters:
     """One member of a dispatcher's chain; made by its subscription."""
 
     judges_plain_entries = True
+    is_of_users = True
 
     def __init__(
         self,

@@ -87,7 +87,7 @@ class RateSettings(Settings):
     dispatchThrottlingForFilteredEntriesEnabled: bool = setting(
         default=False,
         category=RATES,
-        doc="Whether entries that filters drop count for dispatch rates.",
+        doc="Whether entries that users' filters reject or put off count for dispatch rates.",
     )
     subscribeThrottlingRatePerConsumer: int = setting(
         default=0,

@@ -41,12 +41,30 @@ async def test_it_calls_back_once_an_entry_fits(virtual_clock: VirtualClock) -> 
 
 async def test_batches_and_dropped_entries_count_as_set(virtual_clock: VirtualClock) -> None:
     shared = limiter(virtual_clock, 100)
-    DispatchThrottle([shared], counts_entries=True).charge([1], [50], 7)
+    DispatchThrottle([shared], counts_entries=True).charge([1], [50])
     assert round(shared.available()[0]) == 99
-    DispatchThrottle([shared], charges_filtered=True).charge((), (), 7)
+    DispatchThrottle([shared], charges_filtered=True).charge_refused([1, 1], [5, 2])
     assert round(shared.available()[0]) == 92
-    DispatchThrottle([shared]).charge((), (), 7)
+    throttle = DispatchThrottle([shared])
+    throttle.charge_refused([1, 1], [5, 2])
     assert round(shared.available()[0]) == 92
+    assert throttle.entries_allowed(100) == 92 // 5  # but their size is known
+
+
+async def test_what_is_being_read_is_kept_for_it(virtual_clock: VirtualClock) -> None:
+    shared = limiter(virtual_clock, 100, 1000)
+    reader, other = DispatchThrottle([shared]), DispatchThrottle([shared])
+    reader.charge([10], [2])
+    reserved = reader.reserve(reader.entries_allowed(60))
+    woken: list[float] = []
+    start = virtual_clock.monotonic_seconds()
+    assert not other.is_ready(lambda: woken.append(virtual_clock.monotonic_seconds() - start))
+    await virtual_clock.sleep(0.005)
+    reader.give_back(reserved)
+    reader.charge([10], [2])
+    assert [int(each) for each in shared.available()] == [96, 985]
+    await virtual_clock.sleep(0.002)
+    assert len(woken) == 1
 
 
 async def test_each_wait_is_counted_once_by_whose_limit_it_is(virtual_clock: VirtualClock) -> None:

@@ -73,6 +73,7 @@ def test_a_run_with_others_among_plain_entries_is_judged_one_by_one() -> None:
 def test_a_filter_for_plain_entries_sees_those_of_a_run() -> None:
     class Curious:
         judges_plain_entries = True
+        is_of_users = True
 
         def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
             return Verdict.HOLD_BACK if entry.entry_id == 1 else Verdict.ACCEPT
@@ -80,6 +81,7 @@ def test_a_filter_for_plain_entries_sees_those_of_a_run() -> None:
     run = EntryRun(1, 0, [message(), message(), message()])
     filtered = Chain(MarkerFilter(), Curious()).filters.apply(run)
     assert [entry.entry_id for entry in filtered.entries] == [0, 2]
+    assert [entry.entry_id for entry in filtered.refused] == [1]
 
 
 def test_batches_count_their_messages() -> None:
@@ -91,6 +93,7 @@ def test_markers_and_garbage_are_acknowledged() -> None:
     chain = Chain(MarkerFilter())
     filtered = chain.filters.apply(entries(message(marker_type=21), message(), b"\xff" * 9))
     assert [entry.entry_id for entry in filtered.entries] == [1]
+    assert filtered.refused == []
     assert chain.acknowledged == [(1, 0), (1, 2)]
     assert filtered.messages_count == 1
 
@@ -122,6 +125,7 @@ def test_the_delay_filter_keeps_what_its_owner_takes() -> None:
 def test_the_first_verdict_stands() -> None:
     class Refusing:
         judges_plain_entries = True
+        is_of_users = False
 
         def judge(self, entry: Entry, summary: EntrySummary) -> Verdict:
             return Verdict.ACKNOWLEDGE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.limits.in_flight import MAX_HELD_BYTES
 from pulsar_py.server.topics.topic import Topic
 from pulsar_py.testing.clock import VirtualClock
+from pulsar_py.testing.hostile_ledgers import HostileLedgers, LedgerFaults
 from tests.unit.server.topics.rig import (
     NAMESPACE,
     FakeCnx,
@@ -136,38 +138,40 @@ async def fill(rig: Rig, topic: Topic, count: int, *, messages_count: int = 1) -
         send(producer, number, data, messages_count=messages_count)
         if number % 500 == 0:
             await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(5)
     await producer_gone(topic, cnx)
 
 
+PUBLISH_SETTINGS = {
+    ("broker", "messages"): "brokerPublisherThrottlingMaxMessageRate",
+    ("broker", "bytes"): "brokerPublisherThrottlingMaxByteRate",
+    ("setting", "messages"): "maxPublishRatePerTopicInMessages",
+    ("setting", "bytes"): "maxPublishRatePerTopicInBytes",
+}
+
+
+@pytest.mark.parametrize("unit", ["messages", "bytes"])
 @pytest.mark.parametrize("level", ["topic", "namespace", "broker", "group", "setting"])
 async def test_publishing_keeps_to_the_rate_of_each_level(
-    level: str, virtual_clock: VirtualClock
+    level: str, unit: str, virtual_clock: VirtualClock
 ) -> None:
-    settings = {
-        "broker": {"brokerPublisherThrottlingMaxMessageRate": 20},
-        "setting": {"maxPublishRatePerTopicInMessages": 20},
-    }
-    config = BrokerConfig.from_values(settings.get(level, {}))
+    messages, size = (20, -1) if unit == "messages" else (-1, 20 * SIZE)
+    setting = PUBLISH_SETTINGS.get((level, unit))
+    config = BrokerConfig.from_values({} if setting is None else {setting: max(messages, size)})
     async with Rig(virtual_clock, config=config) as rig:
         topic = await rig.topic("t")
         if level == "topic":
-            await set_topic(rig, "t", publishRate=publish_rate(20))
+            await set_topic(rig, "t", publishRate=publish_rate(messages, size))
         elif level == "namespace":
-            await set_namespace(rig, publishMaxMessageRate={"standalone": publish_rate(20)})
+            rates = {"standalone": publish_rate(messages, size)}
+            await set_namespace(rig, publishMaxMessageRate=rates)
         elif level == "group":
             await rig.broker.resources.resource_groups.create(
-                "g", ResourceGroup({"publishRateInMsgs": 20, "publishRateInBytes": -1})
+                "g", ResourceGroup({"publishRateInMsgs": messages, "publishRateInBytes": size})
             )
             await set_namespace(rig, resource_group_name="g")
         times = await publish_times(rig, virtual_clock, topic)
         check_windows(times, 20, seconds=25)
-
-
-async def test_publishing_keeps_to_a_rate_in_bytes(rig: Rig, virtual_clock: VirtualClock) -> None:
-    topic = await rig.topic("t")
-    await set_topic(rig, "t", publishRate=publish_rate(size=30 * SIZE))
-    check_windows(await publish_times(rig, virtual_clock, topic), 30, seconds=25)
 
 
 async def test_the_topics_rate_counts_before_its_namespaces(
@@ -252,9 +256,9 @@ async def test_what_a_lost_connection_had_waiting_is_dropped(rig: Rig) -> None:
 
 
 RATE_SETTINGS = {
-    "broker": "dispatchThrottlingRateInMsg",
-    "each topic": "dispatchThrottlingRatePerTopicInMsg",
-    "each subscription": "dispatchThrottlingRatePerSubscriptionInMsg",
+    "broker": "dispatchThrottlingRateIn",
+    "each topic": "dispatchThrottlingRatePerTopicIn",
+    "each subscription": "dispatchThrottlingRatePerSubscriptionIn",
 }
 DISPATCH_LEVELS = [
     "topic",
@@ -267,21 +271,27 @@ DISPATCH_LEVELS = [
 ]
 
 
+@pytest.mark.parametrize("unit", ["messages", "bytes"])
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("level", DISPATCH_LEVELS)
 async def test_dispatch_keeps_to_the_rate_of_each_level(
-    kind: SubscriptionType, level: str, virtual_clock: VirtualClock
+    kind: SubscriptionType, level: str, unit: str, virtual_clock: VirtualClock
 ) -> None:
-    setting = RATE_SETTINGS.get(level)
-    config = BrokerConfig.from_values({} if setting is None else {setting: 20})
-    async with Rig(virtual_clock, config=config) as rig:
+    messages, size = (20, -1) if unit == "messages" else (-1, 20 * SIZE)
+    values = {}
+    if level in RATE_SETTINGS:
+        name = RATE_SETTINGS[level] + ("Msg" if unit == "messages" else "Byte")
+        values = {name: max(messages, size)}
+    async with Rig(virtual_clock, config=BrokerConfig.from_values(values)) as rig:
         topic = await rig.topic("t")
         await fill(rig, topic, 800)
-        rate = dispatch_rate(20)
+        rate = dispatch_rate(messages, size)
         if level == "topic":
             await set_topic(rig, "t", dispatchRate=rate)
         elif level == "subscription":
-            await set_topic(rig, "t", subscriptionDispatchRate=dispatch_rate(60, period=3))
+            await set_topic(
+                rig, "t", subscriptionDispatchRate=dispatch_rate(3 * messages, 3 * size, 3)
+            )
         elif level == "own":
             await set_topic(
                 rig,
@@ -295,22 +305,11 @@ async def test_dispatch_keeps_to_the_rate_of_each_level(
             await set_namespace(rig, subscriptionDispatchRate={"standalone": rate})
         elif level == "group":
             await rig.broker.resources.resource_groups.create(
-                "g", ResourceGroup({"dispatchRateInMsgs": 20, "dispatchRateInBytes": -1})
+                "g", ResourceGroup({"dispatchRateInMsgs": messages, "dispatchRateInBytes": size})
             )
             await set_namespace(rig, resource_group_name="g")
         times = await dispatch_times(virtual_clock, topic, rig, kind)
         check_windows(times, 20, seconds=25)
-
-
-@pytest.mark.parametrize("kind", TYPES)
-async def test_dispatch_keeps_to_a_rate_in_bytes(
-    kind: SubscriptionType, rig: Rig, virtual_clock: VirtualClock
-) -> None:
-    topic = await rig.topic("t")
-    await fill(rig, topic, 800)
-    await set_topic(rig, "t", dispatchRate=dispatch_rate(size=30 * SIZE))
-    times = await dispatch_times(virtual_clock, topic, rig, kind)
-    check_windows(times, 30, seconds=25)
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -335,6 +334,124 @@ async def test_a_dispatch_rate_that_changes_counts_at_once(
     await set_topic(rig, "t", dispatchRate=dispatch_rate())
     assert isinstance(consumer.connection, FakeCnx)
     assert len(consumer.connection.take()) >= 490
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize(("limit", "expected"), [("messages", 10), ("bytes", 10), ("not", 20)])
+async def test_what_users_filters_refuse_counts_if_it_is_to(
+    kind: SubscriptionType, limit: str, expected: int, virtual_clock: VirtualClock
+) -> None:
+    """Batches of two; one in two is rejected, and what is put off counts each time it is read."""
+    counts = limit != "not"
+    config = BrokerConfig.from_values(
+        {
+            "entryFilterNames": "tests.hook_classes.ByPayload",
+            "dispatchThrottlingForFilteredEntriesEnabled": counts,
+        }
+    )
+    async with Rig(virtual_clock, config=config) as rig:
+        topic = await rig.topic("t")
+        cnx = rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        size = 0
+        for number in range(1500):
+            payload = (b"yes", b"no.")[number % 2] + b"x" * 100
+            data = entry(number, payload, num_messages_in_batch=2)
+            size = len(data)
+            send(producer, number, data, messages_count=2)
+            if number % 500 == 0:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        await producer_gone(topic, cnx)
+        rate = dispatch_rate(size=20 * size) if limit == "bytes" else dispatch_rate(40)
+        await set_topic(rig, "t", dispatchRate=rate)
+        times = await dispatch_times(virtual_clock, topic, rig, kind)
+        check_windows(times, expected, seconds=25)
+
+
+async def test_delayed_messages_and_markers_count_once_they_are_sent(
+    virtual_clock: VirtualClock,
+) -> None:
+    values = {"dispatchThrottlingForFilteredEntriesEnabled": True}
+    async with Rig(virtual_clock, config=BrokerConfig.from_values(values)) as rig:
+        topic = await rig.topic("t")
+        await set_topic(rig, "t", dispatchRate=dispatch_rate(10))
+        cnx = rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        consumer = await topic.subscribe(
+            subscribe_request(cnx, "sub", SubscriptionType.SHARED, starts_at_earliest=True)
+        )
+        due = rig.clock.wall_time_millis() + 20_000
+        for number in range(100):
+            send(producer, number, entry(number, deliver_at_time=due))
+        for number in range(100, 105):
+            send(producer, number)
+        consumer.flow(1000)
+        await virtual_clock.sleep(1)
+        assert sum(line.startswith("message") for line in cnx.take()) == 5
+
+
+@pytest.mark.parametrize("kind", TYPES)
+async def test_who_caught_up_has_no_debt_from_the_time_in_which_no_rate_held(
+    kind: SubscriptionType, virtual_clock: VirtualClock
+) -> None:
+    values = {"dispatchThrottlingOnNonBacklogConsumerEnabled": False}
+    async with Rig(virtual_clock, config=BrokerConfig.from_values(values)) as rig:
+        topic = await rig.topic("t")
+        await set_topic(rig, "t", dispatchRate=dispatch_rate(50))
+        cnx = rig.cnx()
+        producer = await rig.producer(topic, cnx)
+        consumer = await topic.subscribe(subscribe_request(cnx, "sub", kind))
+        times = Times(cnx, virtual_clock, "message")
+        consumer.flow(900)
+        for number in range(900):
+            send(producer, number)
+        await times.run(1)
+        assert len(times.at) == 900  # it is less than 1000 behind
+        for number in range(900, 4000):
+            send(producer, number)
+            if number % 500 == 0:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        await producer_gone(topic, cnx)
+        cnx.is_connected = True
+        times = Times(cnx, virtual_clock, "message")
+        consumer.flow(10_000)
+        await times.run(25)
+        check_windows(times.at, 50, seconds=25)
+
+
+@pytest.mark.parametrize("limit", ["messages", "bytes"])
+async def test_subscriptions_that_read_from_storage_at_once_share_the_rate(
+    limit: str, virtual_clock: VirtualClock
+) -> None:
+    """None of them knows what the others will send of what they read at the moment."""
+    faults = LedgerFaults(delay_seconds=0.05)
+    store = HostileLedgers(random.Random(1), faults).connect("broker")
+    async with Rig(virtual_clock, ledgers=store) as rig:
+        topic = await rig.topic("t")
+        await fill(rig, topic, 3000)
+        rate = dispatch_rate(100) if limit == "messages" else dispatch_rate(size=100 * SIZE)
+        await set_topic(rig, "t", dispatchRate=rate)
+        connections = [rig.cnx() for _ in range(10)]
+        consumers = [
+            await topic.subscribe(
+                subscribe_request(
+                    cnx, f"s{number}", SubscriptionType.SHARED, starts_at_earliest=True
+                )
+            )
+            for number, cnx in enumerate(connections)
+        ]
+        for consumer in consumers:
+            consumer.flow(1)  # from now on the size of an entry is known
+        await asyncio.sleep(3)
+        for cnx in connections:
+            assert len(cnx.take()) == 1
+        times = [Times(cnx, virtual_clock, "message") for cnx in connections]
+        for consumer in consumers:
+            consumer.flow(1000)
+        await asyncio.gather(*(each.run(25) for each in times))
+        check_windows(sorted(at for each in times for at in each.at), 100, seconds=25)
 
 
 async def test_a_rate_may_come_on_top_of_that_of_publishing(
