@@ -14,7 +14,7 @@ from pulsar_py.common.names import TopicName
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe, ServerError
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.standalone import Broker
-from tests.wire_client import WireClient, encode, send_frame
+from tests.wire_client import Received, WireClient, encode, send_frame
 
 TOPIC = "persistent://public/default/t"
 RUNNERS: dict[str, Callable[[Coroutine[Any, Any, None]], None]] = {
@@ -207,3 +207,43 @@ def test_stopping_the_broker_closes_its_connections(runner: str) -> None:
         await client.close()
 
     play(runner, scenario)
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+def test_acknowledgements_and_keep_alive_go_on_beside_a_producer_that_a_rate_holds(
+    runner: str,
+) -> None:
+    """Two megabytes for a topic that takes ten messages a second, and then a consumer's ACK."""
+
+    async def scenario(broker: Broker, host: str, port: int) -> None:
+        client = await WireClient.connect(host, port)
+        await client.lookup(TOPIC)
+        await client.subscribe(TOPIC, "s")
+        await client.create_producer(TOPIC)
+        messages: list[tuple[int, int]] = []
+
+        def on_message(received: Received) -> None:
+            its_id = received.command.message.message_id
+            messages.append((its_id.ledgerId, its_id.entryId))
+
+        client.on_message = on_message
+        client.flow(1000)
+        frames = [send_frame(1, number, bytes(1000)) for number in range(2000)]
+        client.writer.write(b"".join(frames))
+        await until(lambda: bool(messages))
+        answered: list[int] = []
+        client.on_ack_response = answered.append
+        acknowledged = client.acknowledge(messages[:1])
+        client.writer.write(encode(BaseCommand(type=BaseCommand.PING, ping={})))
+        async with asyncio.timeout(5):
+            while (await client.pushed.get()).command.type != BaseCommand.PONG:
+                pass
+            await until(lambda: answered == [acknowledged])
+        later = len(messages)
+        await until(lambda: len(messages) > later)  # and its permits and messages
+        assert len(messages) < 200
+        assert (await client.create_producer(TOPIC, 2)).type == BaseCommand.PRODUCER_SUCCESS
+        assert len(broker.service.topics.topics[TOPIC].producers) == 2
+        await client.close()
+
+    play(runner, scenario, maxPublishRatePerTopicInMessages=10)

@@ -23,6 +23,7 @@ from pulsar_py.server.connection.held_closes import HeldCloses
 from pulsar_py.server.connection.revoking import Revoking
 from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
+from pulsar_py.server.connection.waiting_publishes import WaitingBudget
 from pulsar_py.server.connection.watched_cnx import CALLS, WatchedCnx
 from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
@@ -67,6 +68,7 @@ class Connections:
         self.namespaces = namespaces
         self.schemas = schemas
         self.publish_buffer = publish_buffer
+        self.waiting_budget = WaitingBudget()
         self.receive_memory = ReceiveMemory()
         self.clock = clock
         self.settings = settings
@@ -130,8 +132,8 @@ class Connections:
 
     @property
     def paused_count(self) -> int:
-        """Connections that are not being read now, because of a limit."""
-        return sum(cnx.is_reading_paused for cnx in self._open)
+        """Connections that are not read now because of a limit, or whose publishes are not."""
+        return sum(cnx.is_held_back for cnx in self._open)
 
     def start(self) -> None:
         """Start the keep-alive sweep on the running loop, and listen to what is owned."""

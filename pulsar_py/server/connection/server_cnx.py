@@ -12,6 +12,8 @@ turn of the loop, and later commands wait. Handlers read the fields of commands,
 Back-pressure. Reading stops for any of four reasons, and starts again when none is left: too many
 publishes without an answer, too much output that the client does not read, too many requests under
 way, a long command that is served in parts (`work`). It stops for good when the broker closes.
+Where the connection has consumers, too many publishes stop no more than publishes
+(`waiting_publishes`), until too many of those have been read.
 Queued output stays below the high mark as long as dispatchers check `is_writable`. While reading is
 paused, a silent client does not count as dead: its answer may be in the socket.
 
@@ -46,6 +48,11 @@ from pulsar_py.server.connection.handle_connect import send_challenge
 from pulsar_py.server.connection.handle_send import alike_sends, handle_odd_send, handle_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
+from pulsar_py.server.connection.waiting_publishes import (
+    FRAME_BYTES,
+    WaitingBudget,
+    WaitingPublishes,
+)
 from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
 from pulsar_py.wire import commands
@@ -74,8 +81,6 @@ PAUSED_BY_WORK: Final = 16
 
 MAX_REQUESTS_UNDER_WAY: Final = 1000
 
-_FRAME_BYTES: Final = 256
-"""The memory of a frame that waits, beside its bytes."""
 _SERVED_UNPROVED: Final = frozenset({BaseCommand.PING, BaseCommand.PONG, BaseCommand.AUTH_RESPONSE})
 """What is served while other credentials are awaited."""
 
@@ -102,6 +107,7 @@ class ServerCnxOwner(BrokerServices, Protocol):
     clock: Clock
     tasks: TaskOwner  # runs what handlers spawn
     publish_buffer: PublishBuffer
+    waiting_budget: WaitingBudget
     receive_memory: ReceiveMemory  # of all connections
 
     def opened(self, cnx: ServerCnx) -> None:
@@ -122,6 +128,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         "_is_closed",
         "_is_flush_due",
         "_is_output_paused",
+        "_is_serving_waiting",
         "_loop",
         "_out",
         "_pause_reasons",
@@ -132,6 +139,7 @@ class ServerCnx(asyncio.BufferedProtocol):
         "_unproved",
         "_unproved_bytes",
         "_until_lost",
+        "_waiting",
         "_work",
         "_writable_waiters",
         "auth_method_name",
@@ -211,6 +219,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._held: list[Frame] = []  # frames received behind it
         self._unproved: list[Frame] | None = None  # wait for credentials; None: none has to
         self._unproved_bytes = 0
+        self._waiting: WaitingPublishes | None = None  # set while publishes alone are held back
+        self._is_serving_waiting = False  # while some of those go on
 
     def __repr__(self) -> str:
         return f"ServerCnx({self.remote_address})"
@@ -240,9 +250,10 @@ class ServerCnx(asyncio.BufferedProtocol):
     def data_received(self, data: bytes | memoryview) -> None:  # noqa: C901 - one call a read
         """Serve every command that is complete with these bytes; a view's are used again."""
         # Hot path: publish-1k, once a read.
-        self.keep_alive.is_waiting = False
-        if self._probe is not None:
-            self._end_probe(is_alive=True)
+        if not self._is_serving_waiting:  # what waited does not tell whether the client is alive
+            self.keep_alive.is_waiting = False
+            if self._probe is not None:
+                self._end_probe(is_alive=True)
         if self._is_closed:
             return
         try:
@@ -251,13 +262,13 @@ class ServerCnx(asyncio.BufferedProtocol):
         except RemoteProtocolError as error:
             self.refuse(str(error))
             return
-        if self._work is not None or self._held:
-            self._held += frames
-            if self._work is not None:
-                return
-            frames, self._held = self._held, []
-        if self._unproved is not None:
-            frames = self._without_unproved(frames, self._unproved)
+        if (
+            self._work is not None
+            or self._held
+            or self._unproved is not None
+            or self._waiting is not None
+        ):
+            frames = self._due_now(frames)
         others_bytes = 0  # of commands that are no plain SENDs
         command = BaseCommand()  # one for all of `data`: upb frees what it parsed only with it
         place, end = 0, len(frames)
@@ -279,6 +290,21 @@ class ServerCnx(asyncio.BufferedProtocol):
                 self._held = frames[place:]
                 return
 
+    def _due_now(self, frames: list[Frame]) -> list[Frame]:
+        """The frames that are served now, where some wait already."""
+        if self._work is not None or self._held:
+            self._held += frames
+            if self._work is not None:
+                return []
+            frames, self._held = self._held, []
+        if self._unproved is not None:
+            frames = self._without_unproved(frames, self._unproved)
+        if self._waiting is not None and not self._is_serving_waiting:
+            frames = self._waiting.keep(frames)
+            if self._waiting.is_full:
+                self._pause_reading(PAUSED_BY_PUBLISHES)
+        return frames
+
     def _without_unproved(self, frames: list[Frame], waiting: list[Frame]) -> list[Frame]:
         """The frames that are served before the client's credentials are there; the rest waits."""
         served = []
@@ -294,7 +320,7 @@ class ServerCnx(asyncio.BufferedProtocol):
                     served.append(frame)
                     continue
             waiting.append(frame)
-            self._unproved_bytes += _FRAME_BYTES + len(body) + len(rest or b"")
+            self._unproved_bytes += FRAME_BYTES + len(body) + len(rest or b"")
         if self._unproved_bytes > self.connections.settings.max_frame_bytes:
             self.refuse("more was sent than waits for credentials in place of expired ones")
             return []
@@ -449,7 +475,12 @@ class ServerCnx(asyncio.BufferedProtocol):
         if self._held:
             self.data_received(b"")
         if self._work is None:
-            self._resume_reading(PAUSED_BY_WORK)
+            self._on_work_done()
+
+    def _on_work_done(self) -> None:
+        self._resume_reading(PAUSED_BY_WORK)
+        if self._waiting is not None:
+            self._loop.call_soon(self._serve_waiting)
 
     def _on_handler_failed(self, error: Exception, message: object) -> None:
         request_id = getattr(message, "request_id", None)
@@ -561,11 +592,49 @@ class ServerCnx(asyncio.BufferedProtocol):
                 self.connections.publish_buffer,
                 max_entries=self.connections.settings.max_pending_publishes_per_connection,
                 max_non_persistent=self.connections.settings.max_pending_non_persistent_publishes,
-                on_pause=lambda: self._pause_reading(PAUSED_BY_PUBLISHES),
-                on_resume=lambda: self._resume_reading(PAUSED_BY_PUBLISHES),
+                on_pause=self._on_publishes_held,
+                on_resume=self._on_publishes_let_go,
             )
             self._in_flight.update()
         return self._in_flight
+
+    def _on_publishes_held(self) -> None:
+        """Read no publishes any more; nothing else either, unless there are consumers."""
+        if self._waiting is None and (self.consumers or self.pending_consumers):
+            self._waiting = WaitingPublishes(self.connections.waiting_budget)
+        if self._waiting is None or self._waiting.is_full:
+            self._pause_reading(PAUSED_BY_PUBLISHES)
+
+    def _on_publishes_let_go(self) -> None:
+        """Serve the publishes that wait, then those in the socket."""
+        if self._waiting is None:
+            self._resume_reading(PAUSED_BY_PUBLISHES)
+        else:
+            self._loop.call_soon(self._serve_waiting)
+
+    def _serve_waiting(self) -> None:
+        """Serve some of the publishes that wait, unless they are at a limit again."""
+        waiting = self._waiting
+        if waiting is None or self._is_closed or self.in_flight.is_paused:
+            return
+        if self._work is not None or self._held or self._unproved is not None:
+            return  # these call it again
+        self._held = waiting.take()
+        self._is_serving_waiting = True
+        try:
+            self.data_received(b"")
+        finally:
+            self._is_serving_waiting = False
+        if self._is_closed:
+            return
+        if waiting.has_room:
+            self._resume_reading(PAUSED_BY_PUBLISHES)
+        if self.in_flight.is_paused:
+            return
+        if waiting:
+            self._loop.call_soon(self._serve_waiting)
+        else:
+            self._waiting = None
 
     def send(self, frame: bytes) -> None:
         """Queue one encoded frame; dropped when the connection is closed."""
@@ -681,6 +750,8 @@ class ServerCnx(asyncio.BufferedProtocol):
             self.close()
             return
         self.closed_producers.add(producer_id)
+        if self._waiting is not None:
+            self._waiting.forget(producer_id)
         held = self.connections.held_closes
         hold = None if producer is None else held.of(producer.topic.name)
         if hold is not None:
@@ -727,6 +798,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._unproved = None
         if self._in_flight is not None:
             self._in_flight.close()
+        if self._waiting is not None:
+            self._waiting.clear()
         self._end_probe(is_alive=False)
         for task in self._until_lost:
             task.cancel()
@@ -777,6 +850,8 @@ class ServerCnx(asyncio.BufferedProtocol):
         self._held[:0] = waiting
         if self._held:
             self._begin(_next_turn())
+        elif self._waiting is not None:
+            self._loop.call_soon(self._serve_waiting)
         if self._writable_waiters:
             self._loop.call_soon(self._wake_writable_waiters)
 
@@ -786,6 +861,11 @@ class ServerCnx(asyncio.BufferedProtocol):
     def is_reading_paused(self) -> bool:
         """Whether back-pressure keeps the client's bytes in the socket."""
         return self._pause_reasons != 0
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether its bytes stay in the socket, or its publishes wait."""
+        return self._pause_reasons != 0 or self._waiting is not None
 
     def _pause_reading(self, reason: int) -> None:
         is_first = not self._pause_reasons

@@ -8,7 +8,8 @@
 An entry that is held is under way like one that is being stored: its connection stops being read at
 `maxPendingPublishRequestsPerConnection` of them, or at `MAX_HELD_BYTES`. Until then the connection
 serves everything else that comes over it, keep-alive, acknowledgements and other producers, where
-Apache Pulsar stops reading at once.
+Apache Pulsar stops reading at once; beyond that one with consumers is read on for these
+(`connection/waiting_publishes.py`).
 
 What always holds: entries of one topic keep their order. Those of a producer that has left are
 dropped: its client sends them again.

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 
 from pulsar_py.proto.PulsarApi_pb2 import (
+    CommandAck,
+    CommandCloseProducer,
     CommandConnect,
     CommandFlow,
     CommandGetTopicsOfNamespace,
@@ -15,6 +18,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     CommandSubscribe,
     CommandSuccess,
     FeatureFlags,
+    MessageIdData,
 )
 from pulsar_py.server.connection.server_cnx import MAX_REQUESTS_UNDER_WAY
 from pulsar_py.server.connection.settings import ConnectionSettings
@@ -22,7 +26,9 @@ from pulsar_py.wire import commands
 from pulsar_py.wire.framing import encode_message_header
 from tests.unit.server.connection.standins import (
     TOPIC,
+    Client,
     Server,
+    StandInConsumer,
     StandInProducer,
     send_frame,
     settle,
@@ -254,6 +260,120 @@ async def test_reading_pauses_while_too_much_is_in_flight(server: Server) -> Non
     assert client.cnx.is_reading_paused
     in_flight.finished(in_flight.max_entries // 2, 10 * in_flight.max_entries // 2)
     assert not client.transport.is_reading_paused
+
+
+async def with_consumer(server: Server) -> tuple[Client, StandInProducer, StandInConsumer]:
+    """A connection with a producer and a consumer, both with id 1."""
+    client, producer = await with_producer(server)
+    subscribe = CommandSubscribe(
+        topic=TOPIC, subscription="s", subType=1, consumer_id=1, request_id=2
+    )
+    await client.asks(subscribe)
+    return client, producer, server.topic().consumers[0]
+
+
+@pytest.mark.parametrize("limit", ["entries", "memory"])
+async def test_consumers_go_on_beside_a_producer_that_is_held_back(
+    server: Server, limit: str
+) -> None:
+    server.connections.publish_buffer.limit = 1000
+    client, producer, consumer = await with_consumer(server)
+    in_flight = producer.request.in_flight
+    count, size = (in_flight.max_entries, 0) if limit == "entries" else (1, 1000)
+    for _ in range(count):
+        in_flight.started(size)
+    ack = CommandAck(
+        consumer_id=1,
+        ack_type=CommandAck.Individual,
+        message_id=[MessageIdData(ledgerId=1, entryId=1)],
+        request_id=3,
+    )
+    client.cnx.data_received(
+        b"".join(send_frame(b"%d" % number, sequence_id=number) for number in range(300))
+        + commands.encode(CommandPing())
+        + commands.encode(ack)
+        + commands.encode(CommandFlow(consumer_id=1, messagePermits=7))
+        + commands.encode(CommandCloseProducer(producer_id=1, request_id=4))
+    )
+    answers = [each.DESCRIPTOR.name for each in await client.receives()]
+    assert answers == ["CommandPong", "CommandAckResponse"]
+    assert consumer.permits == [7]
+    assert len(consumer.acknowledged) == 1
+    assert producer.published == []
+    assert not client.cnx.is_reading_paused
+    assert server.connections.paused_count == 1
+    in_flight.finished(count, size * count)
+    answers = [each.DESCRIPTOR.name for each in await client.receives()]
+    assert answers == ["CommandSuccess"]
+    assert [each[-1] for each in producer.published] == [b"%d" % n for n in range(300)]
+    assert server.connections.paused_count == 0
+    assert server.connections.waiting_budget.bytes_count == 0
+
+
+async def test_publishes_that_wait_stop_again_at_a_limit_and_keep_their_order(
+    server: Server,
+) -> None:
+    client, producer, _ = await with_consumer(server)
+    in_flight = producer.request.in_flight
+    in_flight.max_entries, in_flight.resume_entries = 10, 5
+    producer.publish_run = lambda sends: [producer.publish(*send) for send in sends]  # type: ignore[assignment,method-assign,return-value]
+    published: list[bytes] = []
+
+    def publish(*send: Any) -> None:
+        published.append(send[-1])
+        in_flight.started(10)
+
+    producer.publish = publish  # type: ignore[method-assign]
+    wanted = [b"%03d" % number + bytes(30_000) for number in range(60)]
+    for payload in wanted:  # each behind the ones that wait, though there is room at times
+        client.cnx.data_received(send_frame(payload))
+        await settle()
+        assert len(published) <= 10 + 3
+    while len(published) < 60:
+        in_flight.finished(in_flight.entries_count, 10 * in_flight.entries_count)
+        before = len(published)
+        await settle()
+        assert 0 < len(published) - before <= 10 + 3
+    assert published == wanted
+
+
+async def test_a_client_that_sends_too_much_beside_its_limit_is_not_read(server: Server) -> None:
+    client, producer, _ = await with_consumer(server)
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    for _ in range(8):
+        assert not client.transport.is_reading_paused
+        client.cnx.data_received(send_frame(bytes(1_000_000)) + send_frame(bytes(100_000)))
+    assert client.transport.is_reading_paused
+    in_flight.finished(in_flight.max_entries, 10 * in_flight.max_entries)
+    await settle()
+    assert not client.transport.is_reading_paused
+    assert len(producer.published) == 16
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    client.cnx.data_received(send_frame())
+    assert server.connections.waiting_budget.bytes_count > 0
+    client.cnx.connection_lost(None)
+    assert server.connections.waiting_budget.bytes_count == 0
+
+
+async def test_what_waits_behind_its_limit_does_not_make_a_client_alive(server: Server) -> None:
+    client, producer, _ = await with_consumer(server)
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    client.cnx.data_received(send_frame())
+    client.cnx.keep_alive.is_waiting = True
+    is_alive = asyncio.get_running_loop().create_task(client.cnx.check_liveness())
+    await settle()
+    in_flight.finished(in_flight.max_entries, 10 * in_flight.max_entries)
+    await settle()
+    assert len(producer.published) == 1
+    assert client.cnx.keep_alive.is_waiting
+    assert not is_alive.done()
+    client.cnx.data_received(commands.pong())
+    assert await is_alive
 
 
 async def test_reading_goes_on_only_when_no_reason_is_left(
