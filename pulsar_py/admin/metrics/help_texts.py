@@ -87,7 +87,7 @@ _OF_THE_BROKER: Final = {
     "pulsar_ml_cache_evictions": "How often the cache was full, in the last window.",
     "pulsar_broker_lookup_pending_requests": "Lookups under way.",
     "pulsar_broker_topic_load_pending_requests": "Loads of topics under way.",
-    "pulsar_broker_throttled_connections": "Connections that are not read, or whose publishes wait.",
+    "pulsar_broker_throttled_connections": "Connections not read now, or whose publishes wait.",
     "pulsar_broker_in_bytes_total": "Bytes published, those to system topics apart.",
     "pulsar_broker_out_bytes_total": "Bytes sent, those that brokers read themselves apart.",
     "pulsar_active_connections": "Open connections.",
