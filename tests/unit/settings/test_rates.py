@@ -150,13 +150,13 @@ async def test_what_is_filtered_may_count(virtual_clock: VirtualClock) -> None:
     settings = {
         "dispatchThrottlingRatePerTopicInMsg": 10,
         "dispatchThrottlingForFilteredEntriesEnabled": True,
+        "entryFilterNames": ("tests.hook_classes.ByPayload",),
     }
     async with broker(virtual_clock, **settings) as rig:
         topic, cnx = await rig.topic("a"), rig.cnx()
         producer = await rig.producer(topic, cnx)
         for number in range(30):
-            marker = {"marker_type": 12} if number else {}
-            send(producer, number, entry(1, **marker))
+            send(producer, number, entry(1, b"no" if number else b"yes"))
         send(producer, 30, entry(1))
         await rig.clock.sleep(0.01)
         cnx.take()
