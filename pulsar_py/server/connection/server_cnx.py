@@ -601,7 +601,7 @@ class ServerCnx(asyncio.BufferedProtocol):
     def _on_publishes_held(self) -> None:
         """Read no publishes any more; nothing else either, unless there are consumers."""
         if self._waiting is None and (self.consumers or self.pending_consumers):
-            self._waiting = WaitingPublishes(self.connections.waiting_budget)
+            self._waiting = WaitingPublishes(self.connections.waiting_budget, self.producers)
         if self._waiting is None or self._waiting.is_full:
             self._pause_reading(PAUSED_BY_PUBLISHES)
 

@@ -3,7 +3,7 @@
 Where consumers share the connection of a producer that a rate or the memory of publishes holds
 back, its socket is read on, so that keep-alive, acknowledgements and permits get through:
 
-    SEND                            waits, in order
+    SEND                            waits, in order; one to no producer is served: it is refused
     PRODUCER, CLOSE_PRODUCER        waits if something of the same producer does
     everything else                 is served at once
 
@@ -16,7 +16,7 @@ Source: a choice of ours; ServerCnxThrottleTracker of Pulsar's broker stops read
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final
 
 from pulsar_py.common.errors import UNREADABLE, RemoteProtocolError
@@ -56,10 +56,12 @@ class WaitingBudget:
 class WaitingPublishes:
     """Owned by a `ServerCnx` while its producers are at a limit, and until none wait."""
 
-    __slots__ = ("_budget", "_frames", "_producer_ids", "bytes_count")
+    __slots__ = ("_budget", "_frames", "_producer_ids", "_producers", "bytes_count")
 
-    def __init__(self, budget: WaitingBudget) -> None:
+    def __init__(self, budget: WaitingBudget, producers: Container[int]) -> None:
+        """`producers` are the ids of the connection's producers now."""
         self._budget = budget
+        self._producers = producers
         self._frames: deque[tuple[Frame, int]] = deque()  # each with its producer's id
         self._producer_ids: Counter[int] = Counter()  # of how many frames each has
         self.bytes_count = 0
@@ -103,8 +105,10 @@ class WaitingPublishes:
         if field is None:
             return None
         producer_id: int = getattr(command, field).producer_id
-        waits = kind == BaseCommand.SEND or producer_id in self._producer_ids
-        return producer_id if waits else None
+        is_known = producer_id in self._producer_ids
+        if kind == BaseCommand.SEND:
+            is_known = is_known or producer_id in self._producers
+        return producer_id if is_known else None
 
     def take(self) -> list[Frame]:
         """The next frames to serve: some SENDs as clients write them, or one of another kind."""

@@ -358,6 +358,29 @@ async def test_a_client_that_sends_too_much_beside_its_limit_is_not_read(server:
     assert server.connections.waiting_budget.bytes_count == 0
 
 
+async def test_a_producer_that_is_closed_while_its_sends_wait_costs_no_connection(
+    server: Server,
+) -> None:
+    client, producer, _ = await with_consumer(server)
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    client.cnx.data_received(send_frame(b"before"))
+    client.cnx.producer_closed_by_broker(1)
+    client.cnx.data_received(send_frame(b"late"))
+    for _ in range(2):
+        client.cnx.closed_producers.on_interval()
+    client.sends(CommandProducer(topic=TOPIC, producer_id=1, request_id=9, producer_name="p2"))
+    await settle()
+    client.cnx.data_received(send_frame(b"again"))
+    in_flight.finished(in_flight.max_entries, 10 * in_flight.max_entries)
+    answers = [each.DESCRIPTOR.name for each in await client.receives()]
+    assert answers == ["CommandCloseProducer", "CommandProducerSuccess"]
+    assert not client.is_closed
+    assert producer.published == []
+    assert [each[-1] for each in server.topic().producers["p2"].published] == [b"again"]
+
+
 async def test_what_waits_behind_its_limit_does_not_make_a_client_alive(server: Server) -> None:
     client, producer, _ = await with_consumer(server)
     in_flight = producer.request.in_flight

@@ -59,7 +59,7 @@ def all_of(waiting: WaitingPublishes) -> list[list[str]]:
 
 
 def test_publishes_wait_in_order_and_the_rest_is_served() -> None:
-    waiting = WaitingPublishes(WaitingBudget())
+    waiting = WaitingPublishes(WaitingBudget(), {1, 2})
     mixed = [send(b"a"), encode(PING), send(b"b", 2), encode(ACK), encode(FLOW), send(b"c")]
     assert names(waiting.keep(frames_of(*mixed))) == ["PING", "ACK", "FLOW"]
     assert all_of(waiting) == [["a", "b", "c"]]
@@ -67,7 +67,7 @@ def test_publishes_wait_in_order_and_the_rest_is_served() -> None:
 
 
 def test_what_opens_or_closes_a_producer_waits_for_its_sends_alone() -> None:
-    waiting = WaitingPublishes(WaitingBudget())
+    waiting = WaitingPublishes(WaitingBudget(), {1, 2})
     mixed = [
         close(),
         producer(),
@@ -89,7 +89,7 @@ def test_what_opens_or_closes_a_producer_waits_for_its_sends_alone() -> None:
 
 
 def test_fields_in_another_order_make_no_difference() -> None:
-    waiting = WaitingPublishes(WaitingBudget())
+    waiting = WaitingPublishes(WaitingBudget(), {1, 2})
     (frame,) = frames_of(send(b"a"))
     turned = Frame(frame.command[2:] + frame.command[:2], b"a")
     (ack,) = frames_of(encode(ACK))
@@ -105,7 +105,7 @@ def test_fields_in_another_order_make_no_difference() -> None:
 
 def test_sends_of_a_producer_that_was_closed_are_dropped() -> None:
     budget = WaitingBudget()
-    waiting = WaitingPublishes(budget)
+    waiting = WaitingPublishes(budget, {1, 2})
     mixed = [send(b"a"), send(b"b", 2), close(), producer(), send(b"c")]
     waiting.keep(frames_of(*mixed))
     waiting.forget(1)
@@ -119,7 +119,7 @@ def test_sends_of_a_producer_that_was_closed_are_dropped() -> None:
 
 def test_it_is_full_at_its_own_limit_and_at_that_of_all() -> None:
     budget = WaitingBudget(MAX_WAITING_BYTES + 100_000)
-    one, two = WaitingPublishes(budget), WaitingPublishes(budget)
+    one, two = WaitingPublishes(budget, {1}), WaitingPublishes(budget, {1})
     large = frames_of(send(bytes(1_000_000)))
     while not one.is_full:
         assert one.has_room == (one.bytes_count <= MAX_WAITING_BYTES // 2)
@@ -135,6 +135,21 @@ def test_it_is_full_at_its_own_limit_and_at_that_of_all() -> None:
 
 
 def test_few_bytes_are_served_together() -> None:
-    waiting = WaitingPublishes(WaitingBudget())
+    waiting = WaitingPublishes(WaitingBudget(), {1, 2})
     waiting.keep(frames_of(*(send(bytes(10_000)) for _ in range(20))))
     assert [len(turn) for turn in all_of(waiting)] == [7, 7, 6]
+
+
+def test_sends_to_a_producer_that_is_gone_are_served_unless_its_next_one_waits() -> None:
+    producers = {1}
+    waiting = WaitingPublishes(WaitingBudget(), producers)
+    waiting.keep(frames_of(send(b"a")))
+    producers.clear()
+    waiting.forget(1)
+    assert names(waiting.keep(frames_of(send(b"late"), producer()))) == ["late", "PRODUCER"]
+    producers.add(1)
+    waiting.keep(frames_of(send(b"b"), close(), producer(), send(b"c")))
+    producers.clear()
+    waiting.forget(1)
+    assert waiting.keep(frames_of(send(b"d"))) == []
+    assert all_of(waiting) == [["CLOSE_PRODUCER"], ["PRODUCER"], ["c", "d"]]
