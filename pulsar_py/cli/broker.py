@@ -6,14 +6,16 @@ this process or its directory: another broker with the same settings goes on whe
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
 from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
+from pulsar_py.cli.answering.answers import json_line
 from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
     OpenPorts,
@@ -56,6 +58,7 @@ class ClusterBrokerOptions:
     web_port: int | None = None
     log_format: str = "text"
     log_level: str = "INFO"
+    is_ready_json: bool = False
 
 
 class SessionEndedError(PulsarError):
@@ -91,10 +94,8 @@ async def serve(options: ClusterBrokerOptions) -> None:
         async with broker:
             reach_of(config, options.host, is_of_cluster=True).log()
             await watch_session(config, broker.service.metadata, on_session_over)
-            sys.stdout.write(
-                f"pulsar-py ready: {OpenPorts.of(broker)} cluster {config.clusterName} "
-                f"metadata {settings.addresses.local}\n"
-            )
+            ports, metadata = OpenPorts.of(broker), str(settings.addresses.local)
+            sys.stdout.write(f"{ready_line(options, ports, config.clusterName, metadata)}\n")
             sys.stdout.flush()
             async with supervised(SystemClock()):
                 await stopping.wait()
@@ -104,6 +105,18 @@ async def serve(options: ClusterBrokerOptions) -> None:
         raise SessionEndedError(
             "the session with ZooKeeper has ended: zookeeperSessionExpiredPolicy is shutdown"
         )
+
+
+def ready_line(options: ClusterBrokerOptions, ports: OpenPorts, cluster: str, metadata: str) -> str:
+    """What is said when all ports answer.
+
+    In JSON it has the members of `standalone`'s, but for `data_dir`, and `cluster` and `metadata`,
+    the address of the store.
+    """
+    if not options.is_ready_json:
+        return f"pulsar-py ready: {ports} cluster {cluster} metadata {metadata}"
+    more = {"cluster": cluster, "metadata": metadata, "pid": os.getpid()}
+    return json_line({"event": "ready", **asdict(ports), **more})
 
 
 async def watch_session(

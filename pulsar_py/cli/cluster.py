@@ -13,16 +13,9 @@ from typing import Any, TypeVar
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
+from pulsar_py.cli.answering.answers import ANSWER, TABLE
 
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="JSON is one object a line.",
-)
+F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
 
 
 def _places(command: F) -> F:
@@ -124,7 +117,7 @@ def _places(command: F) -> F:
     default=30_000,
     show_default=True,
 )
-@OUTPUT
+@TABLE
 def initialize_cluster_metadata(**options: Any) -> None:  # Any: each option has its own type
     """Write what the brokers of a new cluster expect in ZooKeeper.
 
@@ -166,6 +159,7 @@ def initialize_cluster_metadata(**options: Any) -> None:  # Any: each option has
 @click.option(
     "--release", is_flag=True, help="Let a broker start in DIR again, from which all was moved."
 )
+@ANSWER
 def migrate(
     *,
     data_dir: Path,
@@ -185,7 +179,7 @@ def migrate(
     from pulsar_py.cli.places import run
 
     if release:
-        raise SystemExit(run(jobs.release(data_dir)))
+        raise SystemExit(run(jobs.release(data_dir, options["output"])))
     if is_export and options["is_renumbered"]:
         raise click.UsageError("--export makes a new directory, in which all ids are kept")
     if not is_export and not data_dir.is_dir():
@@ -201,7 +195,7 @@ def ledger() -> None:
 
 @ledger.command("list")
 @_places
-@OUTPUT
+@TABLE
 def list_ledgers(output: str, **places: Any) -> None:  # Any: each option has its own type
     """All ledgers, whoever they belong to."""
     from pulsar_py.cli.ledger_jobs import list_all
@@ -213,7 +207,7 @@ def list_ledgers(output: str, **places: Any) -> None:  # Any: each option has it
 @ledger.command("info")
 @click.argument("ledger_id", type=click.IntRange(min=0))
 @_places
-@OUTPUT
+@TABLE
 def ledger_info(ledger_id: int, output: str, **places: Any) -> None:  # Any: as above
     """One ledger: state, last entry, quorums, labels, and which bookies have it."""
     from pulsar_py.cli.ledger_jobs import info
@@ -235,7 +229,7 @@ def ledger_info(ledger_id: int, output: str, **places: Any) -> None:  # Any: as 
     help="Bytes of each entry to print, in hexadecimal.",
 )
 @_places
-@OUTPUT
+@TABLE
 def read_ledger(
     ledger_id: int,
     first: int,
@@ -255,7 +249,7 @@ def read_ledger(
 
 @ledger.command()
 @_places
-@OUTPUT
+@TABLE
 def orphans(output: str, **places: Any) -> None:  # Any: as above
     """Ledgers of Pulsar's that no topic, cursor or schema names; they are not deleted.
 
@@ -277,7 +271,7 @@ def metadata() -> None:
 @click.argument("path", default="/")
 @click.option("-R", "--recursive", is_flag=True, help="All below, by their whole paths.")
 @_places
-@OUTPUT
+@TABLE
 def metadata_ls(path: str, output: str, *, recursive: bool, **places: Any) -> None:  # Any: as above
     """The names below PATH."""
     from pulsar_py.cli.metadata_jobs import ls
@@ -292,7 +286,7 @@ def metadata_ls(path: str, output: str, *, recursive: bool, **places: Any) -> No
 @click.argument("path")
 @click.option("--raw", is_flag=True, help="The bytes as they are.")
 @_places
-@OUTPUT
+@TABLE
 def metadata_get(path: str, output: str, *, raw: bool, **places: Any) -> None:  # Any: as above
     """The value at PATH: JSON indented, other text as it is, anything else in hexadecimal."""
     from pulsar_py.cli.metadata_jobs import get
@@ -304,7 +298,7 @@ def metadata_get(path: str, output: str, *, raw: bool, **places: Any) -> None:  
 @metadata.command("stat")
 @click.argument("path")
 @_places
-@OUTPUT
+@TABLE
 def metadata_stat(path: str, output: str, **places: Any) -> None:  # Any: as above
     """Version, times, size, children and owner of PATH."""
     from pulsar_py.cli.metadata_jobs import stat

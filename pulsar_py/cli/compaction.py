@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer
 from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ class CompactionRequest:
     show_default=True,
     help="Seconds to wait for the end; 0 does not wait.",
 )
+@ANSWER
 @CONNECTION
 def command(
     *,
     topic: str,
+    output: str,
     web_service_url: str | None,
     timeout_seconds: float,
     admin_url: str | None,
@@ -78,7 +81,9 @@ def command(
         asyncio.run(compact_topic(request))
     except (PulsarError, CompactionFailedError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun")
+    outcome = "compacted" if timeout_seconds else "begun"
+    text = f"{topic}: compacted" if timeout_seconds else f"{topic}: compaction begun"
+    answer(output, {"topic": topic, "outcome": outcome}, text)
 
 
 async def compact_topic(request: CompactionRequest, clock: Clock | None = None) -> None:

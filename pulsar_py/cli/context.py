@@ -9,13 +9,14 @@ Source: contexts of pulsarctl, of which this has the words.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, JSON, answer, json_line, say
+from pulsar_py.cli.answering.asking import YES, ask_at_a_terminal
 from pulsar_py.cli.connecting.contexts import (
     ContextError,
     Contexts,
@@ -62,9 +63,11 @@ def _save(contexts: Contexts) -> None:
     is_flag=True,
     help="Accept certificates that do not name the host.",
 )
+@ANSWER
 def add(
     *,
     name: str,
+    output: str,
     admin_url: str | None,
     service_url: str | None,
     auth_plugin: str | None,
@@ -106,37 +109,31 @@ def add(
     contexts.contexts[name] = {key: value for key, value in given.items() if value is not None}
     contexts.current = contexts.current or name
     _save(contexts)
+    answer(output, _row(contexts, name))
 
 
 @context.command()
 @click.argument("name")
-def use(*, name: str) -> None:
+@ANSWER
+def use(*, name: str, output: str) -> None:
     """Use a context from now on."""
     contexts = _load()
     _known(contexts, name)
     contexts.current = name
     _save(contexts)
+    answer(output, _row(contexts, name))
 
 
 @context.command("list")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@ANSWER
 def list_contexts(*, output: str) -> None:
     """List all contexts; the one in use has a star."""
     contexts = _load()
-    rows = [
-        {
-            "name": name,
-            "current": name == contexts.current,
-            "adminUrl": values.get("webServiceUrl"),
-            "serviceUrl": values.get("brokerServiceUrl"),
-            "authPlugin": values.get("authPlugin"),
-        }
-        for name, values in sorted(contexts.contexts.items())
-    ]
-    if output == "json":
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-        return
+    rows = [_row(contexts, name) for name in sorted(contexts.contexts)]
     for row in rows:
+        if output == JSON:
+            say(json_line(row))
+            continue
         star = "*" if row["current"] else " "
         shown = (str(row[key]) for key in ("name", "adminUrl", "serviceUrl", "authPlugin")
                  if row[key] is not None)  # fmt: skip
@@ -145,13 +142,32 @@ def list_contexts(*, output: str) -> None:
 
 @context.command()
 @click.argument("name")
-def remove(*, name: str) -> None:
+@YES
+@ANSWER
+def remove(*, name: str, output: str, is_confirmed: bool) -> None:
     """Remove a context; if it was in use, none is."""
     contexts = _load()
     _known(contexts, name)
+    ask_at_a_terminal(
+        f"This forgets the addresses and credentials of {name}.", is_confirmed=is_confirmed
+    )
+    row = _row(contexts, name) | {"current": False}
     del contexts.contexts[name]
     contexts.current = None if contexts.current == name else contexts.current
     _save(contexts)
+    answer(output, row)
+
+
+def _row(contexts: Contexts, name: str) -> dict[str, object]:
+    """What is told of a context, which may hold a secret."""
+    values = contexts.contexts[name]
+    return {
+        "name": name,
+        "current": name == contexts.current,
+        "adminUrl": values.get("webServiceUrl"),
+        "serviceUrl": values.get("brokerServiceUrl"),
+        "authPlugin": values.get("authPlugin"),
+    }
 
 
 def _known(contexts: Contexts, name: str) -> None:

@@ -71,6 +71,16 @@ def main() -> None:
     """Run and administer a broker that speaks Apache Pulsar's protocols."""
 
 
+READY = click.option(
+    "--ready",
+    "ready_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the line on standard output that says when all ports answer, and where.",
+)
+
+
 @main.command()
 @click.option(
     "--data-dir",
@@ -91,14 +101,7 @@ def main() -> None:
 @OVERRIDES
 @LOG_FORMAT
 @LOG_LEVEL
-@click.option(
-    "--ready",
-    "ready_format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Form of the line on standard output that says when all ports answer, and where.",
-)
+@READY
 def standalone(
     *,
     data_dir: Path,
@@ -146,6 +149,7 @@ def standalone(
 @WEB_PORT
 @LOG_FORMAT
 @LOG_LEVEL
+@READY
 @click.pass_context
 def broker(
     context: click.Context,
@@ -157,6 +161,7 @@ def broker(
     web_port: int | None,
     log_format: str,
     log_level: str,
+    ready_format: str,
 ) -> None:
     """Run a broker on ZooKeeper and BookKeeper until it gets SIGTERM or SIGINT, or act on one.
 
@@ -177,6 +182,7 @@ def broker(
         web_port=web_port,
         log_format=log_format,
         log_level=log_level.upper(),
+        is_ready_json=ready_format == "json",
     )
     raise SystemExit(run(options))
 

@@ -7,13 +7,13 @@ was moved is written when the move begins.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pulsar_py.cli.answering.answers import answer
 from pulsar_py.cli.backups.progress import progress
 from pulsar_py.cli.places import ClusterClients, connected
 from pulsar_py.cli.standalone import load_settings
@@ -42,10 +42,13 @@ Options = Mapping[str, Any]  # Any: each option has its own type
 OnBegin = Callable[[], Awaitable[None]]
 
 
-async def release(data_dir: Path) -> int:
+async def release(data_dir: Path, output: str = "text") -> int:
     """Let brokers start in a directory again; returns the exit code."""
     if remove_marker(data_dir):
-        _say(f"{data_dir}: a broker may start here again; the cluster gets nothing of what it does")
+        text = (
+            f"{data_dir}: a broker may start here again; the cluster gets nothing of what it does"
+        )
+        answer(output, {"directory": str(data_dir), "outcome": "released"}, text)
         return 0
     raise ConfigurationError(f"{data_dir}: nothing keeps a broker from starting here")
 
@@ -81,11 +84,15 @@ async def move_in(data_dir: Path, options: Options, *, is_dry_run: bool) -> int:
                         ),
                     )
 
-                done = await _carry_out(mover, is_dry_run=is_dry_run, on_begin=mark)
+                done = await _carry_out(
+                    mover, options["output"], is_dry_run=is_dry_run, on_begin=mark
+                )
     if done == 0 and not is_dry_run:
-        _say(
+        answer(
+            options["output"],
+            {"directory": str(data_dir), "outcome": "moved"},
             f"moved, and compared: {data_dir} stays as it is, and no broker starts there; start "
-            "those of the cluster"
+            "those of the cluster",
         )
     return done
 
@@ -151,13 +158,12 @@ async def _ids(cluster: ClusterClients) -> AsyncIterator[MetadataLedgerIds]:
         await ids.close()
 
 
-async def _carry_out(mover: Mover, *, is_dry_run: bool, on_begin: OnBegin) -> int:
+async def _carry_out(mover: Mover, output: str, *, is_dry_run: bool, on_begin: OnBegin) -> int:
     """Print the plan, and do it unless it is refused; returns the exit code."""
     plan = await mover.plan()
-    for line in plan.lines():
-        _say(line)
-    for text in plan.problems:
-        _say(f"refused: {text}")
+    outcome = "refused" if plan.problems else "planned"
+    text = [*plan.lines(), *(f"refused: {each}" for each in plan.problems)]
+    answer(output, {"outcome": outcome, **plan.as_json()}, "\n".join(text))
     if plan.problems:
         return 1
     if not is_dry_run and not plan.is_done:
@@ -182,17 +188,23 @@ async def export(data_dir: Path, options: Options, *, is_dry_run: bool) -> int:
             settings=cluster.ledger_options,
         )
         if is_dry_run:
-            _say(f"{len(contents.keys)} keys and {len(contents.ledgers)} ledgers")
+            counts = {"keys": len(contents.keys), "ledgers": len(contents.ledgers)}
+            text = f"{counts['keys']} keys and {counts['ledgers']} ledgers"
+            answer(options["output"], {"outcome": "planned", "counts": counts}, text)
             return 0
         async with _directory_target(data_dir, options["as_cluster"]) as target:
             with progress("exporting", None) as moved_bytes:
                 mover = Mover(contents, target, clock, on_copied=moved_bytes)
-                done = await _carry_out(mover, is_dry_run=False, on_begin=_nothing)
+                done = await _carry_out(
+                    mover, options["output"], is_dry_run=False, on_begin=_nothing
+                )
     if done == 0:
         name = options["as_cluster"]
-        _say(f"exported, and compared: pulsar-py standalone --data-dir {data_dir} starts it")
+        text = f"exported, and compared: pulsar-py standalone --data-dir {data_dir} starts it"
         if name != "standalone":
-            _say(f"with --set clusterName={name}")
+            text = f"{text}\nwith --set clusterName={name}"
+        told = {"directory": str(data_dir), "cluster": name, "outcome": "exported"}
+        answer(options["output"], told, text)
     return done
 
 
@@ -240,7 +252,3 @@ async def _directory_target(data_dir: Path, cluster: str) -> AsyncIterator[MoveT
             await ids.close()
             await store.close()
     await metadata.close()
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")

@@ -55,11 +55,8 @@ class Plan:
             yield f"goes on: {self.verified} ledgers are there and were compared"
         name = "" if self.cluster == self.former_cluster else f", in place of {self.former_cluster}"
         yield f"cluster: {self.cluster}{name}"
-        yield f"topics: {self._count(paths.MANAGED_LEDGERS, lambda path: not is_cursor(path))}"
-        yield f"subscriptions: {self._count(paths.MANAGED_LEDGERS, is_cursor)}"
-        yield f"topics with schemas: {self._count(paths.SCHEMAS)}"
-        yield f"tenants and namespaces: {self._count(paths.POLICIES)}"
-        yield f"keys: {len(self.fates)}"
+        for what, count in self._counts().items():
+            yield f"{what}: {count}"
         for role in Role:
             if self.ledgers[role]:
                 yield f"ledgers of {role.value}: {self.ledgers[role]}"
@@ -73,8 +70,36 @@ class Plan:
         ):
             yield from self._listed(fate, text)
 
+    def as_json(self) -> dict[str, object]:
+        """The same for programs, with all keys that are replaced or kept."""
+        return {
+            "cluster": self.cluster,
+            "formerCluster": self.former_cluster,
+            "isDone": self.is_done,
+            "isRenumbered": self.is_renumbered,
+            "verifiedLedgers": self.verified,
+            "nextLedgerId": self.next_ledger_id,
+            "counts": self._counts(),
+            "ledgers": {role.value: self.ledgers[role] for role in Role if self.ledgers[role]},
+            "replaced": self._with(Fate.REPLACE),
+            "kept": self._with(Fate.KEEP),
+            "problems": list(self.problems),
+        }
+
+    def _counts(self) -> dict[str, int]:
+        return {
+            "topics": self._count(paths.MANAGED_LEDGERS, lambda path: not is_cursor(path)),
+            "subscriptions": self._count(paths.MANAGED_LEDGERS, is_cursor),
+            "topics with schemas": self._count(paths.SCHEMAS),
+            "tenants and namespaces": self._count(paths.POLICIES),
+            "keys": len(self.fates),
+        }
+
+    def _with(self, fate: Fate) -> list[str]:
+        return [path for path, each in self.fates.items() if each is fate]
+
     def _listed(self, fate: Fate, text: str) -> Iterator[str]:
-        found = [path for path, each in self.fates.items() if each is fate]
+        found = self._with(fate)
         for path in found[:SHOWN]:
             yield f"{text}: {path}"
         if len(found) > SHOWN:

@@ -61,7 +61,7 @@ class Patient:
         """What the doctor says, by code."""
         done = await self.run("doctor", NAME, "--topic", TOPIC, "-o", "json")
         assert done.stdout, done.output
-        (found,) = json.loads(done.stdout)
+        found = json.loads(done.stdout)
         assert done.exit_code == (1 if found["reasons"] else 0)
         return {each["code"]: each for each in found["reasons"]}
 

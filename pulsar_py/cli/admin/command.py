@@ -136,7 +136,7 @@ def _common() -> list[click.Option]:
     """Options that each command has, unless one of its own has the name."""
     return [
         click.Option(
-            ["-o", "--output", "common_output"],
+            ["-o", "--output", "--format", "common_output"],
             type=click.Choice(OUTPUTS),
             help="How the answer is printed; auto: a table on a terminal, otherwise text.",
         ),
@@ -284,6 +284,7 @@ def _cooked(word: Word, name: str, value: Any) -> Any:  # Any: as above
 @click.option(
     "-o",
     "--output",
+    "--format",
     "form",
     type=click.Choice(OUTPUTS),
     default="auto",

@@ -20,6 +20,7 @@ from pulsar_py.admin_client.settings import answer_of_error
 from pulsar_py.cli.admin import output
 from pulsar_py.cli.admin.session import NotConfirmedError, WordSession
 from pulsar_py.cli.admin.words import WordFailedError
+from pulsar_py.cli.answering.asking import ask
 from pulsar_py.cli.connecting.connection import connection
 from pulsar_py.cli.connecting.contexts import ContextError
 from pulsar_py.common.errors import PulsarError
@@ -82,6 +83,7 @@ def _run(word: Word, args: Args, options: AdminOptions, exchange: Exchange) -> i
     session = WordSession(
         exchange,
         is_dry_run=options.is_dry_run,
+        is_json=options.output == "json",
         confirm=_confirm if is_asking else None,
         sleep=_sleep,
     )
@@ -95,8 +97,8 @@ def _run(word: Word, args: Args, options: AdminOptions, exchange: Exchange) -> i
 
 
 def printed(word: Word, args: Args, value: Any, form: str) -> str:  # Any: JSON
-    """An answer as `text`, `json` or `table`."""
-    if value is None and word.show is None:
+    """An answer as `text`, `json` (null where the broker sends none) or `table`."""
+    if value is None and form != "json" and word.show is None:
         return word.says.format(vars(args).get(word.parameters)) + "\n" if word.says else ""
     if form == "json":
         return output.machine(value)
@@ -113,9 +115,7 @@ def _form(wanted: str) -> str:
 
 
 def _confirm(lost: str) -> bool:
-    sys.stderr.write(f"This destroys {lost}. Go on? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    return ask(f"This destroys {lost}.")
 
 
 def _now_millis() -> int:

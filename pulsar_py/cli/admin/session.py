@@ -5,6 +5,7 @@ With `--dry-run` calls that only ask are sent, and the others are listed with wh
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from types import GeneratorType
@@ -28,12 +29,22 @@ class WordSession:
         exchange: Exchange,
         *,
         is_dry_run: bool = False,
+        is_json: bool = False,
         confirm: Callable[[str], bool] | None = None,
         sleep: Callable[[float], None] | None = None,
     ) -> None:
-        """`confirm` is asked before calls that destroy; None: nobody is. `sleep` takes seconds."""
+        """Make one.
+
+        Args:
+            exchange: Sends calls.
+            is_dry_run: Whether calls that change something are only printed.
+            is_json: Whether they are printed as JSON, an object a line.
+            confirm: Is asked before calls that destroy; None: nobody is.
+            sleep: Takes seconds.
+        """
         self._exchange = exchange
         self._is_dry_run = is_dry_run
+        self._is_json = is_json
         self._confirm = confirm
         self._sleep = sleep
 
@@ -63,13 +74,24 @@ class WordSession:
 
     def _send(self, call: Call[Any]) -> Reply:
         if call.method != "GET" and self._is_dry_run:
-            body = "" if call.body is NO_BODY else f" {encoded(call.body).decode()}"
-            lost = f"; lost: {call.destroys}" if call.destroys else ""
-            sys.stdout.write(f"would send {call.method} {call.path}{body}{lost}\n")
+            sys.stdout.write(f"{_told(call) if self._is_json else _text(call)}\n")
             return Reply(204, {}, b"", lambda: None)
         if call.destroys and self._confirm is not None and not self._confirm(call.destroys):
             raise NotConfirmedError
         return self._exchange(call)
+
+
+def _text(call: Call[Any]) -> str:
+    body = "" if call.body is NO_BODY else f" {encoded(call.body).decode()}"
+    lost = f"; lost: {call.destroys}" if call.destroys else ""
+    return f"would send {call.method} {call.path}{body}{lost}"
+
+
+def _told(call: Call[Any]) -> str:
+    is_none = call.body is NO_BODY
+    body = call.body.decode() if isinstance(call.body, bytes) else None if is_none else call.body
+    told = {"method": call.method, "path": call.path, "body": body, "lost": call.destroys or None}
+    return json.dumps(told, ensure_ascii=False)
 
 
 def answer_of(call: Call[Any], reply: Reply) -> Any:  # Any: JSON

@@ -15,6 +15,7 @@ import click
 
 from pulsar_py.cli.admin.values import names as names_of
 from pulsar_py.cli.admin.values import pairs, size
+from pulsar_py.cli.answering.answers import ANSWER
 
 if TYPE_CHECKING:
     from pulsar_py.cli.connecting.connection import Connection
@@ -65,7 +66,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
                      default="bytes", show_default=True, help="How contents are shown."),
         click.option("-pm", "--pool-messages", type=bool, default=True, hidden=True),
         click.option("-mp", "--print-metadata", is_flag=True, help="Show what else a message has."),
-        click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text"),
+        ANSWER,
     ]  # fmt: skip
     for option in reversed(options):
         function = option(function)
@@ -91,8 +92,7 @@ def common(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("-ekn", "--encryption-key-name", help="Name of the key for encryption.")
 @click.option("-ekv", "--encryption-key-value", metavar="FILE", help="Public key, as PEM.")
 @click.option("-dr", "--disable-replication", is_flag=True, help="Keep messages in this cluster.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text",
-              help="JSON is an object for each message, with its id.")  # fmt: skip
+@ANSWER
 def produce(**given: Any) -> None:  # Any: each option has its own type
     """Publish messages."""
     if not given["messages"] and not given["files"]:

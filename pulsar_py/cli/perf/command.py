@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsar_py.cli.admin.values import size
+from pulsar_py.cli.answering.answers import JSON, output_option
 
 if TYPE_CHECKING:
     from pulsar_py.cli.connecting.connection import Connection
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Function = Callable[..., None]
 _NO_TRANSACTIONS = "transactions are not here"
 _OF_TRANSACTIONS = ("numMessage_perTransaction", "txn_timeout", "number_txn", "abort")
+_FORMS = ("text", JSON)
 _COMPRESSIONS = ("NONE", "LZ4", "ZLib", "ZSTD", "SNAPPY")
 
 
@@ -34,6 +36,19 @@ def _with(*options: Callable[[Function], Function]) -> Callable[[Function], Func
         return function
 
     return decorate
+
+
+class _CountOrForm(click.IntRange):
+    """A count; or, as `-o` means the form of the answer elsewhere, that."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:  # Any: click's
+        """The number, or the form's name, which `_run` takes for what it is."""
+        return value if value in _FORMS else super().convert(value, param, ctx)
 
 
 # fmt: off
@@ -58,17 +73,18 @@ _COMMON = _with(
                  help="Seconds; 0: no bound."),
     click.option("--histogram-file", type=click.Path(dir_okay=False, writable=True),
                  help="Write all percentiles of the latency there, as CSV."),
-    click.option("--output", type=click.Choice(["text", "json"]), default="text",
-                 show_default=True, help="JSON is one object a line."),
 )
+_ANSWER = output_option()
+_ANSWER_BESIDE = output_option(names=["--output", "--format"])
 _SENDING = _with(
     click.option("-r", "--rate", type=click.FloatRange(0), default=100.0, show_default=True,
                  help="Messages a second in all; 0: as many as possible."),
     click.option("-s", "--size", type=click.IntRange(0), default=1024, show_default=True),
     click.option("-n", "--num-producers", type=click.IntRange(1), default=1, show_default=True,
                  help="Of each topic."),
-    click.option("-o", "--max-outstanding", type=click.IntRange(0), default=0,
-                 help="Messages of a producer without a receipt; 0: 1000."),
+    click.option("-o", "--max-outstanding", type=_CountOrForm(), default=0, metavar="COUNT",
+                 help="Messages of a producer without a receipt; 0: 1000. `-o json` means "
+                 "--output json, as in other commands."),
     click.option("-p", "--max-outstanding-across-partitions", type=click.IntRange(0), default=0,
                  help="The same for all partitions of a topic together; 0: 50000."),
     click.option("-threads", "--num-test-threads", type=click.IntRange(1), default=1,
@@ -136,6 +152,7 @@ _COUNT = click.option("-m", "--num-messages", type=click.IntRange(0), default=0,
 
 @perf.command()
 @_COMMON
+@_ANSWER_BESIDE
 @_SENDING
 @_TRANSACTIONS
 @_COUNT
@@ -146,6 +163,7 @@ def produce(**given: Any) -> None:  # Any: each option has its own type
 
 @perf.command()
 @_COMMON
+@_ANSWER
 @_RECEIVING
 @_TRANSACTIONS
 @_COUNT
@@ -188,6 +206,7 @@ def consume(**given: Any) -> None:  # Any: as above
 
 @perf.command()
 @_COMMON
+@_ANSWER
 @_RECEIVING
 @click.option("-m", "--start-message-id", default="earliest", show_default=True)
 @click.option("-n", "--num-messages", type=click.IntRange(0), default=0, help="0: no bound.")
@@ -200,6 +219,7 @@ def read(**given: Any) -> None:  # Any: as above
 
 @perf.command()
 @_COMMON
+@_ANSWER_BESIDE
 @_SENDING
 @_RECEIVING
 @_COUNT
@@ -230,6 +250,8 @@ def _run(name: str, given: dict[str, Any]) -> None:
         raise click.ClickException(_NO_TRANSACTIONS)
     if given.get("auto_scaled_receiver_queue_size"):
         raise click.ClickException("-aq: a receiver queue does not grow by itself here; use -q")
+    if given.get("max_outstanding") in _FORMS:
+        given = {**given, "output": given["max_outstanding"], "max_outstanding": 0}
     job: Callable[[Connection, Any, Any], Any] = getattr(loads, name)
     environment = dict(os.environ)
     if given["conf_file"]:

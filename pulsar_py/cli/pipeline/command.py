@@ -17,6 +17,8 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER
+
 F = TypeVar("F", bound=Callable[..., object])
 Decorator = Callable[[F], F]
 
@@ -50,6 +52,7 @@ def _together(*options: Callable[[Any], Any]) -> Callable[[F], F]:  # Any: click
 
 
 SESSION = _together(
+    ANSWER,
     click.option("--master", help="Spark's master URL  [default: local[*], or spark-submit's]."),
     click.option(
         "--conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark; may be repeated."
@@ -208,8 +211,9 @@ PACKAGES: Final = {"pyarrow": "spark", "pyspark": "spark", "deltalake": "lake"}
 def pipeline() -> None:
     """Move data between topics and tables with Spark, and measure it.
 
-    Progress goes to stderr: bars on a terminal, otherwise one JSON object a line. Lines that Spark
-    prints are events of it, too, unless spark-submit has started Java.
+    Progress goes to stderr, failures too: bars and lines on a terminal, otherwise or with -o json
+    one JSON object a line. Lines that Spark prints are events of it, too, unless spark-submit has
+    started Java. With -o json the outcome is an object on stdout.
     """
 
 
@@ -387,20 +391,12 @@ def compact(**options: Any) -> None:
     help="Checkpoint of a stream; its offsets are compared with the ends of its topics.",
 )
 @click.option(
-    "-o",
-    "--output",
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-)
-@click.option(
     "--to",
     "append_to",
     type=click.Path(path_type=Path, dir_okay=False),
     help="File that gets the lags as further lines of JSON.",
 )
+@ANSWER
 @CLUSTER
 def lag(**options: Any) -> None:
     """Show backlog, age, rates and time to drain of subscriptions; needs no Spark.

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from pulsar_py.cli.answering.answers import JSON, answer
 from pulsar_py.cli.pipeline import command as commands
 from pulsar_py.cli.pipeline.options import (
     Options,
@@ -38,7 +39,7 @@ from pulsar_py.pipeline.jobs import Job
 from pulsar_py.pipeline.measuring.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
 from pulsar_py.pipeline.running.failures import is_final, reason_of
 from pulsar_py.pipeline.running.log_steps import logs_as_steps
-from pulsar_py.pipeline.running.progress import SPARK, reporter
+from pulsar_py.pipeline.running.progress import ENDS, SPARK, Step, reporter
 from pulsar_py.pipeline.running.restarts import (
     EXIT_DONE,
     EXIT_FAILED,
@@ -90,14 +91,20 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
         if is_printed:
             master = options["master"] or "spark://HOST:7077"
             main_file = commands.__file__
-            print(submit_line(main_file, arguments, master=master, conf=conf))  # noqa: T201 - the result
+            line = submit_line(main_file, arguments, master=master, conf=conf)
+            answer(options["output"], {"pipeline": name, "command": line}, line)
             if (note := submit_note(arguments, conf)) is not None:
                 print(f"pulsar-py: {note}", file=sys.stderr)  # noqa: T201 - beside the result
             return EXIT_DONE
     except PulsarError as error:
+        code = EXIT_USAGE if is_final(error) else EXIT_FAILED
         reason = redactor.redacted(reason_of(error))
-        print(f"pulsar-py: {reason}", file=sys.stderr)  # noqa: T201 - what went wrong
-        return EXIT_USAGE if is_final(error) else EXIT_FAILED
+        if name == "lag":  # which reports no progress
+            print(f"pulsar-py: {reason}", file=sys.stderr)  # noqa: T201 - what went wrong
+            return code
+        told = _Told(name, options["output"])
+        told.report(Step(event="failed", fields={"reason": reason}))
+        return told.answered(code)
     return _run_spark(name, options, conf, job, redactor)
 
 
@@ -107,7 +114,8 @@ def _run_spark(
     max_restarts = options["max_restarts"]
     if max_restarts is None and options.get("is_once", True):
         max_restarts = MAX_RESTARTS if job.is_repeatable else 0
-    watch = Watch(reporter(name), redactor=redactor)
+    told = _Told(name, options["output"])
+    watch = Watch(told, redactor=redactor)
     settings = SessionSettings(
         app_name=f"pulsar-py {name}",
         master=options["master"],
@@ -131,7 +139,7 @@ def _run_spark(
                 raise
 
         try:
-            return run_with_restarts(
+            code = run_with_restarts(
                 attempt,
                 policy=RestartPolicy(max_restarts=max_restarts),
                 watch=watch,
@@ -142,6 +150,34 @@ def _run_spark(
             watch.reporter.close()
             for each in session:
                 close_session(each)
+    return told.answered(code)
+
+
+class _Told:
+    """The reporter of a run, which keeps how it ended."""
+
+    def __init__(self, name: str, output: str) -> None:
+        self._name = name
+        self._output = output
+        self._reporter = reporter(name, is_json=output == JSON)
+        self._end: Step | None = None  # the last step that told an end
+
+    def report(self, step: Step) -> None:
+        """Show a step."""
+        if step.event in ENDS:
+            self._end = step
+        self._reporter.report(step)
+
+    def close(self) -> None:
+        """End the output."""
+        self._reporter.close()
+
+    def answered(self, code: int) -> int:
+        """Print the outcome for programs; the exit code stays."""
+        assert self._end is not None, "a run tells how it ended"
+        told = {"pipeline": self._name, "outcome": self._end.event, **self._end.fields}
+        answer(self._output, told)
+        return code
 
 
 def _drop_if_dead(session: list[SparkSession]) -> None:

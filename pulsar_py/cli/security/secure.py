@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer
 from pulsar_py.cli.security.tokens import TokensGroup
 
 DIRECTORY = click.option(
@@ -57,8 +58,10 @@ def secure() -> None:
     "--expiry-time",
     help="When the tokens end, from now: 30d, 2w or 1y  [default: never].",
 )
+@ANSWER
 def init(
     *,
+    output: str,
     directory: Path,
     hosts: tuple[str, ...],
     operator: str,
@@ -93,13 +96,21 @@ def init(
     )
     secure_jobs.initialize(request)
     place, whole = shlex.quote(str(directory)), shlex.quote(str(directory.absolute()))
-    click.echo(
+    told = {
+        "directory": str(directory.absolute()),
+        "operator": operator,
+        "client": client,
+        "files": sorted(each.name for each in directory.iterdir()),
+    }
+    answer(
+        output,
+        told,
         f"Written to {directory}. Next:\n"
         f"  pulsar-py standalone --config {place}/standalone.conf\n"
         "In another shell:\n"
         f"  pulsar-py secure allow -d {place} {shlex.quote(client)} public/default\n"
         f"  export PULSAR_CLIENT_CONF={whole}/client.conf\n"
-        f"With that variable commands call this broker as {operator}, such as: pulsar-py doctor"
+        f"With that variable commands call this broker as {operator}, such as: pulsar-py doctor",
     )
 
 
@@ -114,8 +125,15 @@ def init(
     help="What the role may do, separated by commas.",
 )
 @click.option("--web-service-url", help="A broker's HTTPS address  [default: of client.conf].")
+@ANSWER
 def allow(
-    *, directory: Path, role: str, namespace: str, actions: str, web_service_url: str | None
+    *,
+    directory: Path,
+    role: str,
+    namespace: str,
+    actions: str,
+    web_service_url: str | None,
+    output: str,
 ) -> None:
     """Allow ROLE to produce and consume in NAMESPACE, as the operator."""
     from pulsar_py.cli.security import secure_jobs
@@ -128,4 +146,6 @@ def allow(
         web_service_url=web_service_url,
     )
     secure_jobs.grant(request)
-    click.echo(f"{role} may {' and '.join(request.actions)} in {namespace}")
+    text = f"{role} may {' and '.join(request.actions)} in {namespace}"
+    told = {"role": role, "namespace": namespace, "actions": list(request.actions)}
+    answer(output, told, text)

@@ -11,7 +11,6 @@ Source: TokensCliUtils and AuthTokenUtils in Pulsar; RFC 7518, RFC 7519.
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import secrets
@@ -19,7 +18,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import jwt
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -50,6 +49,7 @@ __all__ = [
     "write_secret",
 ]
 
+Json = dict[str, Any]  # Any: claims of many types
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 _SECRET_BYTES: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
@@ -249,8 +249,8 @@ def read_token(token: str | None, file: Path | None, *, is_stdin: bool) -> str:
     return token.strip().removeprefix("token:")
 
 
-def shown(token: str) -> str:
-    """Headers and claims, a line of JSON each, with `---` between.
+def shown(token: str) -> tuple[Json, Json]:
+    """Headers and claims.
 
     Raises:
         AuthenticationError: It is no token.
@@ -259,17 +259,17 @@ def shown(token: str) -> str:
         parts = jwt.decode_complete(token, options={"verify_signature": False})
     except jwt.PyJWTError as error:
         raise AuthenticationError(f"no token: {error}") from None
-    return f"{_json(parts['header'])}\n---\n{_json(parts['payload'])}"
+    return parts["header"], parts["payload"]
 
 
-def validated(token: str, key: VerificationKey) -> str:
-    """The claims of a token that a broker with this key takes, as a line of JSON.
+def validated(token: str, key: VerificationKey) -> Json:
+    """The claims of a token that a broker with this key takes.
 
     Raises:
         AuthenticationError: It is signed with another key, expired, or not valid yet.
     """
     try:
-        claims = jwt.decode(
+        claims: Json = jwt.decode(
             token,
             key.key,
             algorithms=list(key.algorithms),
@@ -277,11 +277,7 @@ def validated(token: str, key: VerificationKey) -> str:
         )
     except jwt.PyJWTError as error:
         raise AuthenticationError(f"token refused: {error}") from None
-    return _json(claims)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return claims
 
 
 def _wrong_algorithm(algorithm: str, expected: Iterable[str]) -> str:

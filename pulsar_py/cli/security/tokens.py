@@ -8,11 +8,14 @@ Source: TokensCliUtils (`bin/pulsar tokens`) in Pulsar.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from pulsar_py.cli.answering.answers import ANSWER, JSON, answer, output_option
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
 
@@ -66,21 +69,29 @@ def tokens() -> None:
     show_default=True,
     help="HS256, HS384 or HS512, for 32, 48 or 64 bytes.",
 )
-@click.option("-o", "--output", type=FILE, help="File to write  [default: standard output].")
+@click.option(
+    "-o", "--output", "file", type=FILE, help="File to write  [default: standard output]."
+)
 @click.option("-b", "--base64", "is_base64", is_flag=True, help="Write it in base64.")
-def create_secret_key(algorithm: str, output: Path | None, *, is_base64: bool) -> None:
+@output_option(names=["--format"])
+def create_secret_key(algorithm: str, file: Path | None, output: str, *, is_base64: bool) -> None:
     """A new key with which tokens are both signed and checked.
 
     The file can be read by you alone. With --base64 the text is the value of a setting or option;
-    as a file's contents, it would be a key itself.
+    as a file's contents, it would be a key itself. With --format json a key that is not written to
+    a file is in base64.
     """
     from pulsar_py.cli.security import token_jobs
 
-    key = token_jobs.new_secret_key(algorithm, is_base64=is_base64)
-    if output is None:
-        click.echo(key, nl=False)
+    is_printed_json = file is None and output == JSON
+    key = token_jobs.new_secret_key(algorithm, is_base64=is_base64 or is_printed_json)
+    if file is not None:
+        token_jobs.write_secret(file, key)
+        answer(output, {"algorithm": algorithm, "file": str(file)})
+    elif is_printed_json:
+        answer(output, {"algorithm": algorithm, "base64": key.decode()})
     else:
-        token_jobs.write_secret(output, key)
+        click.echo(key, nl=False)
 
 
 @tokens.command("create-key-pair")
@@ -94,7 +105,10 @@ def create_secret_key(algorithm: str, output: Path | None, *, is_base64: bool) -
 )
 @click.option("--output-private-key", type=FILE, required=True, help="File for the private key.")
 @click.option("--output-public-key", type=FILE, required=True, help="File for the public key.")
-def create_key_pair(algorithm: str, output_private_key: Path, output_public_key: Path) -> None:
+@ANSWER
+def create_key_pair(
+    algorithm: str, output_private_key: Path, output_public_key: Path, output: str
+) -> None:
     """A new private key, which signs tokens, and its public key, with which brokers check them.
 
     Both are in DER. The private key's file can be read by you alone.
@@ -104,6 +118,8 @@ def create_key_pair(algorithm: str, output_private_key: Path, output_public_key:
     private, public = token_jobs.new_key_pair(algorithm)
     token_jobs.write_secret(output_private_key, private)
     token_jobs.write_public(output_public_key, public)
+    told = {"privateKey": str(output_private_key), "publicKey": str(output_public_key)}
+    answer(output, {"algorithm": algorithm, **told})
 
 
 @tokens.command()
@@ -120,8 +136,10 @@ def create_key_pair(algorithm: str, output_private_key: Path, output_public_key:
 @click.option(
     "-hs", "--headers", metavar="NAME=VALUE", multiple=True, help="A header; may be repeated."
 )
+@ANSWER
 def create(
     *,
+    output: str,
     algorithm: str | None,
     subject: str,
     expiry_time: str | None,
@@ -142,19 +160,27 @@ def create(
         ),
         headers=token_jobs.parse_headers(headers),
     )
-    click.echo(token_jobs.signed(request, key))
+    token = token_jobs.signed(request, key)
+    answer(output, {"token": token}, token)
 
 
 @tokens.command()
 @_token
-def show(token: str | None, token_file: Path | None, *, is_stdin: bool) -> None:
+@ANSWER
+def show(token: str | None, token_file: Path | None, output: str, *, is_stdin: bool) -> None:
     """Headers and claims of a token, which is not checked.
 
     The token may also be in the environment variable TOKEN.
     """
     from pulsar_py.cli.security import token_jobs
 
-    click.echo(token_jobs.shown(token_jobs.read_token(token, token_file, is_stdin=is_stdin)))
+    given = token_jobs.read_token(token, token_file, is_stdin=is_stdin)
+    headers, claims = token_jobs.shown(given)
+    answer(
+        output,
+        {"headers": headers, "claims": claims},
+        f"{_compact(headers)}\n---\n{_compact(claims)}",
+    )
 
 
 @tokens.command()
@@ -162,8 +188,10 @@ def show(token: str | None, token_file: Path | None, *, is_stdin: bool) -> None:
 @KEY_ALGORITHM
 @SECRET_KEY
 @click.option("-pk", "--public-key", help=f"The public key: {KEY_NOTATIONS}")
+@ANSWER
 def validate(
     *,
+    output: str,
     token: str | None,
     token_file: Path | None,
     algorithm: str | None,
@@ -179,4 +207,9 @@ def validate(
 
     key = token_jobs.verification_key(secret_key, public_key, algorithm)
     found = token_jobs.read_token(token, token_file, is_stdin=is_stdin)
-    click.echo(token_jobs.validated(found, key))
+    claims = token_jobs.validated(found, key)
+    answer(output, {"claims": claims}, _compact(claims))
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

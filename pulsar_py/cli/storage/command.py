@@ -8,25 +8,19 @@ or can't be had, 2 for wrong usage, which includes a directory that a broker use
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer
 from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
 
 DIRECTORY = click.argument(
     "data_dir", metavar="DIR", type=click.Path(path_type=Path, exists=True, file_okay=False)
 )
-FORMAT = click.option(
-    "-o",
-    "--output",
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="JSON is one object a line.",
-)
+if TYPE_CHECKING:
+    from pulsar_py.common.backup_archive import BackupList
+
 KINDS = ("manifest", "journal", "entries", "index", "topics", "cursors")
 
 
@@ -37,7 +31,7 @@ def storage() -> None:
 
 @storage.command()
 @DIRECTORY
-@FORMAT
+@ANSWER
 def verify(data_dir: Path, output: str) -> None:
     """Read all data in DIR, and report damage with its file and offset.
 
@@ -50,7 +44,7 @@ def verify(data_dir: Path, output: str) -> None:
 
 @storage.command()
 @DIRECTORY
-@FORMAT
+@ANSWER
 @click.option(
     "--kind",
     "kinds",
@@ -80,7 +74,8 @@ def dump(data_dir: Path, output: str, kinds: tuple[str, ...], shown_bytes: int) 
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the originals of replaced files; must not exist  [default: DIR/recovered-N].",
 )
-def recover(data_dir: Path, side: Path | None) -> None:
+@ANSWER
+def recover(data_dir: Path, side: Path | None, output: str) -> None:
     """Move unusable data into a side folder, so that a broker can serve the rest.
 
     Entries that no consumer gets take the place of lost messages, so that positions and
@@ -89,12 +84,12 @@ def recover(data_dir: Path, side: Path | None) -> None:
     from pulsar_py.cli.storage.jobs import run
     from pulsar_py.cli.storage.recovery import recover_directory
 
-    raise SystemExit(run(recover_directory(data_dir, side)))
+    raise SystemExit(run(recover_directory(data_dir, side, output)))
 
 
 @storage.command()
 @DIRECTORY
-@FORMAT
+@ANSWER
 def stats(data_dir: Path, output: str) -> None:
     """Show the ledgers, the topics and the share of garbage in DIR."""
     from pulsar_py.cli.storage.jobs import run, stats_of_directory
@@ -104,8 +99,9 @@ def stats(data_dir: Path, output: str) -> None:
 
 @storage.command()
 @click.argument("destination", metavar="BACKUP", type=click.Path(path_type=Path))
+@ANSWER
 @CONNECTION
-def backup(destination: Path, **options: Any) -> None:  # Any: click's values
+def backup(destination: Path, output: str, **options: Any) -> None:  # Any: click's values
     """Write all data of the running broker of --admin-url to BACKUP.
 
     BACKUP becomes a directory, or an archive if its name ends in .tar; it must not exist. It has
@@ -121,7 +117,11 @@ def backup(destination: Path, **options: Any) -> None:  # Any: click's values
         admin = admin_settings_of(connection_of(options))
         listed = back_up(replace(admin, timeout_seconds=TIMEOUT_SECONDS), destination)
         size = sum(each.size_bytes for each in listed.files.values())
-        click.echo(f"{destination}: {len(listed.files)} files, {size:,} bytes, made {listed.made}")
+        answer(
+            output,
+            {"backup": str(destination), **_told(listed)},
+            f"{destination}: {len(listed.files)} files, {size:,} bytes, made {listed.made}",
+        )
 
     raise SystemExit(answered(work))
 
@@ -129,7 +129,8 @@ def backup(destination: Path, **options: Any) -> None:  # Any: click's values
 @storage.command()
 @click.argument("source", metavar="BACKUP", type=click.Path(path_type=Path, exists=True))
 @click.argument("data_dir", metavar="DIR", type=click.Path(path_type=Path))
-def restore(source: Path, data_dir: Path) -> None:
+@ANSWER
+def restore(source: Path, data_dir: Path, output: str) -> None:
     """Make the data directory DIR of a BACKUP; DIR must be empty, or not there.
 
     Each file is compared with its checksum. Start a broker with `--data-dir DIR` afterwards.
@@ -139,8 +140,19 @@ def restore(source: Path, data_dir: Path) -> None:
 
     def work() -> None:
         listed = backup_jobs.restore(source, data_dir)
-        click.echo(
-            f"{data_dir}: {len(listed.files)} files of {listed.cluster}, as of {listed.made}"
+        answer(
+            output,
+            {"directory": str(data_dir), **_told(listed)},
+            f"{data_dir}: {len(listed.files)} files of {listed.cluster}, as of {listed.made}",
         )
 
     raise SystemExit(answered(work))
+
+
+def _told(listed: BackupList) -> dict[str, object]:
+    return {
+        "cluster": listed.cluster,
+        "made": listed.made,
+        "files": len(listed.files),
+        "bytes": sum(each.size_bytes for each in listed.files.values()),
+    }

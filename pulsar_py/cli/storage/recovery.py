@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from uuid import uuid4
 
+from pulsar_py.cli.answering.answers import answer
 from pulsar_py.cli.storage.jobs import (
     DAMAGED,
     LEDGERS,
@@ -19,7 +20,6 @@ from pulsar_py.cli.storage.jobs import (
     Inspection,
     inspect,
     opened,
-    print_line,
     read_cookie,
     shown_progress,
 )
@@ -48,13 +48,13 @@ def filler() -> bytes:
     return encode_entry(metadata, b"")
 
 
-async def recover_directory(data_dir: Path, side: Path | None) -> int:
+async def recover_directory(data_dir: Path, side: Path | None, output: str = "text") -> int:
     """Repair a directory, and print the losses; the exit code is 0 if it is sound afterwards."""
     async with opened(data_dir, is_exclusive=True) as disk:
         with shown_progress(data_dir, "reading") as on_progress:
             found = await inspect(data_dir, disk, on_progress=on_progress)
         if not found.is_damaged:
-            print_line("sound: nothing to do")
+            answer(output, _outcome(data_dir, "sound"), "sound: nothing to do")
             return SOUND
         keeper = _Keeper(data_dir, new_side_folder(data_dir, side))
         lost = [str(each) for each in found.findings if each.severity is Severity.DAMAGE]
@@ -63,13 +63,20 @@ async def recover_directory(data_dir: Path, side: Path | None) -> int:
             lost += await _repair(data_dir, disk, found, keeper, on_progress)
         after = await inspect(data_dir, disk)
     await keeper.write_report(lost)
-    for line in lost:
-        print_line(line)
-    remaining = [each for each in after.findings if each.severity is Severity.DAMAGE]
-    for each in remaining:
-        print_line(f"still damaged: {each}")
-    print_line(f"kept aside: {keeper.side}")
+    remaining = [str(each) for each in after.findings if each.severity is Severity.DAMAGE]
+    outcome = "still damaged" if remaining else "repaired"
+    more = {"lost": [each for each in lost if each], "remaining": remaining}
+    text = [*lost, *(f"still damaged: {each}" for each in remaining), f"kept aside: {keeper.side}"]
+    answer(
+        output,
+        _outcome(data_dir, outcome) | more | {"keptAside": str(keeper.side)},
+        "\n".join(text),
+    )
     return DAMAGED if remaining else SOUND
+
+
+def _outcome(data_dir: Path, outcome: str) -> dict[str, object]:
+    return {"directory": str(data_dir), "outcome": outcome}
 
 
 def new_side_folder(data_dir: Path, wanted: Path | None) -> Path:

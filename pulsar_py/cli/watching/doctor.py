@@ -11,14 +11,11 @@ from typing import Any
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer, json_line, say
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
     connection_of,
-)
-
-OUTPUT = click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 
 
@@ -32,7 +29,7 @@ OUTPUT = click.option(
     is_flag=True,
     help="Ask all brokers: who has which bundle since when and why, sessions, load, moves.",
 )
-@OUTPUT
+@ANSWER
 @CONNECTION
 def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
     """Say why SUBSCRIPTION does not move and which command helps, or what is wrong with a broker.
@@ -60,7 +57,8 @@ def doctor(name: str | None, **options: Any) -> None:  # Any: click's values
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
     if options["output"] == "json":
-        click.echo(doctor_jobs.as_json(found))
+        for each in found:
+            say(json_line(each))
     else:
         for line in doctor_jobs.as_text(found, is_of_subscription=name is not None):
             click.echo(line)
@@ -77,7 +75,7 @@ def _of_cluster(options: dict[str, Any]) -> None:  # Any: click's values
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
     if options["output"] == "json":
-        click.echo(cluster_jobs.as_json(view))
+        say(cluster_jobs.as_json(view))
     else:
         for line in cluster_jobs.as_text(view):
             click.echo(line)
@@ -99,11 +97,14 @@ def _moved(topic: str, name: str, options: dict[str, Any], *, is_paused: bool) -
             admin.call(call(topic, name))
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
+    state = "paused" if is_paused else "running"
+    answer(options["output"], {"topic": topic, "subscription": name, "dispatch": state})
 
 
 @subscription.command()
 @click.argument("topic")
 @click.argument("name", metavar="SUBSCRIPTION")
+@ANSWER
 @CONNECTION
 def pause(topic: str, name: str, **options: Any) -> None:  # Any: click's values
     """Send no more messages to the consumers of a subscription, also after a restart."""
@@ -113,6 +114,7 @@ def pause(topic: str, name: str, **options: Any) -> None:  # Any: click's values
 @subscription.command()
 @click.argument("topic")
 @click.argument("name", metavar="SUBSCRIPTION")
+@ANSWER
 @CONNECTION
 def resume(topic: str, name: str, **options: Any) -> None:  # Any: click's values
     """Send messages to the consumers of a subscription again."""

@@ -6,7 +6,6 @@ what an operator of the broker should look at, and when the caller's own token e
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -118,11 +117,6 @@ def as_text(found: Sequence[Json], *, is_of_subscription: bool) -> Iterator[str]
             yield plain(f"  {reason['message']}")
             if "command" in reason:
                 yield plain(f"    {reason['command']}")
-
-
-def as_json(found: Sequence[Json]) -> str:
-    """The findings as JSON, for programs."""
-    return json.dumps(list(found), separators=(",", ":"))
 
 
 def plain(text: str) -> str:

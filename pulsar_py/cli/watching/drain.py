@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer
+from pulsar_py.cli.answering.asking import YES, ask_at_a_terminal
 from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
 
 _TIMEOUT_SECONDS: Final = 120.0
@@ -20,6 +22,8 @@ _TIMEOUT_SECONDS: Final = 120.0
 
 
 @click.command()
+@YES
+@ANSWER
 @CONNECTION
 def drain(**options: Any) -> None:  # Any: click's values
     """Have the broker of --admin-url hand its topics over to others, before it is stopped."""
@@ -28,8 +32,13 @@ def drain(**options: Any) -> None:  # Any: click's values
 
     try:
         settings = admin_settings_of(connection_of(options))
+        ask_at_a_terminal(
+            f"The broker at {settings.url} serves nothing from then on, until it is started anew.",
+            is_confirmed=options["is_confirmed"],
+        )
         with AdminClient(replace(settings, timeout_seconds=_TIMEOUT_SECONDS)) as admin:
             admin.call(brokers.drain())
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{settings.url}: handed over; stop it, or start it anew to let it serve again")
+    text = f"{settings.url}: handed over; stop it, or start it anew to let it serve again"
+    answer(options["output"], {"adminUrl": settings.url, "outcome": "drained"}, text)

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER, answer
 from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, connection_of
 
 
@@ -21,6 +22,7 @@ from pulsar_py.cli.watching.connecting import CONNECTION, admin_settings_of, con
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     help="Add the names and sizes of the files there.",
 )
+@ANSWER
 @CONNECTION
 def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  # Any: click's
     """Write a broker's state into an archive FILE (.tar.gz), without secrets and payloads.
@@ -40,4 +42,5 @@ def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  
         raise click.ClickException(f"{file}: {error.strerror}") from None
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"{file}: {count} files; look through it before you hand it on")
+    text = f"{file}: {count} files; look through it before you hand it on"
+    answer(options["output"], {"file": str(file), "files": count}, text)

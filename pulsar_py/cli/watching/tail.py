@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
@@ -50,9 +51,7 @@ from pulsar_py.cli.watching.connecting import (
 )
 @click.option("--limit", type=click.IntRange(min=1), help="End after so many messages.")
 @click.option("--no-follow", is_flag=True, help="End when all that is there now was shown.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@ANSWER
 @click.option(
     "--key-file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from pulsar_py.cli.answering.answers import ANSWER
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
@@ -39,9 +40,7 @@ from pulsar_py.cli.watching.connecting import (
     help="Seconds between two looks.",
 )
 @click.option("--once", is_flag=True, help="Print one picture, and end.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@ANSWER
 @CONNECTION
 def top(**options: Any) -> None:  # Any: click's values
     """Show the busiest topics, subscriptions or connections of a broker.

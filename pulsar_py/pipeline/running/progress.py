@@ -30,6 +30,8 @@ Value = str | int | float | bool | None
 
 SPARK: Final = "spark"
 """The event of a line that Java printed."""
+ENDS: Final = frozenset({"finished", "stopped", "failed"})
+"""Events that a run ends with."""
 _SHOWN_FIELDS: Final = ("rows", "rows_per_second", "dropped_as_late")
 
 
@@ -172,9 +174,12 @@ def shown_numbers(fields: Mapping[str, Value]) -> str:
     )
 
 
-def reporter(pipeline: str, stream: TextIO | None = None) -> Reporter:
-    """A reporter for a stream, standard error by default: bars on a terminal, else JSON lines."""
+def reporter(pipeline: str, stream: TextIO | None = None, *, is_json: bool = False) -> Reporter:
+    """A reporter for a stream, standard error by default.
+
+    It draws bars on a terminal, and writes lines of JSON elsewhere, or where `is_json` says so.
+    """
     stream = sys.stderr if stream is None else stream
-    if stream.isatty():
+    if stream.isatty() and not is_json:
         return Shared(Bars(pipeline, Console(file=stream)))
     return Shared(JsonLines(pipeline, stream, SystemClock()))

@@ -29,7 +29,7 @@ def test_contexts_are_added_used_listed_and_removed(path: Path) -> None:
                    "--auth-plugin", "token", "--auth-params", "env:T").exit_code == 0  # fmt: skip
     assert context("list").output == "* a  http://a:1\n  b  http://b:1  pulsar://b:2  token\n"
     assert context("use", "b").exit_code == 0
-    rows = json.loads(context("list", "-o", "json").output)
+    rows = [json.loads(line) for line in context("list", "-o", "json").output.splitlines()]
     assert [(each["name"], each["current"]) for each in rows] == [("a", False), ("b", True)]
     assert context("remove", "b").exit_code == 0
     assert context("list").output == "  a  http://a:1\n"

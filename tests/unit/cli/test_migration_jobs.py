@@ -34,6 +34,7 @@ OPTIONS: Mapping[str, Any] = {  # Any: each option has its own type
     "existing": "refuse",
     "source_cluster": None,
     "as_cluster": "standalone",
+    "output": "text",
 }
 
 

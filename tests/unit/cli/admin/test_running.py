@@ -89,4 +89,6 @@ def test_a_terminal_gets_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_call_without_an_answer_may_say_something() -> None:
     word = Word("compact", "Compact", "topic", "", lambda _: topics.compact("t"), says="asked {}")
     assert printed(word, SimpleNamespace(topic="t"), None, "text") == "asked t\n"
-    assert printed(CLEAR, SimpleNamespace(topic="t"), None, "json") == ""
+    assert printed(CLEAR, SimpleNamespace(topic="t"), None, "text") == ""
+    for each in (word, CLEAR):
+        assert printed(each, SimpleNamespace(topic="t"), None, "json") == "null\n"

@@ -85,3 +85,15 @@ def test_silence() -> None:
     silent = Silent()
     silent.report(BATCH)
     silent.close()
+
+
+def test_programs_get_lines_at_a_terminal_too() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    lines = reporter("export", stream, is_json=True)
+    lines.report(BATCH)
+    lines.close()
+    assert json.loads(stream.getvalue())["event"] == "batch"
