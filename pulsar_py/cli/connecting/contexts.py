@@ -165,6 +165,6 @@ def _nearest(key: str) -> str:
     """The key that this one is a slip of; empty for one that other tools may have."""
     from difflib import get_close_matches
 
-    known = {each.lower(): each for each in KEYS}
+    known = {each.lower(): each for each in (*KEYS, _BOTH_URLS)}
     near = get_close_matches(key.lower(), known, n=1, cutoff=_LEAST_LIKENESS)
     return known[near[0]] if near else ""

@@ -101,6 +101,9 @@ def test_help_lists_groups_and_words() -> None:
     [
         ("tenants nosuch", "No such command 'nosuch'"),
         ("nosuch", "No such command 'nosuch'"),
+        ("topic list x", "No such command 'topic'. Did you mean 'topics'"),
+        ("topics creat x", "No such command 'creat'. Did you mean 'create'"),
+        ("-nosuch", "No such option"),
         ("topics stats", "Missing argument 'TOPIC'"),
         ("topics stats x --nope", "No such option"),
         ("topics skip -s s t", "Missing option '-n'"),

@@ -92,6 +92,8 @@ def test_an_older_service_url_is_for_the_tool_that_speaks_its_protocol(tmp_path:
         ("webserviceurl", "webServiceUrl"),
         ("brokerServiceURL", "brokerServiceUrl"),
         ("authParam", "authParams"),
+        ("serviceURL", "serviceUrl"),
+        ("servceUrl", "serviceUrl"),
         ("tlsTrustCertFilePath", "tlsTrustCertsFilePath"),
     ],
 )
