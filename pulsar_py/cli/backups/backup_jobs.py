@@ -117,7 +117,7 @@ def _members_in(directory: Path) -> Iterator[Member]:
             with (directory / _checked(name)).open("rb") as file:
                 yield name, file
         except FileNotFoundError:
-            raise CorruptDataError(f"{directory / name} is missing") from None
+            raise CorruptDataError(f"{name} is missing") from None
     with path.open("rb") as file:
         yield LIST_FILE, file
 

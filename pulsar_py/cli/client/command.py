@@ -165,7 +165,9 @@ def _run(job: Callable[[Connection, Any, dict[str, Any]], Any], given: dict[str,
         if outer.get("memory_limit"):
             options["memory_limit_bytes"] = size(outer["memory_limit"])
         asyncio.run(job(where, options, given))
-    except (PulsarError, ContextError, OSError, ValueError) as error:
+    except ValueError as error:  # a value that click does not know
+        raise click.UsageError(str(error)) from None
+    except (PulsarError, ContextError, OSError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None

@@ -273,7 +273,9 @@ def _run(name: str, given: dict[str, Any]) -> None:
             environment,
         )
         asyncio.run(job(where, options, given))
-    except* (PulsarError, ContextError, OSError, ValueError) as group:
+    except* ValueError as group:  # values that click does not know
+        raise click.UsageError("; ".join(map(str, group.exceptions))) from None
+    except* (PulsarError, ContextError, OSError) as group:
         raise click.ClickException("; ".join(map(str, group.exceptions))) from None
     except* KeyboardInterrupt:
         raise SystemExit(130) from None

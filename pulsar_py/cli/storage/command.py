@@ -137,9 +137,13 @@ def restore(source: Path, data_dir: Path, output: str) -> None:
     """
     from pulsar_py.cli.backups import backup_jobs
     from pulsar_py.cli.storage.jobs import answered
+    from pulsar_py.common.errors import CorruptDataError
 
     def work() -> None:
-        listed = backup_jobs.restore(source, data_dir)
+        try:
+            listed = backup_jobs.restore(source, data_dir)
+        except CorruptDataError as error:
+            raise CorruptDataError(f"{source}: {error}") from None
         answer(
             output,
             {"directory": str(data_dir), **_told(listed)},

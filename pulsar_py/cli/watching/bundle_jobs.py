@@ -60,9 +60,20 @@ _PARTS: Final = {
 
 
 def collect(
-    admin: AdminSettings, data_dir: Path | None, clock: Clock | None = None
+    admin: AdminSettings,
+    data_dir: Path | None,
+    failures: list[str] | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of a bundle, one by one: name and content."""
+    """The files of a bundle, one by one: name and content.
+
+    Args:
+        admin: The broker that is asked.
+        data_dir: Its directory, if that is here.
+        failures: Gets the error of each answer that could not be had.
+        clock: For tests.
+    """
+    ask = _Asking([] if failures is None else failures)
     yield "README.txt", _readme((clock or SystemClock()).wall_time_millis()).encode()
     yield "process.json", _json(_process())
     if data_dir is not None:
@@ -70,14 +81,14 @@ def collect(
     with AdminClient(admin) as calls:
         answers: dict[str, Any] = {}  # Any: JSON
         for name, path in _PARTS.items():
-            answers[name], data = _asked(partial(calls.send, "GET", path))
+            answers[name], data = ask.json(partial(calls.send, "GET", path))
             yield name, data
-        yield from _namespaces(calls, answers["tenants.json"] or ())
-        yield from _internal(calls, answers["topics.json"] or {})
+        yield from _namespaces(ask, calls, answers["tenants.json"] or ())
+        yield from _internal(ask, calls, answers["topics.json"] or {})
     # The page for Prometheus is no JSON, which clients of the admin API ask for.
     of_text = replace(admin, headers={**admin.headers, "Accept": "text/plain"})
     with AdminClient(of_text) as calls:
-        yield "metrics.txt", _asked_text(lambda: calls.call(get("/metrics", as_text)))
+        yield "metrics.txt", ask.text(lambda: calls.call(get("/metrics", as_text)))
 
 
 def write_bundle(path: Path, files: Iterator[tuple[str, bytes]]) -> int:
@@ -97,12 +108,28 @@ def write_bundle(path: Path, files: Iterator[tuple[str, bytes]]) -> int:
     return count
 
 
-def _asked(ask: Callable[[], Any]) -> tuple[Any, bytes]:  # Any: JSON
-    try:
-        answer = ask()
-    except PulsarError as error:
-        return None, _json({"error": str(error)})
-    return answer, _json(_without_values(answer))
+class _Asking:
+    """Asks, and notes the errors."""
+
+    def __init__(self, failures: list[str]) -> None:
+        self._failures = failures
+
+    def json(self, ask: Callable[[], Any]) -> tuple[Any, bytes]:  # Any: JSON
+        """An answer, and what of it is written."""
+        try:
+            answer = ask()
+        except PulsarError as error:
+            self._failures.append(str(error))
+            return None, _json({"error": str(error)})
+        return answer, _json(_without_values(answer))
+
+    def text(self, ask: Callable[[], str]) -> bytes:
+        """An answer that is no JSON."""
+        try:
+            return ask().encode()
+        except PulsarError as error:
+            self._failures.append(str(error))
+            return f"error: {error}\n".encode()
 
 
 def _without_values(answer: Any, *, is_of_users: bool = False) -> Any:  # Any: JSON
@@ -117,28 +144,23 @@ def _without_values(answer: Any, *, is_of_users: bool = False) -> Any:  # Any: J
     return _HIDDEN if is_of_users and isinstance(answer, str) and answer else answer
 
 
-def _asked_text(ask: Callable[[], str]) -> bytes:
-    try:
-        return ask().encode()
-    except PulsarError as error:
-        return f"error: {error}\n".encode()
-
-
-def _namespaces(calls: AdminClient, tenants: Any) -> Iterator[tuple[str, bytes]]:  # Any: JSON
+def _namespaces(
+    ask: _Asking, calls: AdminClient, tenants: Any
+) -> Iterator[tuple[str, bytes]]:  # Any: JSON
     count = 0
     for tenant in tenants:
         path = f"/admin/v2/namespaces/{quote(tenant, safe='')}"
-        names, _ = _asked(partial(calls.send, "GET", path))
+        names, _ = ask.json(partial(calls.send, "GET", path))
         for name in names or ():
             if count >= MAX_NAMESPACES:
                 return
             count += 1
-            _, data = _asked(partial(calls.send, "GET", f"/admin/v2/namespaces/{name}"))
+            _, data = ask.json(partial(calls.send, "GET", f"/admin/v2/namespaces/{name}"))
             yield f"namespaces/{name.replace('/', '-')}.json", data
 
 
 def _internal(
-    calls: AdminClient, answer: Mapping[str, Any]
+    ask: _Asking, calls: AdminClient, answer: Mapping[str, Any]
 ) -> Iterator[tuple[str, bytes]]:  # Any: JSON
     backlogs: list[tuple[int, str]] = []
     for bundles in answer.values():
@@ -148,7 +170,7 @@ def _internal(
                 backlogs.append((sum(each.get("msgBacklog", 0) for each in subscriptions), name))
     for number, (_, name) in enumerate(sorted(backlogs, reverse=True)[:MAX_INTERNAL]):
         path = f"/admin/v2/{topic_path(name)}/internalStats"
-        _, data = _asked(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
+        _, data = ask.json(lambda path=path: calls.send("GET", path))  # type: ignore[misc] # bound now
         yield f"internal/{number:02}.json", data
 
 

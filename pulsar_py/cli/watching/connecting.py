@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pulsar_py.cli.connecting.connection import Connection
     from pulsar_py.client import Client
 
-__all__ = ["CONNECTION", "admin_settings_of", "client_of", "connection_of"]
+__all__ = ["CONNECTION", "admin_settings_of", "check_namespace", "client_of", "connection_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
 
@@ -83,6 +83,21 @@ def admin_settings_of(connection: Connection) -> AdminSettings:
         return connection.admin_settings(TIMEOUT_SECONDS)
     except ContextError as error:
         raise ConfigurationError(str(error)) from None
+
+
+def check_namespace(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """The value of an option that names a namespace.
+
+    Raises:
+        BadParameter: It is no such name.
+    """
+    from pulsar_py.common.errors import InvalidNamespaceNameError
+    from pulsar_py.common.names import NamespaceName
+
+    try:
+        return None if value is None else str(NamespaceName.parse(value))
+    except InvalidNamespaceNameError as error:
+        raise click.BadParameter(str(error), param=option) from None
 
 
 def client_of(connection: Connection) -> Client:

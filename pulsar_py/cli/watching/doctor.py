@@ -15,6 +15,7 @@ from pulsar_py.cli.answering.answers import ANSWER, answer, json_line, say
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
+    check_namespace,
     connection_of,
 )
 
@@ -22,7 +23,7 @@ from pulsar_py.cli.watching.connecting import (
 @click.command()
 @click.argument("name", metavar="[SUBSCRIPTION]", required=False)
 @click.option("--topic", help="Its topic  [default: all of the namespace are looked through].")
-@click.option("--namespace", default="public/default", show_default=True)
+@click.option("--namespace", callback=check_namespace, default="public/default", show_default=True)
 @click.option(
     "--cluster",
     "is_of_cluster",

@@ -35,12 +35,19 @@ def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  
 
     try:
         admin = admin_settings_of(connection_of(options))
-        count = bundle_jobs.write_bundle(file, bundle_jobs.collect(admin, data_dir))
+        failures: list[str] = []
+        count = bundle_jobs.write_bundle(file, bundle_jobs.collect(admin, data_dir, failures))
     except FileExistsError:
         raise click.ClickException(f"{file} exists; name another file") from None
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror}") from None
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
-    text = f"{file}: {count} files; look through it before you hand it on"
-    answer(options["output"], {"file": str(file), "files": count}, text)
+    missing = ""
+    if failures:
+        missing = f", {len(failures)} with an error in place of the broker's answer ({failures[0]})"
+    answer(
+        options["output"],
+        {"file": str(file), "files": count, "failures": failures},
+        f"{file}: {count} files{missing}; look through it before you hand it on",
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +19,10 @@ from pulsar_py.cli.watching.connecting import (
     client_of,
     connection_of,
 )
+
+if TYPE_CHECKING:
+    from pulsar_py.cli.watching.shown_messages import ShownMessage
+    from pulsar_py.cli.watching.tail_jobs import TailRequest
 
 
 @click.command()
@@ -74,21 +78,26 @@ def tail(topics: tuple[str, ...], **options: Any) -> None:  # Any: click's value
 
     import asyncio
 
-    from pulsar_py.common.errors import PulsarError
+    from pulsar_py.cli.watching import tail_jobs
+    from pulsar_py.common.errors import ConfigurationError, PulsarError
 
     try:
-        asyncio.run(_run(topics, options))
+        request = tail_jobs.request_of(topics, options)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        asyncio.run(_run(request, topics, options))
     except PulsarError as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-async def _run(topics: tuple[str, ...], options: dict[str, Any]) -> None:
+async def _run(
+    request: TailRequest, topics: tuple[str, ...], options: dict[str, Any]
+) -> None:  # Any: click's values
     from pulsar_py.cli.watching import tail_jobs
-    from pulsar_py.cli.watching.shown_messages import ShownMessage
 
-    request = tail_jobs.request_of(topics, options)
     connection = connection_of(options)
     with_topic = bool(request.pattern) or len(topics) > 1
     is_json = options["output"] == "json"

@@ -54,7 +54,7 @@ class TailRequest:
     """One call of the command."""
 
     topics: Sequence[str]
-    pattern: str | None = None
+    pattern: re.Pattern[str] | None = None
     since_millis: int | None = None
     """Only messages that were published then or later, milliseconds since 1970."""
     start: MessageId | None = None
@@ -80,10 +80,16 @@ def request_of(topics: Sequence[str], options: Mapping[str, Any]) -> TailRequest
         ConfigurationError: One of them can't be read.
     """
     since, start = options["since"], options["start"]
+    if start is not None and (options["pattern"] or len(topics) != 1):
+        raise ConfigurationError("--from is a message of one topic: give just that one")
+    try:
+        pattern = re.compile(options["pattern"]) if options["pattern"] else None
+    except re.error as error:
+        raise ConfigurationError(f"--pattern {options['pattern']!r}: {error}") from None
     properties = (each.partition("=") for each in options["properties"])
     return TailRequest(
         topics=topics,
-        pattern=options["pattern"],
+        pattern=pattern,
         since_millis=None if since is None else parse_time(since, SystemClock().wall_time_millis()),
         start=None if start is None else parse_message_id(start),
         last_count=options["last"],
@@ -135,10 +141,7 @@ async def tail(
 
     Raises:
         ServiceError, ClientError: A topic does not exist, or the cluster can't be reached.
-        ConfigurationError: The request contradicts itself.
     """
-    if request.start is not None and (request.pattern or len(request.topics) != 1):
-        raise ConfigurationError("--from is a message of one topic: give just that one")
     consumer = await _open(request, client, complain, clock or SystemClock())
     try:
         await _go_to_start(request, consumer, admin)
@@ -158,7 +161,7 @@ async def _open(
     name = f"tail-{Random().getrandbits(40):010x}"  # noqa: S311 - no secret
     found = await subscribe(
         client.context,
-        re.compile(request.pattern) if request.pattern else list(request.topics),
+        request.pattern or list(request.topics),
         name,
         schema=AutoConsumeSchema(),
         subscription_mode=SubscriptionMode.NonDurable,

@@ -15,6 +15,7 @@ from pulsar_py.cli.answering.answers import ANSWER
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
+    check_namespace,
     connection_of,
 )
 
@@ -30,7 +31,7 @@ from pulsar_py.cli.watching.connecting import (
     default="rate",
     show_default=True,
 )
-@click.option("--namespace", help="Only this one, as public/default.")
+@click.option("--namespace", callback=check_namespace, help="Only this one, as public/default.")
 @click.option("-n", "--rows", type=click.IntRange(min=1), default=30, show_default=True)
 @click.option(
     "--interval",

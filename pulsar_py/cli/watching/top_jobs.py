@@ -56,7 +56,8 @@ async def run(request: TopRequest, admin: AdminSettings, write: Callable[[str], 
         pictures = each_interval(request, calls, SystemClock())
         if request.is_json:
             async for rows in pictures:
-                write(json.dumps([asdict(row) for row in rows], separators=(",", ":")))
+                picture = {"view": request.view.value, "rows": [asdict(row) for row in rows]}
+                write(json.dumps(picture, separators=(",", ":")))
                 if request.is_once:
                     return
         elif request.is_once or not sys.stdout.isatty():

@@ -85,10 +85,10 @@ def test_contents_of_files_and_by_schema(tmp_path: Path) -> None:
     [
         ("produce t", 2, "--messages or --files"),
         ("produce t -m x -p a", 2, "KEY=VALUE"),
-        ("produce t -m x -vs nosuch", 1, "expected bytes, string"),
+        ("produce t -m x -vs nosuch", 2, "expected bytes, string"),
         ("produce t -f /no/such/file", 1, "/no/such/file"),
         ("consume t", 2, "--subscription-name"),
-        ("read t -m x", 1, "no message id"),
+        ("read t -m x", 2, "no message id"),
         ("read x:// -m earliest", 1, "invalid topic name"),
         ("--proxy-url x read t", 1, "a proxy by SNI is not supported"),
         ("--auth-plugin token --auth-params token:x read t", 1, "every user of this machine"),

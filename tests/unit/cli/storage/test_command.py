@@ -48,3 +48,11 @@ def test_help_loads_nothing_of_the_storage() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_what_is_no_backup_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "b.tar"
+    file.write_text("no archive")
+    done = CliRunner().invoke(main, ["storage", "restore", str(file), str(tmp_path / "d")])
+    assert done.exit_code == 1
+    assert done.output.startswith(f"pulsar-py: {file}: not a whole backup")

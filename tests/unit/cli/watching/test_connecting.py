@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pulsar_py.cli.connecting.connection import Connection
+from pulsar_py.cli.main import main
 from pulsar_py.cli.watching.connecting import (
     CONNECTION,
     admin_settings_of,
@@ -74,3 +75,10 @@ def test_a_token_is_read_from_a_file_for_both_clients(tmp_path: Path) -> None:
 def test_a_secret_on_the_command_line_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="every user of this machine"):
         reached("--auth-plugin", "token", "--auth-params", "token:abc")
+
+
+@pytest.mark.parametrize("words", [["top", "--once"], ["doctor", "s"]])
+def test_what_is_no_namespace_is_wrong_usage(words: list[str]) -> None:
+    done = CliRunner().invoke(main, [*words, "--namespace", "x"])
+    assert done.exit_code == 2
+    assert "invalid namespace 'x': expected <tenant>/<namespace>" in done.output

@@ -15,6 +15,7 @@ def test_it_says_what_it_wrote_and_what_is_in_the_way(tmp_path: Path) -> None:
     first, second = (CliRunner().invoke(main, words) for _ in range(2))
     assert (first.exit_code, first.output.count("\n")) == (0, 1)
     assert "look through it" in first.output
+    assert "9 with an error in place of the broker's answer (admin URL 'http://127" in first.output
     assert (second.exit_code, second.output) == (1, f"Error: {file} exists; name another file\n")
     nowhere = ["support-bundle", str(tmp_path / "none" / "b.tar.gz")]
     assert "No such file" in CliRunner().invoke(main, nowhere).output

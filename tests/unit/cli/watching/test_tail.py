@@ -16,6 +16,12 @@ from pulsar_py.cli.main import main
         (["a", "--since", "1h", "-n", "3"], "exclude each other"),
         (["a", "--no-follow"], "needs --since"),
         (["a", "-n", "-1"], "-1 is not in the range"),
+        (["a", "--since", "soon"], "'soon' is not a time"),
+        (["a", "--from", "x"], "--from 'x': expected ledger:entry"),
+        (["a", "b", "--from", "1:2"], "--from is a message of one topic"),
+        (["a", "--where", "amount"], "--where 'amount'"),
+        (["a", "--where", "a~("], "missing ), unterminated subpattern"),
+        (["--pattern", "public/default/("], "--pattern 'public/default/(': missing )"),
     ],
 )
 def test_wrong_usage_is_told(words: list[str], reason: str) -> None:
@@ -27,10 +33,6 @@ def test_wrong_usage_is_told(words: list[str], reason: str) -> None:
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["a", "--since", "soon"], "'soon' is not a time"),
-        (["a", "--from", "x"], "--from 'x': expected ledger:entry"),
-        (["a", "b", "--from", "1:2"], "--from is a message of one topic"),
-        (["a", "--where", "amount"], "--where 'amount'"),
         (["a", "--service-url", "localhost"], "localhost"),
     ],
 )

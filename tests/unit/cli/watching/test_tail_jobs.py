@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -122,7 +123,9 @@ async def test_partitions_and_patterns_are_followed(tailing: Tailing) -> None:
     assert sorted(await tailing.tail("orders-p", last_count=10, follows=False)) == ["a", "b", "c"]
     tailing.shown.clear()
     await tailing.send(b"x", topic="orders-x")
-    found = await tailing.tail(pattern="public/default/orders-.*", since_millis=0, follows=False)
+    found = await tailing.tail(
+        pattern=re.compile("public/default/orders-.*"), since_millis=0, follows=False
+    )
     assert sorted(found) == ["a", "b", "c", "x"]
 
 

@@ -33,7 +33,9 @@ async def test_a_picture_is_printed_once() -> None:
     table, rows = lines
     assert "stopped by" in table
     assert "persistent://public/default/orders billing" in table
-    (row,) = json.loads(rows)
+    picture = json.loads(rows)
+    assert picture["view"] == "topics"
+    (row,) = picture["rows"]
     assert (row["producers"], row["consumers"]) == (1, 1)
 
 
