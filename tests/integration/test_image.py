@@ -225,6 +225,15 @@ def test_options_that_have_no_place_here_say_so(called: Callable[..., tuple[int,
     assert called("--config")[0] == 1
 
 
+@pytest.mark.parametrize("name", ["pulsar-daemon", "pulsar-shell"])
+def test_programs_that_have_no_place_here_say_so(home: Path, name: str) -> None:
+    done = subprocess.run(
+        [home / "bin" / name, "start", "standalone"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"{name}: ")
+
+
 def test_settings_of_the_environment_come_into_files(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "some.conf"
     file.write_text("# text\nclusterName=a\n#bindAddress=\nport = 1\n")

@@ -3,8 +3,8 @@
 The words are known, and take any options, so that a script learns the reason rather than that the
 word is unknown.
 
-Source: CmdFunctions, CmdSources, CmdSinks, CmdPackages, CmdFunctionWorker and CmdProxyStats in
-Pulsar's client tools.
+Source: CmdFunctions, CmdSources, CmdSinks, CmdPackages, CmdFunctionWorker, CmdProxyStats and
+CmdGenerateDocument in Pulsar's client tools.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _FUNCTIONS: Final = (
 )
 _PROXY: Final = "there is no proxy here; broker-stats shows the connections of a broker"
 _PACKAGES: Final = "packages are of functions and connectors, which are not run here"
+_DOCUMENTS: Final = "it writes Apache Pulsar's own pages about pulsar-admin; --help has the words"
 
 _FUNCTION_WORDS: Final = (
     "localrun create delete update get restart stop start status stats list querystate putstate "
@@ -37,8 +38,11 @@ ABSENT: Final[Mapping[str, tuple[str, str]]] = {
     "functions-worker": (_FUNCTIONS, _WORKER_WORDS),
     "sources": (_FUNCTIONS, f"available-sources {_CONNECTOR_WORDS}"),
     "sinks": (_FUNCTIONS, f"available-sinks {_CONNECTOR_WORDS}"),
+    "source": (_FUNCTIONS, f"available-sources {_CONNECTOR_WORDS}"),
+    "sink": (_FUNCTIONS, f"available-sinks {_CONNECTOR_WORDS}"),
     "packages": (_PACKAGES, _PACKAGE_WORDS),
     "proxy-stats": (_PROXY, "connections topics"),
+    "documents": (_DOCUMENTS, "generate"),
 }
 """By group: why it is not here, and its words."""
 

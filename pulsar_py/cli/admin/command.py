@@ -159,7 +159,23 @@ def _common() -> list[click.Option]:
         click.Option(
             ["--dry-run", "common_dry_run"], is_flag=True, help="Only say what would be done."
         ),
+        click.Option(
+            ["-v", "--version", "common_version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            hidden=True,  # pulsar-admin's words have it, too; it is for `admin`
+            callback=_say_version,
+        ),
     ]
+
+
+def _say_version(context: click.Context, _: click.Parameter, is_given: object) -> None:
+    if is_given:
+        from pulsar_py import __version__
+
+        click.echo(f"pulsar-py, version {__version__}")
+        context.exit()
 
 
 class _Value(click.ParamType[Any]):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from pulsar_py import __version__
 from pulsar_py.cli.admin.absent import ABSENT
 from pulsar_py.cli.admin.command import GROUPS, admin, command_of, words_of
 from pulsar_py.cli.main import main
@@ -78,6 +79,19 @@ def test_it_has_the_words_of_policies() -> None:
         having = [group for group in groups if word in words_of(group)]
         assert having, f"{title} {word}"
         assert any(set(flags) <= names_of(group, word) for group in having), f"{word}: {flags}"
+
+
+def test_each_word_tells_the_version_but_those_whose_own_flag_it_is() -> None:
+    for line in ("-v", "topics list -v", "topics stats --version"):
+        _, done = run(*line.split())
+        assert (done.exit_code, done.stdout) == (0, f"pulsar-py, version {__version__}\n")
+    with_own = [f"{group} {name}" for group in GROUPS for name in words_of(group)
+                if "-v" in names_of(group, name)]  # fmt: skip
+    assert with_own == [
+        "namespaces set-property",
+        "schemas get",
+        "brokers update-dynamic-config",
+    ]
 
 
 @pytest.mark.parametrize("group", GROUPS)

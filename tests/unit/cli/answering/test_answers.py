@@ -11,6 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from pulsar_py.cli.admin.absent import ABSENT
 from pulsar_py.cli.answering.answers import answer
 from pulsar_py.cli.main import main
 from pulsar_py.testing import BrokerThread
@@ -42,13 +43,12 @@ def leaves(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...]
 
 
 ALL = dict(leaves(main))
+HAVING = [each for each in ALL if each not in WITHOUT and not {*each[1:2]} & ABSENT.keys()]
+"""Those that have one; groups without a place here only say so."""
 
 
-@pytest.mark.parametrize("path", [each for each in ALL if each not in WITHOUT])
+@pytest.mark.parametrize("path", HAVING)
 def test_every_command_has_the_same_option(path: tuple[str, ...]) -> None:
-    if path[:2] in {("admin", each) for each in ("functions", "functions-worker", "sources",
-                                                 "sinks", "packages", "proxy-stats")}:  # fmt: skip
-        return  # they have no place here, and say so
     found = [each for each in ALL[path].params if "--format" in each.opts]
     assert len(found) == 1, "one option, by one name"
     (option,) = found
