@@ -512,8 +512,7 @@ class HttpConnection(asyncio.Protocol):
                 named.extend(each for each in _PAGE_HEADERS if each[0] not in known)
         if response.status not in _BODYLESS and response.stream is None:
             named.append(("Content-Length", str(len(response.body))))
-        # Names and properties of messages are headers, too: UTF-8, as Apache Pulsar sends them.
-        headers = [(name.encode(), text.encode()) for name, text in named]
+        headers = [(name.encode(), _header_bytes(text)) for name, text in named]
         self._write(h11.Response(status_code=response.status, headers=headers))
 
     def _write(self, event: h11.Event) -> None:
@@ -521,3 +520,11 @@ class HttpConnection(asyncio.Protocol):
         data = self._http.send(event)
         if data:
             self._transport.write(data)
+
+
+def _header_bytes(text: str) -> bytes:
+    """Latin-1, as HTTP has it and Apache Pulsar sends names and properties; UTF-8 beyond that."""
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        return text.encode()

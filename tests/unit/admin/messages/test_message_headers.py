@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+
 import pytest
 
 from pulsar_py.admin.http_messages import HttpError
@@ -53,7 +56,7 @@ def test_what_is_set_has_a_header() -> None:
         properties=[property_of("a", "ä\n")],
     )
     found = headers_of(metadata, BrokerEntryMetadata(broker_timestamp=5, index=9))
-    assert found["X-Pulsar-event-time"] == "1970-01-01T00:00:01.000Z"
+    assert found["X-Pulsar-event-time"] == "1970-01-01T00:00:01Z"
     assert found["X-Pulsar-Base64-ordering-key"] == "AP8="
     assert found["X-Pulsar-Base64-schema-version"] == "AAE="
     assert found["X-Pulsar-null-value"] == "true"
@@ -62,9 +65,66 @@ def test_what_is_set_has_a_header() -> None:
     assert found["X-Pulsar-replicated-to"] == "b,c"
     assert found["X-Pulsar-PROPERTY-TOTAL-CHUNKS"] == "2"
     assert found["X-Pulsar-Is-Encrypted"] == "true"
-    assert found["X-Pulsar-Base64-encryption-keys"] == '{"e":"AQ=="}'
+    assert found["X-Pulsar-Base64-encryption-keys"] == "CgFlEgEB"
     assert found["X-Pulsar-PROPERTY"] == '{"a":"ä\\n"}'
     assert found["X-Pulsar-Broker-Entry-METADATA-index"] == "9"
+
+
+def test_each_key_of_an_encrypted_message_has_a_header() -> None:
+    keys = [EncryptionKeys(key=name, value=b"\x01") for name in ("e", "f")]
+    parts = EntryParts(None, None, metadata_of(encryption_keys=keys), b"")
+    found = message_headers(Position(3, 4), parts, size_bytes=500, is_uncommitted=False)
+    values = [text for name, text in found if name == "X-Pulsar-Base64-encryption-keys"]
+    assert values == [b64encode(each.SerializeToString()).decode() for each in keys]
+
+
+@pytest.mark.parametrize(
+    ("millis", "text"),
+    [
+        (1234567890000, "2009-02-13T23:31:30Z"),
+        (1234567890100, "2009-02-13T23:31:30.1Z"),
+        (1234567890120, "2009-02-13T23:31:30.12Z"),
+        (1, "1970-01-01T00:00:00.001Z"),
+        (2**63, str(2**63)),
+    ],
+)
+def test_fractions_of_seconds_are_as_short_as_apache_pulsars(millis: int, text: str) -> None:
+    assert headers_of(metadata_of(event_time=millis))["X-Pulsar-event-time"] == text
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("k\u00e9 \u20ac \u4e2dx", "k\u00e9    x"),
+        ("a\x01\x7fb\tc\r\nd\x80\xa0\U0001f600e", "a \x7fb\tc  d\x80\xa0  e"),
+    ],
+)
+def test_texts_are_latin_1_as_recorded_from_apache_pulsar(key: str, text: str) -> None:
+    assert headers_of(metadata_of(partition_key=key))["X-Pulsar-partition-key"] == text
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ("z y x abc B", "B abc x y z"),
+        ("k \u00e4", "\u00e4 k"),
+        (
+            "p 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29",
+            "22 23 24 25 26 27 28 29 10 11 12 13 14 15 16 17 18 19 0 p 1 2 3 4 5 6 7 8 9 20 21",
+        ),
+    ],
+)
+def test_properties_stand_in_the_order_recorded_from_apache_pulsar(names: str, found: str) -> None:
+    properties = [property_of(each, "") for each in names.split()]
+    text = headers_of(metadata_of(properties=properties))["X-Pulsar-PROPERTY"]
+    assert list(json.loads(text)) == found.split()
+
+
+def test_properties_are_escaped_as_gson_escapes() -> None:
+    properties = [property_of("p", "it's <b>&=\u2028 \\ \x01\x7f\t")]
+    assert headers_of(metadata_of(properties=properties))["X-Pulsar-PROPERTY"] == (
+        '{"p":"it\\u0027s \\u003cb\\u003e\\u0026\\u003d\\u2028 \\\\ \\u0001\x7f\\t"}'
+    )
 
 
 def test_no_name_breaks_out_of_its_header() -> None:
