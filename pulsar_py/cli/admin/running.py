@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.admin_client.call import Call, Reply
 from pulsar_py.admin_client.client import AdminClient
@@ -28,6 +29,9 @@ from pulsar_py.common.errors import PulsarError
 if TYPE_CHECKING:
     from pulsar_py.cli.admin.options import AdminOptions
     from pulsar_py.cli.admin.words import Args, Word
+
+_WITHOUT_PROMPT: Final = frozenset({"clear-backlog"})
+"""Words whose --force means that nobody is asked; elsewhere it is that of the REST API."""
 
 Exchange = Callable[[Call[Any]], Reply]
 
@@ -79,16 +83,18 @@ def error_text(error: PulsarError, *, is_terminal: bool) -> str:
 
 
 def _run(word: Word, args: Args, options: AdminOptions, exchange: Exchange) -> int:
-    is_asking = sys.stdin.isatty() and not (options.is_confirmed or getattr(args, "force", False))
-    session = WordSession(
-        exchange,
-        is_dry_run=options.is_dry_run,
-        is_json=options.output == "json",
-        confirm=_confirm if is_asking else None,
-        sleep=_sleep,
-    )
+    is_forced = word.name in _WITHOUT_PROMPT and getattr(args, "force", False)
+    is_asking = sys.stdin.isatty() and not (options.is_confirmed or is_forced)
     args.now_millis = _now_millis
-    value = session.run(word, args)
+    with _Waiting(word.name) as waiting:
+        session = WordSession(
+            exchange,
+            is_dry_run=options.is_dry_run,
+            is_json=options.output == "json",
+            confirm=_confirm if is_asking else None,
+            sleep=waiting.sleep,
+        )
+        value = session.run(word, args)
     if options.is_dry_run:
         return 0
     sys.stdout.write(printed(word, args, value, _form(options.output)))
@@ -124,12 +130,24 @@ def _now_millis() -> int:
     return SystemClock().wall_time_millis()
 
 
-def _sleep(seconds: float) -> None:
-    import asyncio  # takes longer than a call, which few words wait for
+class _Waiting(ExitStack):
+    """The waits of a word; a bar on a terminal counts them from the first one on."""
 
-    from pulsar_py.common.loops.clock import SystemClock
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = what
+        self._moved: Callable[[float], None] | None = None  # None before the first wait
 
-    asyncio.run(SystemClock().sleep(seconds))
+    def sleep(self, seconds: float) -> None:
+        import asyncio  # takes longer than a call, which few words wait for
+
+        from pulsar_py.cli.backups.progress import progress
+        from pulsar_py.common.loops.clock import SystemClock
+
+        if self._moved is None:
+            self._moved = self.enter_context(progress(self._what, None, is_bytes=False))
+        asyncio.run(SystemClock().sleep(seconds))
+        self._moved(1)
 
 
 def _whole(reply: Reply) -> Reply:

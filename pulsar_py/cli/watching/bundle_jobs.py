@@ -91,8 +91,14 @@ def collect(
         yield "metrics.txt", ask.text(lambda: calls.call(get("/metrics", as_text)))
 
 
-def write_bundle(path: Path, files: Iterator[tuple[str, bytes]]) -> int:
+def write_bundle(
+    path: Path,
+    files: Iterator[tuple[str, bytes]],
+    on_written: Callable[[float], None] = lambda _: None,
+) -> int:
     """Write them into a compressed archive that its owner alone can read; returns their number.
+
+    `on_written` is told of each file.
 
     Raises:
         OSError: It can't be written, or exists.
@@ -105,6 +111,7 @@ def write_bundle(path: Path, files: Iterator[tuple[str, bytes]]) -> int:
             entry.size, entry.mode = len(data), 0o600
             archive.addfile(entry, io.BytesIO(data))
             count += 1
+            on_written(1)
     return count
 
 

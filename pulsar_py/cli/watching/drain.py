@@ -28,6 +28,7 @@ _TIMEOUT_SECONDS: Final = 120.0
 def drain(**options: Any) -> None:  # Any: click's values
     """Have the broker of --admin-url hand its topics over to others, before it is stopped."""
     from pulsar_py.admin_client import AdminClient, brokers
+    from pulsar_py.cli.backups.progress import progress
     from pulsar_py.common.errors import PulsarError
 
     try:
@@ -36,7 +37,10 @@ def drain(**options: Any) -> None:  # Any: click's values
             f"The broker at {settings.url} serves nothing from then on, until it is started anew.",
             is_confirmed=options["is_confirmed"],
         )
-        with AdminClient(replace(settings, timeout_seconds=_TIMEOUT_SECONDS)) as admin:
+        with (
+            AdminClient(replace(settings, timeout_seconds=_TIMEOUT_SECONDS)) as admin,
+            progress("handing over", None, is_bytes=False),
+        ):
             admin.call(brokers.drain())
     except PulsarError as error:
         raise click.ClickException(str(error)) from None

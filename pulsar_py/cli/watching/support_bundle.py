@@ -30,13 +30,16 @@ def support_bundle(file: Path, data_dir: Path | None, **options: Any) -> None:  
     Settings with secrets masked, statistics, metrics, policies, what `doctor` says; no payload of
     any message. What the broker does not answer is there as its error.
     """
+    from pulsar_py.cli.backups.progress import progress
     from pulsar_py.cli.watching import bundle_jobs
     from pulsar_py.common.errors import PulsarError
 
     try:
         admin = admin_settings_of(connection_of(options))
         failures: list[str] = []
-        count = bundle_jobs.write_bundle(file, bundle_jobs.collect(admin, data_dir, failures))
+        with progress("collecting", None, is_bytes=False) as moved:
+            files = bundle_jobs.collect(admin, data_dir, failures)
+            count = bundle_jobs.write_bundle(file, files, moved)
     except FileExistsError:
         raise click.ClickException(f"{file} exists; name another file") from None
     except OSError as error:

@@ -7,6 +7,7 @@ has shown what was asked for, 1 with the reason in one line, 2 for wrong usage, 
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,7 @@ def tail(topics: tuple[str, ...], **options: Any) -> None:  # Any: click's value
 async def _run(
     request: TailRequest, topics: tuple[str, ...], options: dict[str, Any]
 ) -> None:  # Any: click's values
+    from pulsar_py.cli.backups.progress import progress
     from pulsar_py.cli.watching import tail_jobs
 
     connection = connection_of(options)
@@ -108,7 +110,10 @@ async def _run(
     def complain(line: str) -> None:
         click.echo(line, err=True)
 
-    async with client_of(connection) as client:
-        await tail_jobs.tail(
-            request, client, admin_settings_of(connection), show=show, complain=complain
-        )
+    admin = admin_settings_of(connection)
+    is_beside = not sys.stdout.isatty()  # otherwise messages and the bar would mix
+    with progress("looking through", None, is_bytes=False) if is_beside else nullcontext() as moved:
+        async with client_of(connection) as client:
+            await tail_jobs.tail(
+                request, client, admin, show=show, complain=complain, on_read=moved
+            )

@@ -124,6 +124,7 @@ async def tail(
     *,
     show: Callable[[ShownMessage], None],
     complain: Callable[[str], None],
+    on_read: Callable[[float], None] | None = None,
     clock: Clock | None = None,
 ) -> int:
     """Show messages until there are enough, or none is left and nothing is to be followed.
@@ -134,6 +135,7 @@ async def tail(
         admin: Where the admin API is; asked only for `last_count`.
         show: Called with each message that is wanted.
         complain: Called with a line about each entry that can't be decoded.
+        on_read: Called with 1 for each message that was looked at, for a bar.
         clock: For tests in virtual time.
 
     Returns:
@@ -145,7 +147,7 @@ async def tail(
     consumer = await _open(request, client, complain, clock or SystemClock())
     try:
         await _go_to_start(request, consumer, admin)
-        return await _Run(request, consumer, show).run()
+        return await _Run(request, consumer, show, on_read or (lambda _: None)).run()
     finally:
         await consumer.close()
 
@@ -216,8 +218,13 @@ class _Run:
     """One run: what has been shown, and what is held back until the end is reached."""
 
     def __init__(
-        self, request: TailRequest, consumer: Consumer, show: Callable[[ShownMessage], None]
+        self,
+        request: TailRequest,
+        consumer: Consumer,
+        show: Callable[[ShownMessage], None],
+        on_read: Callable[[float], None],
     ) -> None:
+        self._on_read = on_read
         self._request = request
         self._consumer = consumer
         self._show = show
@@ -275,6 +282,7 @@ class _Run:
                     return None
 
     def _handle(self, message: Message_) -> None:
+        self._on_read(1)
         if not self._is_wanted(message):
             return
         found = shown(message)

@@ -40,6 +40,47 @@ def test_wrong_credentials_are_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert "authPlugin 'nosuch' is unknown" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "sent"), [("delete", 0), ("clear-backlog", 1)])
+def test_force_is_an_answer_only_where_pulsar_admin_means_that_by_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, sent: int
+) -> None:
+    calls = []
+
+    def send(call: Call[Any]) -> Reply:
+        calls.append(call)
+        return Reply(204, {}, b"", lambda: None)
+
+    terminal = io.StringIO("n\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    word = Word(name, "Do it", "t", "-f/--force:flag", lambda _: topics.delete_topic("t"))
+    run_word(word, SimpleNamespace(force=True), OPTIONS, send)
+    assert len(calls) == sent
+
+
+def test_a_word_that_waits_shows_that_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: Any) -> Any:
+        yield 0.001
+        yield 0.001
+        return "done"
+
+    word = Word("compaction-status", "Look", "", "", run)
+    assert run_word(word, SimpleNamespace(), OPTIONS, never) == 0
+    assert capsys.readouterr() == ("done\n", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert run_word(word, SimpleNamespace(), OPTIONS, never) == 0
+    printed_ = capsys.readouterr()
+    assert printed_.out == "done\n"
+    assert "compaction-status" in printed_.err
+    assert "2/?" in printed_.err
+
+
+def never(_: Call[Any]) -> Reply:
+    raise AssertionError
+
+
 def test_what_the_broker_refuses_is_1(capsys: pytest.CaptureFixture[str]) -> None:
     def refuse(_: Call[Any]) -> Reply:
         raise status_error("GET /x", 404, "Topic not found")

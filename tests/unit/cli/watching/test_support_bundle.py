@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from pulsar_py.cli.main import main
+
+
+def test_a_terminal_sees_how_many_files_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    words = ["support-bundle", str(tmp_path / "b.tar.gz"), "--admin-url", "http://127.0.0.1:1"]
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    told = capsys.readouterr()
+    assert ended.value.code == 0
+    assert "collecting" in told.err
+    assert "11/?" in told.err
 
 
 def test_it_says_what_it_wrote_and_what_is_in_the_way(tmp_path: Path) -> None:
