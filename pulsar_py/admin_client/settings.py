@@ -32,6 +32,7 @@ BODY_LIMIT_BYTES: Final = 64 * 1024 * 1024
 TRUST_OPTIONS: Final = "tls_trust_certs_file, or --tls-trust-cert-path of a command"
 """What names the authorities to trust, for errors."""
 
+_PHRASES: Final[Mapping[int, str]] = {each.value: each.phrase for each in HTTPStatus}
 _ERRORS: Final[Mapping[int, type[ServiceError]]] = {
     HTTPStatus.UNAUTHORIZED: AuthenticationError,
     HTTPStatus.FORBIDDEN: AuthorizationError,
@@ -48,7 +49,9 @@ def status_error(request: str, status: int, reason: str) -> ServiceError:
 
     Its text has all three; `answer_of_error` has status and reason apart.
     """
-    error = _ERRORS.get(status, AdminError)(f"{request}: {status} {reason}")
+    is_bare = reason == f"HTTP status {status}" and status in _PHRASES
+    shown = _PHRASES[status] if is_bare else reason
+    error = _ERRORS.get(status, AdminError)(f"{request}: {status} {shown}")
     error.__dict__["answer"] = status, reason
     return error
 

@@ -138,7 +138,7 @@ def connection(options: Mapping[str, str | None], environment: Mapping[str, str]
     """Find out where to connect; `options` have the keys of `client.conf`.
 
     Raises:
-        ContextError: A file can't be read, or an option holds a secret.
+        ContextError: A file can't be read, an option holds a secret, or standard input has none.
     """
     params = options.get("authParams")
     if params is not None:
@@ -153,6 +153,11 @@ def connection(options: Mapping[str, str | None], environment: Mapping[str, str]
         if environment.get(name):
             values[key] = environment[name]
     values.update({key: value for key, value in options.items() if value is not None})
+    if values.get("authParams", "").strip().startswith("stdin:"):
+        # Now, as it can be read once: a command may have clients of both protocols.
+        values["authParams"] = _read("stdin:").strip()
+        if not values["authParams"]:
+            raise ContextError("authParams: standard input is empty: pipe the token in")
     return Connection(values)
 
 
@@ -182,6 +187,8 @@ def token_of(params: str) -> str:
         given = _pairs(given).get("token", "")
     token = _read(given) if given.startswith(("file:", "env:", "stdin:")) else given
     token = token.strip().removeprefix("token:")
+    if not token and given.startswith(("file:", "env:")):
+        raise ContextError(f"authParams: {given} is empty; expected the token in it")
     if not token:
         raise ContextError("authParams: expected file:///PATH, env:NAME, stdin: or token:TOKEN")
     return token

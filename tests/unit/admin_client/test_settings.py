@@ -28,6 +28,12 @@ def test_an_error_has_status_and_reason(status: int, error: type[Exception]) -> 
     assert answer_of_error(error("another")) is None
 
 
+def test_a_status_without_a_reason_is_told_by_its_name() -> None:
+    error = status_error("GET /x", 401, "HTTP status 401")
+    assert str(error) == "GET /x: 401 Unauthorized"
+    assert answer_of_error(error) == (401, "HTTP status 401")
+
+
 def test_credentials_are_not_shown() -> None:
     shown = repr(AdminSettings(url="http://a", token="secret", user="me:secret"))
     assert "secret" not in shown

@@ -66,6 +66,27 @@ def test_a_token_comes_from_a_file_a_variable_or_standard_input(
             token_of(missing)
 
 
+def test_both_clients_of_a_command_have_the_token_of_standard_input(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"authPlugin": "token", "authParams": "stdin:"}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{TOKEN}\n"))
+    found = connection(given, {"PULSAR_PY_CONTEXTS": "/none"})
+    assert found.admin_settings(5).token == found.admin_settings(5).token == TOKEN
+    with pytest.raises(ContextError, match="standard input is empty"):
+        connection(given, {"PULSAR_PY_CONTEXTS": "/none"})
+
+
+def test_a_file_or_variable_without_a_token_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").touch()
+    monkeypatch.setenv("MY_TOKEN", "")
+    for params in (f"file://{tmp_path}/token", "env:MY_TOKEN"):
+        with pytest.raises(ContextError, match=f"{params} is empty"):
+            token_of(params)
+
+
 def test_credentials_of_files_reach_the_client(tmp_path: Path) -> None:
     found = Connection(
         {
