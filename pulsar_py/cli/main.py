@@ -102,6 +102,13 @@ READY = click.option(
 @LOG_FORMAT
 @LOG_LEVEL
 @READY
+@click.option(
+    "--ready-too",
+    "ready_too",
+    default="",
+    hidden=True,
+    help="A further line then, for programs that wait for one of Apache Pulsar's.",
+)
 def standalone(
     *,
     data_dir: Path,
@@ -114,6 +121,7 @@ def standalone(
     log_format: str,
     log_level: str,
     ready_format: str,
+    ready_too: str,
 ) -> None:
     """Run a broker until it gets SIGTERM or SIGINT.
 
@@ -137,6 +145,7 @@ def standalone(
         log_format=log_format,
         log_level=log_level.upper(),
         is_ready_json=ready_format == "json",
+        ready_too=ready_too,
     )
     raise SystemExit(run(options))
 

@@ -67,6 +67,7 @@ class StandaloneOptions:
     log_format: str = "text"
     log_level: str = "INFO"
     is_ready_json: bool = False
+    ready_too: str = ""
 
 
 def run(options: StandaloneOptions) -> int:
@@ -178,6 +179,8 @@ async def serve(options: StandaloneOptions) -> None:
     async with broker:
         reach_of(config, options.host).log()
         sys.stdout.write(f"{ready_line(options, OpenPorts.of(broker))}\n")
+        if options.ready_too:
+            sys.stdout.write(f"{options.ready_too}\n")
         sys.stdout.flush()
         async with supervised(SystemClock()):
             await stopping.wait()

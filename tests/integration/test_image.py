@@ -33,6 +33,10 @@ def home(tmp_path: Path) -> Path:
     return target
 
 
+WAITED_FOR = "Successfully updated the policies on namespace public/default\n"
+"""What the module of Testcontainers for Go waits for in the log, beside the list of clusters."""
+
+
 def environment(**more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PULSAR_")}
     return kept | {"PATH": f"{PROGRAMS}{os.pathsep}{kept['PATH']}", **more}
@@ -56,6 +60,7 @@ def test_it_is_started_as_testcontainers_does(home: Path) -> None:
             assert process.stdout is not None
             words = process.stdout.readline().split()
             assert words[:2] == ["pulsar-py", "ready:"]
+            assert process.stdout.readline() == WAITED_FOR
             for path, body in (("clusters", b'["tests"]'), ("brokers/ready", b"ok")):
                 with urllib.request.urlopen(f"{words[3]}/admin/v2/{path}", timeout=30) as answer:
                     assert answer.read() == body
@@ -206,11 +211,12 @@ def test_options_of_apache_pulsars_script_are_taken(
 ) -> None:
     data, own = home / "data", tmp_path / "own.conf"
     own.touch()
-    usual = f"standalone --data-dir {data} --config {home}/conf/standalone.conf"
+    begin = f"standalone --data-dir {data} --ready-too {WAITED_FOR.strip()}"
+    usual = f"{begin} --config {home}/conf/standalone.conf"
     assert called("-nfw", "-nss") == (0, f"{usual} at=")
     assert called("--num-bookies", "3", "--bookkeeper-port=3181") == (0, f"{usual} at=")
     assert called("-a", "here", "--port", "7") == (0, f"{usual} --port 7 at=here")
-    given = f"standalone --data-dir {data} --config {own}"
+    given = f"{begin} --config {own}"
     assert called("-c", str(own), "--set=a=b") == (0, f"{given} --set=a=b at=")
     data.mkdir(exist_ok=True)
     (data / "file").touch()
