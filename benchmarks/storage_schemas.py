@@ -158,6 +158,7 @@ def _locator_kilobytes(data_dir: Path) -> float:
 def measure_schemas(versions: int, directory: Path) -> dict[str, float]:
     """All figures of so many versions."""
     figures: dict[str, float] = {"versions": versions}
+    directory.mkdir(parents=True, exist_ok=True)
     data_dir = Path(tempfile.mkdtemp(prefix="schemas-", dir=directory))
     target = start_ours(directory, data_dir=data_dir)
     try:

@@ -62,7 +62,7 @@ class Target:
         if self.web_port is None:
             return None
         with socket.create_connection((self.host, self.web_port), 10) as connection:
-            connection.sendall(b"GET /metrics/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            connection.sendall(_request("/metrics/"))
             data = b""
             while block := connection.recv(1 << 16):
                 data += block
@@ -106,6 +106,11 @@ def _answers(port: int, request: bytes | None = None) -> bool:
         return False
 
 
+def _request(path: str) -> bytes:
+    """Names the local host: a broker that listens there without authentication refuses others."""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+
+
 def start_ours(
     directory: Path,
     settings: dict[str, str] | None = None,
@@ -122,6 +127,7 @@ def start_ours(
     whose package is run instead of the installed one. With `is_tls` its port is one of TLS.
     """
     port, web_port = free_port(), free_port()
+    directory.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
     command = [
         str(Path(sys.executable).with_name("pulsar-py")), "standalone", "--data-dir", str(data_dir),
@@ -141,7 +147,7 @@ def start_ours(
         process = subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=log, text=True, env=environment
         )
-    health = b"GET /admin/v2/clusters HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    health = _request("/admin/v2/clusters")
     while not (_answers(port) and _answers(web_port, health)):
         if process.poll() is not None:
             raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
