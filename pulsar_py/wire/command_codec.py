@@ -17,12 +17,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
-from google.protobuf.message_factory import GetMessageClass
 
 from pulsar_py.common.buffer import Buffer, EntryBytes
 from pulsar_py.common.errors import UNREADABLE, RemoteProtocolError
 from pulsar_py.common.message_id import to_unsigned
 from pulsar_py.common.varint import varint
+from pulsar_py.proto.pool import message_class
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
@@ -46,7 +46,7 @@ FIELD_NAMES: Final[dict[int, str]] = {
 
 # class of a Command... message -> what precedes its length in a BaseCommand: type, field tag.
 _PREFIXES: Final[dict[type[Message], bytes]] = {
-    GetMessageClass(field.message_type): b"\x08" + varint(number) + varint(number << 3 | 2)
+    message_class(field.message_type): b"\x08" + varint(number) + varint(number << 3 | 2)
     for field in BaseCommand.DESCRIPTOR.fields
     if field.message_type is not None and (number := field.number)
 }
