@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.message_id import EARLIEST_MESSAGE_ID, MessageId
 from pulsar_py.common.names import TopicName
+from pulsar_py.server.broker_settings import call_settings
 from pulsar_py.server.change_events.event_log import FOLLOWED_PROPERTY
 from pulsar_py.server.change_events.event_messages import EventMessage
-from pulsar_py.server.cluster_load import call_settings
 from pulsar_py.server.elsewhere import topic_path
 from pulsar_py.server.policies.policy_events import (
     SCHEMA_PROPERTIES,

@@ -222,6 +222,7 @@ SECURITY_MAY_IMPORT = {"common", "metadata"}
 """Of the other packages: who may do what is decided without topics, wire or storage."""
 
 SETTINGS_READERS = {
+    "pulsar_py.server.authentication_parts",
     "pulsar_py.server.broker",
     "pulsar_py.server.broker_settings",
     "pulsar_py.server.cluster_load",

@@ -18,6 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -34,6 +35,7 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.broker_settings import (
     bucket_settings,
+    call_settings,
     compaction_rules,
     connection_settings,
     registry_settings,
@@ -41,7 +43,6 @@ from pulsar_py.server.broker_settings import (
 from pulsar_py.server.bundle_moves import BundleMoves
 from pulsar_py.server.change_events.namespace_events import EventParts
 from pulsar_py.server.change_events.topic_policies_service import TopicPoliciesService
-from pulsar_py.server.cluster_load import ClusterLoad, call_settings, cluster_membership
 from pulsar_py.server.compaction.compaction_status import CompactionTotals
 from pulsar_py.server.compaction.spill_directory import SpillDirectory
 from pulsar_py.server.compaction.topic_compaction import CompactionParts
@@ -67,12 +68,7 @@ from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Authorization
-from pulsar_py.server.security.providers import authenticators_of
-from pulsar_py.server.security_parts import (
-    authentication_settings,
-    authorization_of,
-    authorization_settings,
-)
+from pulsar_py.server.security_parts import authorization_of, authorization_settings
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
@@ -80,6 +76,9 @@ from pulsar_py.server.topics.topic import Topic, TopicContext
 from pulsar_py.server.upkeep import topic_upkeep
 from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
 from pulsar_py.wire.commands import SendReceiptEncoder
+
+if TYPE_CHECKING:
+    from pulsar_py.server.cluster_load import ClusterLoad
 
 logger = logging.getLogger(__name__)
 
@@ -128,6 +127,10 @@ class BrokerService:
         chance = chance or random.Random()  # noqa: S311 - spreads load and rollovers, guards nothing
         self.membership: ClusterMembership | None = None  # None where there are no other brokers
         if is_of_cluster:
+            from pulsar_py.server.cluster_load import (  # noqa: PLC0415 - at first use
+                cluster_membership,
+            )
+
             self.membership = cluster_membership(
                 metadata, self.resources, clock, chance, lambda: self.config
             )
@@ -158,9 +161,7 @@ class BrokerService:
         )
         self.topic_policies = self._topic_policies_service(config)
         self.topics.policy_keeper = self.topic_policies
-        self.authenticators = authenticators or authenticators_of(
-            authentication_settings(config), clock
-        )
+        self.authenticators = authenticators or self._authenticators(config)
         self.authorization = self._authorization(config)
         self.audit = Audit(clock, config.authenticationRoleLoggingAnonymizer)
         self.connections = self._new_connections(config)
@@ -243,6 +244,15 @@ class BrokerService:
             split_algorithm=lambda: self.config.defaultNamespaceBundleSplitAlgorithm.value,
         )
 
+    def _authenticators(self, config: BrokerConfig) -> Authenticators:
+        if not config.authenticationEnabled:
+            return Authenticators()
+        from pulsar_py.server.authentication_parts import (  # noqa: PLC0415 - at first use
+            configured_authenticators,
+        )
+
+        return configured_authenticators(config, self.clock)
+
     def _authorization(self, config: BrokerConfig) -> Authorization:
         return authorization_of(
             config,
@@ -312,6 +322,8 @@ class BrokerService:
         """
         if self.membership is None:
             return
+        from pulsar_py.server.cluster_load import ClusterLoad  # noqa: PLC0415 - loaded by now
+
         report = first_report(self.addresses, start_millis=self.clock.wall_time_millis())
         await self.membership.join(report)
         await self.namespaces.own_heartbeat(report.broker_id)

@@ -2,9 +2,9 @@
 
 Each function takes the whole `BrokerConfig` and returns the settings of one part: connections, the
 registry of topics, a topic without any policy, dispatchers, the index of delayed messages, managed
-ledgers. Minutes become seconds and megabytes bytes here and nowhere else. A new setting of a topic
-gets a line here. `BrokerService` calls all of them; policies of namespaces and topics replace some
-fields afterwards (`policies/effective_settings.py`).
+ledgers, calls of other brokers. Minutes become seconds and megabytes bytes here and nowhere else. A
+new setting of a topic gets a line here. `BrokerService` calls all of them; policies of namespaces
+and topics replace some fields afterwards (`policies/effective_settings.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pulsar_py.server.delayed.bucket_tracker import BucketSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.limits.topic_list_budget import TopicListLimits
+from pulsar_py.server.load.other_brokers import CallSettings
 from pulsar_py.server.policies.effective_settings import (
     SUBSCRIPTION_TYPES,
     cursor_persist_interval_seconds,
@@ -279,4 +280,17 @@ def managed_ledger_config(
         skips_non_recoverable_data=config.autoSkipNonRecoverableData,
         ledger_options=ledger_options or LedgerOptions(),
         cluster=config.clusterName,
+    )
+
+
+def call_settings(config: BrokerConfig) -> CallSettings:
+    """The settings of REST calls to other brokers."""
+    return CallSettings(
+        plugin=config.brokerClientAuthenticationPlugin,
+        parameters=config.brokerClientAuthenticationParameters,
+        uses_tls=config.brokerClientTlsEnabled,
+        trust_path=config.brokerClientTrustCertsFilePath,
+        certificate_path=config.brokerClientCertificateFilePath,
+        key_path=config.brokerClientKeyFilePath,
+        verifies_hostname=config.tlsHostnameVerificationEnabled,
     )

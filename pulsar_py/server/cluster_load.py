@@ -24,7 +24,6 @@ from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.cluster_rules import ClusterRules
 from pulsar_py.server.load.large_bundles import SplitRules
 from pulsar_py.server.load.machine import no_process, this_process
-from pulsar_py.server.load.other_brokers import CallSettings
 from pulsar_py.server.load.placement import PlacementRules
 from pulsar_py.server.load.shedding import SheddingRules, UsageWeights
 from pulsar_py.server.load_reporter import LoadReporter, ReportingSettings
@@ -169,17 +168,4 @@ def _shedding_rules(config: BrokerConfig) -> SheddingRules:
         min_bytes=config.minUnloadMessageThroughput,
         max_moved_share=config.maxUnloadPercentage,
         max_bundles=config.maxUnloadBundleNumPerShedding,
-    )
-
-
-def call_settings(config: BrokerConfig) -> CallSettings:
-    """The settings of REST calls to other brokers."""
-    return CallSettings(
-        plugin=config.brokerClientAuthenticationPlugin,
-        parameters=config.brokerClientAuthenticationParameters,
-        uses_tls=config.brokerClientTlsEnabled,
-        trust_path=config.brokerClientTrustCertsFilePath,
-        certificate_path=config.brokerClientCertificateFilePath,
-        key_path=config.brokerClientKeyFilePath,
-        verifies_hostname=config.tlsHostnameVerificationEnabled,
     )

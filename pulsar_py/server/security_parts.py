@@ -1,6 +1,6 @@
-"""Makes a broker's authentication, authorization and rules for proxies from its settings.
+"""Makes a broker's authorization and rules for proxies from its settings.
 
-Source: AuthenticationService, AuthorizationService in Pulsar's broker.
+Source: AuthorizationService in Pulsar's broker.
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ from pulsar_py.server.security.authorization import (
     PulsarAuthorization,
     Unrestricted,
 )
-from pulsar_py.server.security.issuers import IssuerTimes
-from pulsar_py.server.security.openid_provider import OpenIdSettings
-from pulsar_py.server.security.providers import AuthenticationSettings
-from pulsar_py.server.security.token_provider import TokenSettings
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
 
 __all__ = [
     "ProxyRules",
-    "authentication_settings",
     "authorization_of",
     "authorization_settings",
-    "openid_settings",
     "proxy_rules",
 ]
 
@@ -40,51 +34,6 @@ _OWN: Final = (
     "PulsarAuthorizationProvider",
     "org.apache.pulsar.broker.authorization.PulsarAuthorizationProvider",
 )
-
-
-def authentication_settings(config: BrokerConfig) -> AuthenticationSettings:
-    """The settings of the methods of authentication."""
-    return AuthenticationSettings(
-        is_enabled=config.authenticationEnabled,
-        provider_names=config.authenticationProviders,
-        anonymous_role=config.anonymousUserRole,
-        is_original_authenticated=config.authenticateOriginalAuthData,
-        token=TokenSettings(
-            secret_key=config.tokenSecretKey,
-            public_key=config.tokenPublicKey,
-            public_alg=config.tokenPublicAlg,
-            auth_claim=config.tokenAuthClaim,
-            audience_claim=config.tokenAudienceClaim,
-            audience=config.tokenAudience,
-            allowed_clock_skew_seconds=config.tokenAllowedClockSkewSeconds,
-            revocation_file=config.tokenRevocationFile,
-        ),
-        openid=openid_settings(config),
-        basic_users=config.basicAuthConf,
-        own=config.provider_settings,
-    )
-
-
-def openid_settings(config: BrokerConfig) -> OpenIdSettings:
-    """The settings by which tokens of OpenID issuers are checked."""
-    return OpenIdSettings(
-        allowed_issuers=config.openIDAllowedTokenIssuers,
-        allowed_audiences=config.openIDAllowedAudiences,
-        role_claim=config.openIDRoleClaim or "sub",
-        trust_path=config.openIDTokenIssuerTrustCertsFilePath,
-        leeway_seconds=config.openIDAcceptedTimeLeewaySeconds,
-        times=IssuerTimes(
-            refresh_seconds=config.openIDCacheRefreshAfterWriteSeconds,
-            expiration_seconds=config.openIDCacheExpirationSeconds,
-            miss_seconds=config.openIDKeyIdCacheMissRefreshSeconds,
-            max_issuers=config.openIDCacheSize,
-        ),
-        connect_seconds=config.openIDHttpConnectionTimeoutMillis / 1000,
-        read_seconds=config.openIDHttpReadTimeoutMillis / 1000,
-        needs_https=config.openIDRequireIssuersUseHttps,
-        key_set_file=config.openIDKeySetFile,
-        revocation_file=config.tokenRevocationFile,
-    )
 
 
 class ProxyRules(Struct, frozen=True, kw_only=True):

@@ -42,7 +42,7 @@ from pulsar_py.common.loops.work import Turns
 from pulsar_py.common.network.hosts import is_loopback
 from pulsar_py.common.token_end import SOON_DAYS, token_end
 from pulsar_py.server.broker import BrokerService
-from pulsar_py.server.cluster_load import call_settings
+from pulsar_py.server.broker_settings import call_settings
 from pulsar_py.server.load.other_brokers import own_token
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.upkeep.topic_upkeep import seconds_until_deletion

@@ -9,7 +9,7 @@ from typing import Any
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata import paths
 from pulsar_py.metadata.documents import LocalPolicies, NamespacePolicies
-from pulsar_py.server.cluster_load import call_settings
+from pulsar_py.server.broker_settings import call_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.load.machine import ProcessUsage
 from tests.simulation.cluster_world import BUNDLES_COUNT, ClusterWorld, in_cluster, service, until

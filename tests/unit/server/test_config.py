@@ -295,6 +295,7 @@ def test_secrets_are_known() -> None:
 def test_every_setting_with_an_effect_has_a_reader() -> None:
     """Only the broker, what starts it, and the administration read a BrokerConfig."""
     readers = [
+        PACKAGE / "server" / "authentication_parts.py",
         PACKAGE / "server" / "broker.py",
         PACKAGE / "server" / "broker_settings.py",
         PACKAGE / "server" / "cluster_load.py",

@@ -21,11 +21,7 @@ from pulsar_py.server.security.authorization import (
     PulsarAuthorization,
 )
 from pulsar_py.server.security.tls_provider import TlsProvider
-from pulsar_py.server.security_parts import (
-    authentication_settings,
-    authorization_of,
-    authorization_settings,
-)
+from pulsar_py.server.security_parts import authorization_of, authorization_settings
 
 SOMEBODY = Authenticators({"tls": TlsProvider(SystemClock())})
 
@@ -91,8 +87,3 @@ def test_rules_that_are_none(name: str, text: str) -> None:
 def test_rules_need_roles() -> None:
     with pytest.raises(ConfigurationError, match="needs authenticationEnabled=true"):
         rules(Authenticators())
-
-
-def test_what_is_revoked_counts_for_both_kinds_of_tokens() -> None:
-    found = authentication_settings(BrokerConfig.from_texts({"tokenRevocationFile": "/revoked"}))
-    assert found.token.revocation_file == found.openid.revocation_file == "/revoked"

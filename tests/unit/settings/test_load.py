@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_py.server.broker_settings import call_settings
 from pulsar_py.server.cluster_load import (
     balancing_settings,
-    call_settings,
     placement_rules,
     report_settings,
 )

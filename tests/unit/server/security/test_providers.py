@@ -9,12 +9,12 @@ import pytest
 
 from pulsar_py.common.errors import ConfigurationError
 from pulsar_py.common.loops.clock import Clock, SystemClock
+from pulsar_py.server.authentication_parts import authentication_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.security.openid_provider import OpenIdProvider, OpenIdSettings
 from pulsar_py.server.security.provider_chain import ProviderChain
 from pulsar_py.server.security.providers import AuthenticationSettings, authenticators_of
 from pulsar_py.server.security.token_provider import TokenProvider, TokenSettings
-from pulsar_py.server.security_parts import authentication_settings
 
 
 def methods(clock: Clock, *names: str) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pulsar_py.common.errors import ConfigurationError
+from pulsar_py.server.authentication_parts import openid_settings
 from pulsar_py.server.config import BrokerConfig
-from pulsar_py.server.security_parts import openid_settings
 from pulsar_py.server.settings.openid import OpenIdConnectSettings
 
 
