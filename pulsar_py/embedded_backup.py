@@ -14,7 +14,6 @@ Third-party packages it may import: msgspec.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,12 +77,18 @@ class EmbeddedBackup:
                 ]
         finally:
             await scratch.close()
-            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
+            await asyncio.to_thread(_remove, self._scratch)
 
 
 def _renew(scratch: Path) -> None:
     try:
-        shutil.rmtree(scratch, ignore_errors=True)
+        _remove(scratch)
         scratch.mkdir(parents=True)
     except OSError as error:
         raise StorageError(f"{scratch}: {error.strerror}") from error
+
+
+def _remove(scratch: Path) -> None:
+    import shutil  # noqa: PLC0415 - at first use
+
+    shutil.rmtree(scratch, ignore_errors=True)

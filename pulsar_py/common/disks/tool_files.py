@@ -9,7 +9,6 @@ own name last. So what was cut short never has that name, whether by an error or
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +61,8 @@ def _sync_directory(path: Path) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir():
+        import shutil  # noqa: PLC0415 - at first use: it brings bzip2 and LZMA along
+
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)

@@ -6,8 +6,6 @@ is of no use to anybody; it stays until somebody tidies up, as with all temporar
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +32,8 @@ class SpillDirectory:
             StorageError: It can't be made.
         """
         if self._disk is None:
+            import tempfile  # noqa: PLC0415 - at first use
+
             # Only now is the system asked for its directory: that writes a file to try it.
             # Nobody else may read what users sent: the name is made with its rights at once.
             try:
@@ -50,5 +50,7 @@ class SpillDirectory:
         disk, self._disk = self._disk, None
         if disk is None or self._path is None:
             return
+        import shutil  # noqa: PLC0415 - at first use
+
         await disk.run(shutil.rmtree, self._path, ignore_errors=True)
         await disk.close()

@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-import tempfile
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -182,6 +181,8 @@ def _check_store_type(kind: str, name: str, path: str) -> None:
 
 def _load_key_store(context: ssl.SSLContext, settings: TlsSettings) -> None:
     # Imported late: PEM files need none of it.
+    import tempfile  # noqa: PLC0415 - at first use
+
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - at first use
     from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - at first use
 
