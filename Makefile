@@ -30,9 +30,11 @@ help:
 
 setup: $(STAMP)
 
+# pip writes the bytecode of what it copies; an editable install is not copied.
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m compileall -q -j 0 pulsar_py
 	@touch $@
 
 # Without apt or its rights the tests that need a browser say so and are skipped.
