@@ -414,23 +414,23 @@ async def catch_up(
     )
 
 
-async def end_to_end_latency(
-    target: Target, *, rate_per_second: int = 1000, seconds: float = 8.0
-) -> Figures:
-    """Publish to receive, at a fixed rate; each message carries its send time.
+async def timed_messages(
+    target: Target, *, rate_per_second: int, seconds: float
+) -> list[tuple[int, int]]:
+    """When each message of 1 KB was sent and received at a fixed rate, in nanoseconds.
 
     Up to 2,000 a second each message goes at its own time, beyond that those of a millisecond do.
+    The messages of the first second are left out.
     """
     topic = fresh_topic()
     consuming = await RawConnection.connect(target.host, target.port, target.tls)
     await consuming.subscribe(topic, "s", 1)
     publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
-    latencies: list[float] = []
+    times: list[tuple[int, int]] = []
 
     def on_message(data: memoryview) -> None:
-        sent = _NANOS.unpack_from(data, len(data) - 8)[0]
-        latencies.append((time.perf_counter_ns() - sent) / 1e6)
+        times.append((_NANOS.unpack_from(data, len(data) - 8)[0], time.perf_counter_ns()))
 
     consuming.start_counting()
     consuming.on_frame = on_message
@@ -438,7 +438,6 @@ async def end_to_end_latency(
     consuming.flow(1, total)
     publishing.start_counting()
     send = StampedSend(1, os.urandom(1016))
-    cpu = target.cpu_seconds()
     start = time.perf_counter()
     sent = 0
     while sent < total:
@@ -452,18 +451,27 @@ async def end_to_end_latency(
         elif delay > 0:
             await asyncio.sleep(delay if delay > 0.0005 else 0)
     deadline = time.perf_counter() + 10
-    while len(latencies) < total and time.perf_counter() < deadline:
+    while len(times) < total and time.perf_counter() < deadline:
         await asyncio.sleep(0.05)
     consuming.close()
     publishing.close()
-    counted = sorted(latencies[rate_per_second:])
-    if not counted:
-        raise RuntimeError(f"{target.name}: no message arrived")
+    if len(times) <= rate_per_second:
+        raise RuntimeError(f"{target.name}: {len(times)} of {total} messages arrived")
+    return times[rate_per_second:]
+
+
+async def end_to_end_latency(
+    target: Target, *, rate_per_second: int = 1000, seconds: float = 8.0
+) -> Figures:
+    """Publish to receive, at a fixed rate; each message carries its send time."""
+    cpu = target.cpu_seconds()
+    times = await timed_messages(target, rate_per_second=rate_per_second, seconds=seconds)
+    counted = sorted((received - sent) / 1e6 for sent, received in times)
     return Figures(
         p50_millis=counted[len(counted) // 2],
         p99_millis=counted[int(len(counted) * 0.99)],
         p999_millis=counted[int(len(counted) * 0.999)],
-        cpu_micros_per_entry=(target.cpu_seconds() - cpu) / total * 1e6,
+        cpu_micros_per_entry=(target.cpu_seconds() - cpu) / (len(counted) + rate_per_second) * 1e6,
     )
 
 

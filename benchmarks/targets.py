@@ -14,11 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.certificates import Authority
 
+PROGRAM = str(Path(sys.executable).with_name("pulsar-py"))
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -119,22 +121,24 @@ def start_ours(
     tree: Path | None = None,
     in_memory: bool = False,
     is_tls: bool = False,
+    program: Sequence[str] = (PROGRAM,),
 ) -> Target:
     """Start `pulsar-py standalone` on free ports; returns when both answer.
 
     `data_dir` is one that was filled before; by default it is new. `Target.stop` removes it unless
     the target's `data_dir` was set to None. `in_memory` writes nothing to it. `tree` is a checkout
     whose package is run instead of the installed one. With `is_tls` its port is one of TLS.
+    `program` is started in place of `pulsar-py`, with the same arguments.
     """
     port, web_port = free_port(), free_port()
     directory.mkdir(parents=True, exist_ok=True)
     data_dir = data_dir or Path(tempfile.mkdtemp(prefix="bench-data-", dir=directory))
     command = [
-        str(Path(sys.executable).with_name("pulsar-py")), "standalone", "--data-dir", str(data_dir),
+        *program, "standalone", "--data-dir", str(data_dir),
         "--host", "127.0.0.1", "--port", str(port), "--web-port", str(web_port),
     ]  # fmt: skip
     if in_memory:
-        command[2:4] = ["--in-memory"]
+        command[len(program) + 1 : len(program) + 3] = ["--in-memory"]
     context: ssl.SSLContext | None = None
     further: dict[str, str] = {}
     if is_tls:

@@ -1,0 +1,267 @@
+"""Show what the worst moments of publish to receive were: `python -m benchmarks.tails`.
+
+Messages of 1 KB are sent at 1,000 a second, and at half of the rate that the broker takes, while it
+flushes, compacts topics and entry logs, writes cursors and collects garbage: another topic is
+published to and acknowledged message by message, its ledgers are small and go as soon as they may,
+a third topic is compacted again and again, and the write cache is small. Before and after each load
+a bare loop writes and syncs 4 KB a thousand times a second on the same disk.
+
+The broker (`traced_broker`) notes what it does, and so does the process of the load. For the worst
+moments that do not overlap, all that was under way from send to receipt is printed, the longest
+first, and then how often and how long at most each thing was under way in all. A delay without
+anything of the broker is one of the machine: of its disk or of its processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from benchmarks.limited_rows import exit_with
+from benchmarks.loads import Acknowledger, durable_publish, fresh_topic, timed_messages
+from benchmarks.raw_client import RawConnection, entry, send_block
+from benchmarks.storage_compaction import ask_compaction, fill_with_keys
+from benchmarks.targets import Target, start_ours
+from benchmarks.traced_broker import Span, Trace
+from pulsar_py.proto.PulsarApi_pb2 import CommandSubscribe
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+SETTINGS = {
+    "dbStorage_writeCacheMaxSizeMb": "8",
+    "managedLedgerMaxEntriesPerLedger": "5000",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+    "retentionCheckIntervalInSeconds": "2",
+    "logSizeLimit": str(16 << 20),
+    "gcWaitTime": "3000",
+    "minorCompactionInterval": "4",
+    "majorCompactionInterval": "8",
+}
+BESIDE_PER_SECOND = 500
+BESIDE_BYTES = 8192
+KEYS = 20_000
+COMPACT_EVERY_SECONDS = 3.0
+BARE_SECONDS = 3.0
+BARE_PER_SECOND = 1000
+LEAST_LIMIT_MILLIS = 5.0
+MOMENTS = 8
+NAMED = 6
+"""The most things that are named for a moment."""
+MOST_LINES = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Of durations, in milliseconds."""
+
+    p50: float
+    p99: float
+    p999: float
+    worst: float
+
+    @classmethod
+    def of(cls, millis: Sequence[float]) -> Percentiles:
+        """Those of unsorted durations."""
+        found = sorted(millis)
+        middle, high, higher = (found[int(len(found) * share)] for share in (0.5, 0.99, 0.999))
+        return cls(middle, high, higher, found[-1])
+
+    def __str__(self) -> str:
+        return (
+            f"p50 {self.p50:.2f} p99 {self.p99:.2f} p99.9 {self.p999:.2f} worst {self.worst:.2f} ms"
+        )
+
+
+def bare_syncs(directory: Path, seconds: float = BARE_SECONDS) -> list[float]:
+    """The milliseconds of each write with its sync, of a loop that does nothing else."""
+    block, millis = os.urandom(4096), []
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        for _ in range(BARE_PER_SECOND):
+            file.write(block)
+        os.fsync(file.fileno())
+        begun = time.perf_counter()
+        for number in range(int(seconds * BARE_PER_SECOND)):
+            due = begun + number / BARE_PER_SECOND
+            if (now := time.perf_counter()) < due:
+                time.sleep(due - now)
+            start = time.perf_counter()
+            os.pwrite(file.fileno(), block, number % BARE_PER_SECOND * len(block))
+            os.fdatasync(file.fileno())
+            millis.append((time.perf_counter() - start) * 1e3)
+    return millis
+
+
+class Beside:
+    """What the broker has to do beside the messages that are measured."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._publish_and_acknowledge())
+            group.create_task(self._compact())
+
+    async def _publish_and_acknowledge(self) -> None:
+        topic = fresh_topic("beside")
+        consuming = await RawConnection.connect(self._target.host, self._target.port)
+        await consuming.subscribe(topic, "s", 1, kind=CommandSubscribe.Shared)
+        Acknowledger(consuming, asks_for_receipts=False).start()
+        publishing = await RawConnection.connect(self._target.host, self._target.port)
+        await publishing.create_producer(topic, 1)
+        publishing.start_counting()
+        stored, sent, begun = entry(os.urandom(BESIDE_BYTES)), 0, time.perf_counter()
+        try:
+            while True:
+                due = int((time.perf_counter() - begun) * BESIDE_PER_SECOND) + 1
+                if due > sent:
+                    publishing.write(send_block(1, sent, due - sent, stored))
+                    sent = due
+                await asyncio.sleep(0.01)
+        finally:
+            consuming.close()
+            publishing.close()
+
+    async def _compact(self) -> None:
+        while True:
+            with suppress(RuntimeError):  # one is under way
+                await asyncio.to_thread(ask_compaction, self._target, "PUT")
+            await asyncio.sleep(COMPACT_EVERY_SECONDS)
+
+
+@asynccontextmanager
+async def beside(target: Target) -> AsyncIterator[None]:
+    """Have the broker do all that while the context is open."""
+    task = asyncio.get_running_loop().create_task(Beside(target).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One load, with the bare loops around it."""
+
+    title: str
+    times: list[tuple[int, int]]
+    bare: Percentiles
+    limit_millis: float
+
+
+async def measure(target: Target, own: Trace, directory: Path, seconds: float) -> list[Load]:
+    """Both loads; `own` notes what holds up this process."""
+    await fill_with_keys(target, KEYS)
+    taken = await durable_publish(target, size_bytes=1024, connections=1, seconds=2.0)
+    half = int((taken.entries_per_second or 0) / 2)
+    loads: list[Load] = []
+
+    async def go_on() -> None:
+        for rate, factor in ((1000, 3.0), (half, 4.0)):
+            millis = bare_syncs(directory)
+            async with beside(target):
+                times = await timed_messages(target, rate_per_second=rate, seconds=seconds)
+            bare = Percentiles.of(millis + bare_syncs(directory))
+            limit = max(LEAST_LIMIT_MILLIS, factor * bare.p999)
+            title = f"{rate:,} a second"
+            loads.append(Load(title, times, bare, limit))
+
+    await own.watched(go_on())
+    return loads
+
+
+def worst_moments(times: Sequence[tuple[int, int]], count: int) -> Iterator[tuple[int, int]]:
+    """The slowest messages, none of which was under way together with a slower one of them."""
+    chosen: list[tuple[int, int]] = []
+    for sent, received in sorted(times, key=lambda each: each[0] - each[1]):
+        if all(received < start or sent > end for start, end in chosen):
+            chosen.append((sent, received))
+            yield sent, received
+            if len(chosen) == count:
+                return
+
+
+def under_way(spans: Sequence[Span], start: int, end: int) -> list[tuple[str, float]]:
+    """What was under way between two moments, and for how many milliseconds of it, by length."""
+    covered: dict[str, tuple[int, int]] = {}  # the end of what was counted, and how much that is
+    for name, begun, ended in sorted(spans, key=itemgetter(1)):
+        reached, nanos = covered.get(name, (start, 0))
+        if ended > reached and begun < end:
+            upto = min(ended, end)
+            covered[name] = upto, nanos + max(upto - max(begun, reached), 0)
+    found = [(name, nanos / 1e6) for name, (_, nanos) in covered.items() if nanos]
+    return sorted(found, key=itemgetter(1), reverse=True)
+
+
+def print_load(load: Load, spans: Sequence[Span]) -> list[str]:
+    """Print what was measured and what it was; returns what is beyond the limit."""
+    millis = [(received - sent) / 1e6 for sent, received in load.times]
+    found = Percentiles.of(millis)
+    print(f"publish to receive, {load.title}: {found}")
+    print(f"    a bare loop of syncs before and after: {load.bare}")
+    is_within = found.p999 <= load.limit_millis
+    verdict = "within" if is_within else "BEYOND"
+    print(f"    p99.9 {found.p999:.2f} ms, {verdict} the limit of {load.limit_millis:.2f} ms")
+    print("    the worst moments, and what was under way in them, in ms:")
+    begun = load.times[0][0]
+    for sent, received in worst_moments(load.times, MOMENTS):
+        named = under_way(spans, sent, received)[:NAMED]
+        what = ", ".join(f"{name} {took:.1f}" for name, took in named)
+        at = (sent - begun) / 1e9
+        print(f"    {(received - sent) / 1e6:7.2f} at {at:6.2f} s: {what or 'nothing noted'}")
+    first, last = load.times[0][0], max(received for _, received in load.times)
+    print("    all that was noted meanwhile: how often, how long on average and at most, in ms:")
+    names: dict[str, list[float]] = {}
+    for name, start, end in spans:
+        if start < last and end > first:
+            names.setdefault(name, []).append((end - start) / 1e6)
+    longest = sorted(names.items(), key=lambda each: -max(each[1]))
+    for name, took in longest[:MOST_LINES]:
+        print(f"    {len(took):6} {sum(took) / len(took):8.2f} {max(took):8.2f}  {name}")
+    return [] if is_within else [f"{load.title}: p99.9 {found.p999:.2f} ms"]
+
+
+def main() -> None:
+    """Measure both loads, and print their worst moments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each load")
+    parser.add_argument("--directory", type=Path, default=Path("build"), help="for data")
+    arguments = parser.parse_args()
+    arguments.directory.mkdir(parents=True, exist_ok=True)
+    own = Trace()
+    gc.collect()
+    gc.freeze()
+    gc.callbacks.append(own.on_collection)
+    with ExitStack() as stack:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "trace"
+        program = (sys.executable, "-m", "benchmarks.traced_broker", str(path))
+        target = start_ours(arguments.directory, SETTINGS, program=program)
+        try:
+            loads = uvloop.run(measure(target, own, arguments.directory, arguments.seconds))
+        finally:
+            target.stop()
+        spans = [(name, start, end) for name, start, end in json.loads(path.read_text())]
+    spans += [(f"load: {name}", start, end) for name, start, end in own.spans]
+    exit_with([line for load in loads for line in print_load(load, spans)])
+
+
+if __name__ == "__main__":
+    main()

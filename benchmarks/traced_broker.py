@@ -1,0 +1,218 @@
+"""A broker that notes what it is doing, for `benchmarks.tails`: `traced_broker.py TRACE ARGUMENTS`.
+
+It is `pulsar-py standalone` with hooks around what may hold up a message: collections of garbage,
+syncs, other work on the disk, flushes, compactions, cursors' writes, and turns of the loop that
+come late. When it ends, TRACE has all spans as JSON, in nanoseconds of the clock that all processes
+of the machine share. The product itself has no such hooks, and the hooks cost a few microseconds
+each; the loop is asked once a millisecond whether it is late.
+"""
+
+# ruff: noqa: SLF001 - hooks reach into what they are put around.
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import json
+import re
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from pulsar_py.cli import standalone
+from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.managed_ledger.cursors.persister import CursorPersister
+from pulsar_py.server.compaction.topic_compaction import TopicCompaction
+from pulsar_py.storage.housekeeper import Housekeeper
+
+BEAT_SECONDS = 0.001
+LATE_NANOS = 2_000_000
+"""A turn of the loop that comes later is noted; its timers are as coarse as a millisecond."""
+STUCK_NANOS = 3_000_000
+"""A turn that lasts longer is looked into, while it lasts."""
+SHORTEST_NANOS = 200_000
+"""Shorter spans hold up nothing that would be seen."""
+
+_OURS = re.compile("/pulsar_py/|/benchmarks/")
+_RUNS_LOOP = frozenset({"run_to_the_end", "main"})
+"""Functions below which nothing of ours is called: the loop itself works, or waits."""
+
+now_nanos = time.perf_counter_ns
+Span = tuple[str, int, int]
+
+
+class Trace:
+    """The spans so far, and who watches over the loop."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self._collecting_since = 0
+        self._last_beat = 0  # 0 before the first
+        self._loop_thread_id = 0
+
+    def add(self, name: str, start: int, end: int) -> None:
+        """Note a span if it is long enough to matter."""
+        if end - start >= SHORTEST_NANOS:
+            self.spans.append((name, start, end))
+
+    def on_collection(self, phase: str, info: dict[str, int]) -> None:
+        """As `gc.callbacks` has it."""
+        if phase == "start":
+            self._collecting_since = now_nanos()
+        else:
+            name = f"collector of generation {info['generation']}"
+            self.add(name, self._collecting_since, now_nanos())
+
+    def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        """`work`, noted."""
+
+        @functools.wraps(work)
+        def call(*arguments: Any, **options: Any) -> Any:
+            start = now_nanos()
+            try:
+                return work(*arguments, **options)
+            finally:
+                self.add(name, start, now_nanos())
+
+        return call
+
+    def awaited(
+        self, name: str, work: Callable[..., Awaitable[Any]]
+    ) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """The same for a coroutine, whose span is from its first step to its end."""
+
+        @functools.wraps(work)
+        async def call(*arguments: Any, **options: Any) -> Any:
+            start = now_nanos()
+            try:
+                return await work(*arguments, **options)
+            finally:
+                self.add(name, start, now_nanos())
+
+        return call
+
+    async def watched(self, serve: Coroutine[Any, Any, None]) -> None:
+        """Serve, while the loop is asked whether it is late."""
+        loop = asyncio.get_running_loop()
+        self._loop_thread_id = threading.get_ident()
+        waited = ProcessorWait()
+        due = now_nanos()
+
+        def beat() -> None:
+            nonlocal due
+            now = self._last_beat = now_nanos()
+            without_processor = waited.nanos()
+            if now - due >= LATE_NANOS:
+                self.add("loop late", due, now)
+                self.add("loop's thread without a processor", now - without_processor, now)
+            due = now + int(BEAT_SECONDS * 1e9)
+            loop.call_later(BEAT_SECONDS, beat)
+
+        beat()
+        threading.Thread(target=self._look, daemon=True).start()
+        await serve
+
+    def _look(self) -> None:
+        """Where the loop's thread is while a turn lasts long."""
+        while True:
+            time.sleep(STUCK_NANOS / 1e9)
+            beat, now = self._last_beat, now_nanos()
+            if now - beat > STUCK_NANOS + LATE_NANOS:
+                frame = sys._current_frames().get(self._loop_thread_id)
+                while frame is not None and not _OURS.search(frame.f_code.co_filename):
+                    frame = frame.f_back
+                if frame is not None and frame.f_code.co_name not in _RUNS_LOOP:
+                    place = _OURS.split(frame.f_code.co_filename)[-1]
+                    self.add(f"loop in {place}:{frame.f_code.co_qualname}", beat, now)
+
+
+class ProcessorWait:
+    """How long the calling thread could run, but had no processor, since it was asked last."""
+
+    def __init__(self) -> None:
+        thread_id = threading.get_native_id()
+        path = Path(f"/proc/self/task/{thread_id}/schedstat")
+        self._file = path.open("rb", buffering=0)
+        self._last = 0
+
+    def nanos(self) -> int:
+        """Since the last call."""
+        self._file.seek(0)
+        waited = int(self._file.read(100).split()[1])
+        since, self._last = waited - self._last, waited
+        return since
+
+
+def hook(trace: Trace) -> None:
+    """Put the hooks in place."""
+    gc.callbacks.append(trace.on_collection)
+    run, run_syncing = LocalDisk.run, LocalDisk.run_syncing
+
+    async def traced_run(disk: LocalDisk, work: Any, *arguments: Any, **options: Any) -> Any:
+        name = getattr(work, "__qualname__", None) or repr(work)
+        return await run(disk, trace.timed(f"disk: {name}", work), *arguments, **options)
+
+    def traced_syncing(disk: LocalDisk, work: Any, on_synced: Any) -> None:
+        asked, ended = now_nanos(), 0
+
+        def do() -> None:
+            nonlocal ended
+            start = now_nanos()
+            trace.add("journal's thread late", asked, start)
+            try:
+                work()
+            finally:
+                ended = now_nanos()
+                trace.add("journal's write and sync", start, ended)
+
+        def hear(error: BaseException | None) -> None:
+            trace.add("loop hears late of the sync", ended, now_nanos())
+            on_synced(error)
+
+        run_syncing(disk, do, hear)
+
+    begin, on_written = CursorPersister._begin, CursorPersister._on_written
+    begun: dict[int, int] = {}
+
+    def traced_begin(persister: CursorPersister, changes: Any) -> None:
+        begun[id(persister)] = now_nanos()
+        begin(persister, changes)
+
+    def traced_written(persister: CursorPersister, changes: Any, error: Exception | None) -> None:
+        end = now_nanos()
+        trace.add("cursor's write", begun.pop(id(persister), end), end)
+        on_written(persister, changes, error)
+
+    LocalDisk.run, LocalDisk.run_syncing = traced_run, traced_syncing  # type: ignore[method-assign,assignment]
+    CursorPersister._begin = traced_begin  # type: ignore[method-assign,assignment]
+    CursorPersister._on_written = traced_written  # type: ignore[method-assign,assignment]
+    for owner, method, name in (
+        (Housekeeper, "_flush_sealed", "flush"),
+        (Housekeeper, "merge", "merge of index tables"),
+        (Housekeeper, "collect_garbage", "compaction of entry logs"),
+        (TopicCompaction, "_run", "compaction of a topic"),
+    ):
+        setattr(owner, method, trace.awaited(name, getattr(owner, method)))
+    serve = standalone._watched
+    standalone._watched = lambda work: trace.watched(serve(work))  # type: ignore[assignment]
+
+
+def main() -> None:
+    """Run the command line behind the first argument."""
+    from pulsar_py.cli.main import main as run_command  # noqa: PLC0415 - as the product's script does
+
+    path = Path(sys.argv.pop(1))
+    trace = Trace()
+    hook(trace)
+    try:
+        run_command()
+    finally:
+        path.write_text(json.dumps(trace.spans))
+
+
+if __name__ == "__main__":
+    main()
