@@ -30,6 +30,8 @@ from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 _names = itertools.count()
 _BLOCK = 50
+_PENDING_MESSAGES = 1000
+"""The most messages without receipt: what the official clients have by default."""
 _LARGE_WINDOW_BYTES = 16 << 20
 _NANOS = struct.Struct(">Q")
 _ACK_RESPONSE_START = bytes((1 << 3, BaseCommand.ACK_RESPONSE))  # of a command: its type
@@ -61,12 +63,13 @@ def fresh_topic(partition_of: str = "load") -> str:
 
 def _blocks(size_bytes: int, window_bytes: int) -> tuple[list[bytes], int, int]:
     """Blocks of SENDs to send in turn, the entries of one, and how many may be in flight."""
-    count, window = _BLOCK, 200
+    count = _BLOCK
     if size_bytes <= 8192:
-        window = max(count, min(1000, window_bytes // size_bytes) // count * count)
-    elif size_bytes > 16384:
-        count = max(1, (1 << 20) // size_bytes)
-        window = _LARGE_WINDOW_BYTES // size_bytes // count * count
+        window = max(count, min(_PENDING_MESSAGES, window_bytes // size_bytes) // count * count)
+    else:
+        if size_bytes > 16384:
+            count = max(1, (1 << 20) // size_bytes)
+        window = min(_PENDING_MESSAGES, _LARGE_WINDOW_BYTES // size_bytes) // count * count
     stored = entry(os.urandom(size_bytes))
     return [send_block(1, index * count, count, stored) for index in range(8)], count, window
 
@@ -476,8 +479,8 @@ async def end_to_end_latency(
 
 
 async def latency_at_half_rate(target: Target, *, seconds: float) -> Figures:
-    """Publish to receive at half of the rate that the broker has just taken, 1 KB."""
-    taken = await durable_publish(target, size_bytes=1024, connections=1, seconds=2.0)
+    """Publish to receive, 1 KB, at half of the rate at which one subscription has just kept up."""
+    taken = await tailing_consume(target, subscriptions=1, seconds=2.0)
     assert taken.entries_per_second is not None
     rate = int(taken.entries_per_second / 2)
     figures = await end_to_end_latency(target, rate_per_second=rate, seconds=seconds)
