@@ -1,10 +1,11 @@
 """Show what the worst moments of publish to receive were: `python -m benchmarks.tails`.
 
-Messages of 1 KB are sent at 1,000 a second, and at half of the rate that the broker takes, while it
-flushes, compacts topics and entry logs, writes cursors and collects garbage: another topic is
-published to and acknowledged message by message, its ledgers are small and go as soon as they may,
-a third topic is compacted again and again, and the write cache is small. Before and after each load
-a bare loop writes and syncs 4 KB a thousand times a second on the same disk.
+Messages of 1 KB are sent at 1,000 a second, and at half of the rate that a consumer gets, while it
+flushes, compacts topics and entry logs, writes cursors and collects garbage: other topics are
+published to, acknowledged message by message and deleted, one after the other, so that entry logs
+lose what is alive in them; one topic is compacted again and again; and the write cache is smaller
+than usual. Before and after each load a bare loop writes and syncs 4 KB a thousand times a second
+on the same disk.
 
 The broker (`traced_broker`) notes what it does, and so does the process of the load. For the worst
 moments that do not overlap, all that was under way from send to receipt is printed, the longest
@@ -17,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import http.client
 import json
 import os
 import sys
@@ -32,7 +34,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from benchmarks.limited_rows import exit_with
-from benchmarks.loads import Acknowledger, durable_publish, fresh_topic, timed_messages
+from benchmarks.loads import Acknowledger, fresh_topic, tailing_consume, timed_messages
 from benchmarks.raw_client import RawConnection, entry, send_block
 from benchmarks.storage_compaction import ask_compaction, fill_with_keys
 from benchmarks.targets import Target, start_ours
@@ -43,11 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 SETTINGS = {
-    "dbStorage_writeCacheMaxSizeMb": "8",
-    "managedLedgerMaxEntriesPerLedger": "5000",
-    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
-    "retentionCheckIntervalInSeconds": "2",
-    "logSizeLimit": str(16 << 20),
+    "dbStorage_writeCacheMaxSizeMb": "16",
+    "logSizeLimit": str(64 << 20),
     "gcWaitTime": "3000",
     "minorCompactionInterval": "4",
     "majorCompactionInterval": "8",
@@ -56,6 +55,8 @@ BESIDE_PER_SECOND = 500
 BESIDE_BYTES = 8192
 KEYS = 20_000
 COMPACT_EVERY_SECONDS = 3.0
+TOPIC_SECONDS = 3.0
+"""How long one of the topics beside is published to, until it is deleted."""
 BARE_SECONDS = 3.0
 BARE_PER_SECOND = 1000
 LEAST_LIMIT_MILLIS = 5.0
@@ -119,24 +120,41 @@ class Beside:
             group.create_task(self._compact())
 
     async def _publish_and_acknowledge(self) -> None:
-        topic = fresh_topic("beside")
-        consuming = await RawConnection.connect(self._target.host, self._target.port)
-        await consuming.subscribe(topic, "s", 1, kind=CommandSubscribe.Shared)
-        Acknowledger(consuming, asks_for_receipts=False).start()
-        publishing = await RawConnection.connect(self._target.host, self._target.port)
-        await publishing.create_producer(topic, 1)
-        publishing.start_counting()
+        while True:
+            topic = fresh_topic("beside")
+            consuming = await RawConnection.connect(self._target.host, self._target.port)
+            await consuming.subscribe(topic, "s", 1, kind=CommandSubscribe.Shared)
+            Acknowledger(consuming, asks_for_receipts=False).start()
+            publishing = await RawConnection.connect(self._target.host, self._target.port)
+            await publishing.create_producer(topic, 1)
+            publishing.start_counting()
+            try:
+                await self._publish(publishing)
+            finally:
+                consuming.close()
+                publishing.close()
+            await asyncio.to_thread(self._delete, topic)
+
+    async def _publish(self, connection: RawConnection) -> None:
         stored, sent, begun = entry(os.urandom(BESIDE_BYTES)), 0, time.perf_counter()
-        try:
-            while True:
-                due = int((time.perf_counter() - begun) * BESIDE_PER_SECOND) + 1
-                if due > sent:
-                    publishing.write(send_block(1, sent, due - sent, stored))
-                    sent = due
-                await asyncio.sleep(0.01)
-        finally:
-            consuming.close()
-            publishing.close()
+        while (passed := time.perf_counter() - begun) < TOPIC_SECONDS:
+            due = int(passed * BESIDE_PER_SECOND) + 1
+            if due > sent:
+                connection.write(send_block(1, sent, due - sent, stored))
+                sent = due
+            await asyncio.sleep(0.01)
+
+    def _delete(self, topic: str) -> None:
+        path = topic.replace("://", "/")
+        connection = http.client.HTTPConnection(
+            self._target.host, self._target.web_port or 0, timeout=60
+        )
+        connection.request("DELETE", f"/admin/v2/{path}?force=true")
+        answer = connection.getresponse()
+        body = answer.read()
+        connection.close()
+        if answer.status >= 300:
+            raise RuntimeError(f"DELETE of {topic} was answered with {answer.status}: {body!r}")
 
     async def _compact(self) -> None:
         while True:
@@ -170,7 +188,7 @@ class Load:
 async def measure(target: Target, own: Trace, directory: Path, seconds: float) -> list[Load]:
     """Both loads; `own` notes what holds up this process."""
     await fill_with_keys(target, KEYS)
-    taken = await durable_publish(target, size_bytes=1024, connections=1, seconds=2.0)
+    taken = await tailing_consume(target, subscriptions=1, seconds=2.0)
     half = int((taken.entries_per_second or 0) / 2)
     loads: list[Load] = []
 
@@ -247,9 +265,7 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     own = Trace()
-    gc.collect()
-    gc.freeze()
-    gc.callbacks.append(own.on_collection)
+    gc.disable()  # this process would find nothing, and stand still meanwhile
     with ExitStack() as stack:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "trace"
         program = (sys.executable, "-m", "benchmarks.traced_broker", str(path))
