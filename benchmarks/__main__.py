@@ -93,7 +93,11 @@ LOADS = [
             f"publish with ascending sequence ids, {label}, {'with' if is_on else 'without'} "
             "deduplication",
             lambda target, _, size=size, batch=batch: loads.publish_ascending(  # type: ignore[misc]
-                target, size_bytes=size, batch=batch
+                target,
+                size_bytes=size,
+                batch=batch,
+                # Enough for several flushes of the write cache, and little beside the memory.
+                count=200_000 if batch == 1 else 40_000,
             ),
             settings={"brokerDeduplicationEnabled": str(is_on).lower()},
         )

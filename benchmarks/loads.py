@@ -290,7 +290,7 @@ async def _until(
 
 
 async def publish_ascending(
-    target: Target, *, size_bytes: int, batch: int = 1, count: int = 40_000
+    target: Target, *, size_bytes: int, batch: int = 1, count: int
 ) -> Figures:
     """So many SENDs whose sequence ids ascend, as deduplication wants them, made beforehand."""
     connection = await RawConnection.connect(target.host, target.port, target.tls)

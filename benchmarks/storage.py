@@ -37,7 +37,13 @@ from benchmarks.raw_client import RawConnection, entry, frame, send_block
 from benchmarks.slow_disk import CannotLimitError, reads_limited
 from benchmarks.storage_compaction import KEYS, measure_compaction, print_compaction
 from benchmarks.storage_delays import DELAYS, measure_delays, print_delays
-from benchmarks.storage_many import NAMES, measure_names, measure_topics, print_many
+from benchmarks.storage_many import (
+    NAMES,
+    measure_names,
+    measure_topics,
+    measure_turns,
+    print_many,
+)
 from benchmarks.storage_schemas import VERSIONS, measure_schemas, print_schemas
 from benchmarks.targets import Target, start_ours
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
@@ -337,6 +343,7 @@ def main() -> None:
     delays = measure_delays(int(DELAYS * arguments.scale), arguments.directory)
     missed += print_delays(delays)
     many = measure_names(int(NAMES * arguments.scale), arguments.directory)
+    many |= measure_turns(int(NAMES * arguments.scale), arguments.directory)
     many |= measure_topics(int(TOPICS * arguments.scale), arguments.directory)
     missed += print_many(many)
     compaction = measure_compaction(int(KEYS * arguments.scale), arguments.directory)

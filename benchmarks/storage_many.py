@@ -2,7 +2,8 @@
 
 Alone: `python -m benchmarks.storage_many`. One topic with deduplication gets messages of 100,000
 producer names, which come and go; then a thousand of them publish again, one snapshot is due, and
-counted is what the process writes meanwhile, beside the longest answer to a PING. Ten thousand
+counted is what the process writes meanwhile, beside the longest answer to a PING; and once more in
+this process, where the longest turn of the broker's loop is counted in CPU time. Ten thousand
 topics with deduplication, a policy and a delayed message each are compared with as many plain ones
 with the same subscription: memory a topic, and the time in which all are opened after a restart.
 """
@@ -22,9 +23,11 @@ import crc32c
 import uvloop
 
 from benchmarks.limited_rows import exit_with, print_limited
+from benchmarks.longest_turn import TimedBroker
 from benchmarks.ping import Pinger
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.targets import Target, start_ours
+from pulsar_py.cli.standalone import spare_the_loop
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe, MessageMetadata
 
 NAMES, TOPICS = 100_000, 10_000
@@ -36,6 +39,7 @@ HOUR_MILLIS = 3_600_000
 LIMITS = {
     "names_megabytes": 30.0,
     "names_longest_ping_millis": 20.0,
+    "names_longest_turn_cpu_millis": 20.0,
     "topic_kilobytes_above_plain": 15.0,
     "open_seconds_to_plain": 2.0,
 }
@@ -99,9 +103,9 @@ async def _answers(connection: RawConnection, expected: int, count: int) -> None
         count -= answer.type == expected
 
 
-async def _publish_by_names(target: Target, numbers: range, sequence_id: int) -> None:
+async def _publish_by_names(port: int, numbers: range, sequence_id: int) -> None:
     """One message of each producer, which leaves again."""
-    connection = await RawConnection.connect("127.0.0.1", target.port)
+    connection = await RawConnection.connect("127.0.0.1", port)
     topic = f"{NAMESPACE}/names"
     await connection.lookup(topic)
     for first in range(numbers.start, numbers.stop, AT_ONCE):
@@ -139,18 +143,18 @@ def measure_names(names: int, directory: Path) -> dict[str, float]:
     }
     target = start_ours(directory, settings)
     try:
-        uvloop.run(_publish_by_names(target, range(1000), 0))
+        uvloop.run(_publish_by_names(target.port, range(1000), 0))
         time.sleep(SETTLE_SECONDS)
         before = target.resident_megabytes()
         pinger = Pinger(target.port)
         pinger.start()
         started = time.perf_counter()
-        uvloop.run(_publish_by_names(target, range(1000, names), 0))
+        uvloop.run(_publish_by_names(target.port, range(1000, names), 0))
         figures["names_seconds"] = time.perf_counter() - started
         time.sleep(SETTLE_SECONDS)
         figures["names_megabytes"] = target.resident_megabytes() - before
         written = _written_megabytes(target)
-        uvloop.run(_publish_by_names(target, range(1000), 1))
+        uvloop.run(_publish_by_names(target.port, range(1000), 1))
         time.sleep(SETTLE_SECONDS)
         figures["thousand_more_written_megabytes"] = _written_megabytes(target) - written
         pinger.stop()
@@ -158,6 +162,23 @@ def measure_names(names: int, directory: Path) -> dict[str, float]:
     finally:
         target.stop()
     return figures
+
+
+def measure_turns(names: int, directory: Path) -> dict[str, float]:
+    """The longest turn of the loop meanwhile, in CPU time of its thread: of a broker in memory."""
+    del directory
+    spare_the_loop()
+    settings = {
+        "brokerDeduplicationEnabled": True,
+        "brokerDeduplicationMaxNumberOfProducers": names,
+    }
+    with TimedBroker(**settings) as broker:
+        uvloop.run(_publish_by_names(broker.port, range(1000), 0))
+        broker.take()
+        uvloop.run(_publish_by_names(broker.port, range(1000, names), 0))
+        uvloop.run(_publish_by_names(broker.port, range(1000), 1))
+        time.sleep(SETTLE_SECONDS)
+        return {"names_longest_turn_cpu_millis": broker.take()[0] * 1e3}
 
 
 def _topic(number: int) -> str:
@@ -272,6 +293,7 @@ def main() -> None:
     arguments = parser.parse_args()
     measures: list[tuple[Callable[[int, Path], dict[str, float]], int]] = [
         (measure_names, arguments.names),
+        (measure_turns, arguments.names),
         (measure_topics, arguments.topics),
     ]
     missed = []

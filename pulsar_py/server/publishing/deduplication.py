@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice
 from math import ceil
+from operator import lt
 from typing import Final
 
 from msgspec import Struct
@@ -142,24 +143,27 @@ class Deduplication:
         return _NEW
 
     def is_new_run(
-        self, producer_name: str, sequence_ids: Iterable[tuple[int, int | None]]
+        self,
+        producer_name: str,
+        sequence_ids: Sequence[int],
+        highest_ids: Sequence[int | None],
     ) -> bool:
         """Whether all messages of a run are new, and ascend; nothing is noted yet.
 
-        `sequence_ids` has the lowest and, of batches, the highest one of each. Of a name that is
-        not known that is not said.
+        `highest_ids` has the highest sequence id of each batch, None or 0 for other messages. Of a
+        name that is not known that is not said.
         """
         # Hot path: publish-1k with deduplication, once a run.
         ids = self._ids.get(producer_name)
-        if ids is None:
+        if ids is None or sequence_ids[0] <= ids.pushed:
             return False
+        if not any(highest_ids):
+            return all(map(lt, sequence_ids, islice(sequence_ids, 1, None)))
         last = ids.pushed
-        for sequence_id, highest_id in sequence_ids:
+        for sequence_id, highest_id in zip(sequence_ids, highest_ids, strict=True):
             if sequence_id <= last:
                 return False
-            last = (
-                highest_id if highest_id is not None and highest_id > sequence_id else sequence_id
-            )
+            last = max(sequence_id, highest_id or 0)
         return True
 
     def on_pushed(self, producer_name: str, highest_id: int) -> None:

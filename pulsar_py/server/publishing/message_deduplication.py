@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -35,15 +36,18 @@ from pulsar_py.wire.payload import parse_fields
 
 if TYPE_CHECKING:
     from pulsar_py.server.policies.topic_settings import TopicSettings
-    from pulsar_py.server.publishing.producer import AppendRun, Producer, PublishContext
+    from pulsar_py.server.publishing.producer import AppendRun, PublishContext
 
 logger = logging.getLogger(__name__)
 
 _REPLAY_ENTRIES = 100
 _REPLAY_BYTES = 5 * 1024 * 1024
 _UNCOUNTED = (MARKER, CHUNK_PART)
-_SEQUENCE_IDS = itemgetter(1, 2)  # of a PublishContext
-_KIND = itemgetter(5)  # the same; 0 is MESSAGE
+# Of a PublishContext:
+_PRODUCER = itemgetter(0)
+_SEQUENCE_ID = itemgetter(1)
+_HIGHEST = itemgetter(2)
+_KIND = itemgetter(5)  # 0 is MESSAGE
 
 FEW_NAMES: Final = 5000
 """With so many names at most they go back from the log into the cursor's properties."""
@@ -123,7 +127,7 @@ class MessageDeduplication:
         # Hot path: publish-1k with deduplication, once a run.
         producer = contexts[0][0]
         if any(map(_KIND, contexts)) or not self.state.is_new_run(
-            producer.name, map(_SEQUENCE_IDS, contexts)
+            producer.name, list(map(_SEQUENCE_ID, contexts)), list(map(_HIGHEST, contexts))
         ):
             return 0
         taken_count = append_run(datas, contexts)
@@ -137,21 +141,16 @@ class MessageDeduplication:
     ) -> None:
         """Note that a group is stored, up to this entry; take a snapshot if one is due."""
         # Hot path: publish-1k with deduplication
-        note = self.state.on_persisted
-        of: Producer | None = None
-        count = newest = 0
-        for producer, sequence_id, highest, _, _, kind in contexts:
-            if kind in _UNCOUNTED:
-                continue
-            if producer is not of:
-                if of is not None:
-                    note(of.name, newest, count)
-                of = producer
-                count = newest = 0
-            count += 1
-            newest = max(newest, sequence_id, highest or 0)
-        if of is not None:
-            note(of.name, newest, count)
+        for producer, its in groupby(contexts, _PRODUCER):
+            run = list(its)
+            if any(map(_KIND, run)):
+                run = [context for context in run if context[5] not in _UNCOUNTED]
+                if not run:
+                    continue
+            newest = max(map(_SEQUENCE_ID, run))
+            if any(map(_HIGHEST, run)):
+                newest = max(newest, *filter(None, map(_HIGHEST, run)))
+            self.state.on_persisted(producer.name, newest, len(run))
         self._last_position = last_position
         if self.state.entries_since_snapshot >= self._snapshot_entries:
             self.take_snapshot()

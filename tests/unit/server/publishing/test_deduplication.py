@@ -185,13 +185,15 @@ def test_nothing_is_stored_twice(sends: list[tuple[str, int, bool]]) -> None:
 
 def test_a_run_is_new_if_all_of_it_ascends():
     state = Deduplication(max_producers=10)
-    assert not state.is_new_run("p", [(0, None)])  # the name is not known
+    assert not state.is_new_run("p", [0], [None])  # the name is not known
     assert state.decide("p", 3, 3) is DuplicateStatus.NEW
-    assert state.is_new_run("p", [(4, None), (5, 8), (9, 9)])
-    assert not state.is_new_run("p", [(3, None), (4, None)])
-    assert not state.is_new_run("p", [(4, 6), (6, None)])
+    assert state.is_new_run("p", [4, 5, 9], [None, 8, 9])
+    assert not state.is_new_run("p", [3, 4], [None, None])
+    assert not state.is_new_run("p", [4, 6], [6, None])
+    assert state.is_new_run("p", [4, 5, 6], [None, None, None])
+    assert not state.is_new_run("p", [4, 6, 6], [None, None, None])
     state.on_pushed("p", 9)
-    assert not state.is_new_run("p", [(9, None)])
+    assert not state.is_new_run("p", [9], [None])
     assert state.last_sequence_id("p") == 9
     state.on_append_failed()
-    assert state.is_new_run("p", [(0, None)])
+    assert state.is_new_run("p", [0], [None])
