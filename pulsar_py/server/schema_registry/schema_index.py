@@ -22,12 +22,23 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from google.protobuf.message import DecodeError
+
 from pulsar_py.common.varint import varint
 from pulsar_py.proto.PulsarPySchema_pb2 import MarkedIndexEntry, MarkedSchemaLocator
 from pulsar_py.server.schema_registry.definition import SchemaDefinition, StoredSchema
 from pulsar_py.server.schema_registry.validation import comparable
 
 _MARK_BYTES = 8
+_HASH_BYTES: Final = 32
+
+_INFO_TAG: Final = b"\x0a"
+_INDEX_TAG: Final = b"\x12"
+_SHORT: Final = 0x7F
+"""The largest size of one byte; entries are shorter."""
+_SHORTER_BYTES: Final = 16
+"""So much shorter than the newest entry others are on average, at most."""
+_SIZES_DIFFER_BYTES: Final = 1024
 
 ROOM_FROM_BYTES: Final = 8 * 1024
 """Size from which on a locator has room: smaller ones are a page or two."""
@@ -59,74 +70,97 @@ def mark_of(definition: SchemaDefinition) -> int:
 class SchemaIndex:
     """The parsed locator of one schema id; versions are numbered from 0 without gaps."""
 
-    __slots__ = ("_locator", "_numbers", "entries", "first_live", "locator_version", "value")
+    __slots__ = ("_info", "_numbers", "_parsed", "first_live", "locator_version", "value")
 
     def __init__(self, value: bytes, locator_version: int) -> None:
-        """Parse a locator's value, which has this version in the metadata store."""
+        """Take a locator's value, which has this version in the metadata store."""
         # Kept to be compared: a locator that was removed and made anew may have the same version.
         self.value = value
         self.locator_version = locator_version
-        self._locator = MarkedSchemaLocator.FromString(value)
-        self._locator.ClearField("room")
-        self.entries: Sequence[MarkedIndexEntry] = self._locator.index
+        self._numbers: _Numbers | None = None  # live ones, by hash and by mark
+        # Both None until the first use. Of a large one that only few versions are asked of.
+        self._parsed: MarkedSchemaLocator | None = None
+        self._info = None if _may_have_deletion(value) else _info_of(value)
         self.first_live = 0
         """The first version after the last deletion, which has no hash."""
-        if _may_have_deletion(value):
-            for number in range(len(self.entries) - 1, -1, -1):
-                if not self.entries[number].hash:
+        if self._info is None:
+            entries = self.entries
+            for number in range(len(entries) - 1, -1, -1):
+                if not entries[number].hash:
                     self.first_live = number + 1
                     break
-        self._numbers: dict[bytes | int, list[int]] | None = None  # live ones, by hash and by mark
+
+    @property
+    def _locator(self) -> MarkedSchemaLocator:
+        if self._parsed is None:
+            self._parsed = MarkedSchemaLocator.FromString(self.value)
+            self._parsed.ClearField("room")
+        return self._parsed
+
+    @property
+    def is_parsed(self) -> bool:
+        """Whether all versions were parsed; few are asked for of most."""
+        return self._parsed is not None
+
+    @property
+    def entries(self) -> Sequence[MarkedIndexEntry]:
+        """All versions; to parse 10,000 takes some milliseconds."""
+        return self._locator.index
+
+    def entry(self, version: int) -> MarkedIndexEntry:
+        """One version that there is; at once, even of a large index that was just read."""
+        if self._parsed is None:
+            if self._info is not None and self._info.version == version:
+                return self._info
+            found = _entry_in(self.value, version)
+            if found is not None:
+                return found
+        return self.entries[version]
 
     def __len__(self) -> int:
         """How many versions there are, deletions too."""
+        if self._parsed is None and self._info is not None:
+            return self._info.version + 1
         return len(self.entries)
 
     @property
     def latest(self) -> int | None:
         """The newest version, None after a deletion."""
-        return len(self.entries) - 1 if self.first_live < len(self.entries) else None
+        return len(self) - 1 if self.first_live < len(self) else None
 
     @property
     def live(self) -> range:
         """The versions after the last deletion."""
-        return range(self.first_live, len(self.entries))
+        return range(self.first_live, len(self))
 
     def candidates(self, definition: SchemaDefinition) -> list[int]:
         """The live versions that may equal a definition, ascending; of marked ones, all that do."""
         numbers = self._by_hash_and_mark()
-        found = {
-            *numbers.get(definition.sha256, ()),
-            *numbers.get(mark_of(definition), ()),
-        }
+        found = {*numbers.of(definition.sha256), *numbers.of(mark_of(definition))}
         return sorted(found)
 
     def unmarked(self) -> list[int]:
         """The live versions without a mark, ascending."""
-        return self._by_hash_and_mark().get(0, [])
+        return self._by_hash_and_mark().of(0)
 
     def mark(self, definitions: Sequence[StoredSchema]) -> None:
         """Mark versions whose definitions were read; it is written with the next version."""
         numbers = self._by_hash_and_mark()
-        unmarked = set(numbers.get(0, ()))
+        unmarked = set(numbers.of(0))
         for stored in definitions:
             if stored.version in unmarked:
                 unmarked.remove(stored.version)
                 mark = self.entries[stored.version].mark = mark_of(stored.definition)
-                numbers.setdefault(mark, []).append(stored.version)
-        numbers[0] = sorted(unmarked)
+                numbers.note(mark, stored.version)
+        numbers.set(0, sorted(unmarked))
 
-    def _by_hash_and_mark(self) -> dict[bytes | int, list[int]]:
+    def _by_hash_and_mark(self) -> _Numbers:
         if self._numbers is None:
-            self._numbers = {}
-            for number in self.live:
-                self._note(self._numbers, number)
+            entries = self.entries[self.first_live :]
+            self._numbers = _Numbers()
+            self._numbers.note_all([entry.hash for entry in entries], self.first_live)
+            self._numbers.note_all([entry.mark for entry in entries], self.first_live)
         return self._numbers
-
-    def _note(self, numbers: dict[bytes | int, list[int]], number: int) -> None:
-        entry = self.entries[number]
-        numbers.setdefault(entry.hash, []).append(number)
-        numbers.setdefault(entry.mark, []).append(number)
 
     def with_next(self, stored: StoredSchema, ledger_id: int) -> MarkedSchemaLocator:
         """The locator with one more version, entry 0 of this ledger."""
@@ -134,14 +168,51 @@ class SchemaIndex:
 
     def on_written(self, locator: MarkedSchemaLocator, value: bytes, locator_version: int) -> None:
         """Take over a locator of `with_next` that was written as this value and version."""
-        self._locator, self.entries = locator, locator.index
+        self._parsed = locator
         self.value, self.locator_version = value, locator_version
         number = len(self.entries) - 1
         if not self.entries[number].hash:
             self.first_live = number + 1
             self._numbers = None
         elif self._numbers is not None:
-            self._note(self._numbers, number)
+            entry = self.entries[number]
+            self._numbers.note(entry.hash, number)
+            self._numbers.note(entry.mark, number)
+
+
+class _Numbers:
+    """Versions by hash and by mark; nearly all of these have one alone."""
+
+    __slots__ = ("_first", "_more")
+
+    def __init__(self) -> None:
+        self._first: dict[bytes | int, int] = {}
+        self._more: dict[bytes | int, list[int]] = {}
+
+    def of(self, key: bytes | int) -> list[int]:
+        """The versions with this key, in the order in which they were noted."""
+        first = self._first.get(key)
+        return [] if first is None else [first, *self._more.get(key, ())]
+
+    def note(self, key: bytes | int, number: int) -> None:
+        """Note one version."""
+        if self._first.setdefault(key, number) != number:
+            self._more.setdefault(key, []).append(number)
+
+    def note_all(self, keys: Sequence[bytes | int], start: int) -> None:
+        """Note versions from `start` on, of keys that none had before."""
+        before = len(self._first)
+        self._first.update(zip(reversed(keys), range(start + len(keys) - 1, -1, -1), strict=False))
+        if len(self._first) - before < len(keys):
+            for number, key in enumerate(keys, start):
+                self.note(key, number)
+
+    def set(self, key: bytes | int, numbers: Sequence[int]) -> None:
+        """Note exactly these."""
+        self._first.pop(key, None)
+        self._more.pop(key, None)
+        for number in numbers:
+            self.note(key, number)
 
 
 def _may_have_deletion(value: bytes) -> bool:
@@ -154,6 +225,42 @@ def _may_have_deletion(value: bytes) -> bool:
         _ENTRY_ID.search(value, max(found.start() - _ENTRY_ID_BYTES, 0), found.start())
         for found in _NO_HASH.finditer(value)
     )
+
+
+def _info_of(value: bytes) -> MarkedIndexEntry | None:
+    """The newest version, which is the first field; None if it is not written as usual."""
+    if value[:1] != _INFO_TAG or value[1] > _SHORT:
+        return None
+    return _parsed_entry(value[2 : 2 + value[1]])
+
+
+def _entry_in(value: bytes, version: int) -> MarkedIndexEntry | None:
+    """One version of a locator, found by its bytes; None if that does not tell.
+
+    Entries before it are about as long as the newest one, or shorter for lower numbers and a mark
+    that is not there. What seems to be an entry and is part of a hash is none when it is parsed.
+    """
+    wanted = b"\x08" + varint(version) + b"\x12"
+    first = size = 2 + value[1]  # behind the newest one, which is there twice
+    found: list[MarkedIndexEntry] = []
+    end = first + (version + 1) * size + _SIZES_DIFFER_BYTES
+    at = value.find(wanted, first + version * max(size - _SHORTER_BYTES, 0), end)
+    while at >= 0:
+        length = value[at - 1]
+        if value[at - 2 : at - 1] == _INDEX_TAG and length <= _SHORT:
+            entry = _parsed_entry(value[at : at + length])
+            if entry is not None and len(entry.hash) == _HASH_BYTES:
+                found.append(entry)
+        at = value.find(wanted, at + 1, end)
+    return found[0] if len(found) == 1 else None
+
+
+def _parsed_entry(data: bytes) -> MarkedIndexEntry | None:
+    try:
+        entry = MarkedIndexEntry.FromString(data)
+    except DecodeError:
+        return None
+    return entry if entry.IsInitialized() else None
 
 
 def first_locator(stored: StoredSchema, ledger_id: int) -> MarkedSchemaLocator:

@@ -114,7 +114,7 @@ class SchemaStorage:
 
     async def read(self, schema_id: str, index: SchemaIndex, version: int) -> StoredSchema:
         """One of the index's versions."""
-        entry = index.entries[version]
+        entry = index.entry(version)
         ledger_id = entry.position.ledgerId
         stored = self._definitions.pop(ledger_id, None)
         if stored is None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from msgspec.structs import replace
 
 from pulsar_py.proto.PulsarApi_pb2 import Schema
@@ -129,3 +130,39 @@ def test_room_fills_any_size_but_a_byte_or_two() -> None:
     for size in (-100, -1, 1, 2):
         assert len(with_room(value, len(value) + size)) == 12_288
     assert with_room(value, len(value)) == value
+
+
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_version_of_a_large_index_is_found_before_all_are_parsed(*, is_marked: bool) -> None:
+    chance = random.Random(2)
+    locator = MarkedSchemaLocator()
+    for number in range(3000):
+        entry = locator.index.add(version=number, hash=chance.randbytes(32))
+        entry.position.ledgerId, entry.position.entryId = number * 100 + chance.randrange(99), 0
+        if is_marked or number > 2990:
+            entry.mark = chance.getrandbits(64)
+    locator.info.CopyFrom(entry)
+    value = with_room(locator.SerializeToString(), 0)
+    index = SchemaIndex(value, 1)
+    assert (len(index), index.latest, index.live) == (3000, 2999, range(3000))
+    assert all(index.entry(number) == locator.index[number] for number in range(3000))
+    assert not index.is_parsed
+    assert list(index.entries) == list(locator.index)
+
+
+def test_bytes_like_an_entry_in_a_hash_are_no_version() -> None:
+    locator = MarkedSchemaLocator()
+    for number in range(300):
+        entry = locator.index.add(version=number, hash=b"\x12\x1e\x08\x05\x12" + bytes(27))
+        entry.position.ledgerId, entry.position.entryId = number, 0
+    locator.info.CopyFrom(entry)
+    index = SchemaIndex(locator.SerializeToString(), 1)
+    assert [index.entry(number).position.ledgerId for number in range(300)] == list(range(300))
+
+
+def test_versions_that_share_a_hash_or_a_mark_are_all_candidates() -> None:
+    same = ('"int"', '"long"', '"int"', '"int"')
+    index = index_of(*(stored(number, data) for number, data in enumerate(same)))
+    for each in (index, SchemaIndex(index.value, 1)):
+        assert each.candidates(avro('"int"')) == [0, 2, 3]
+        assert each.candidates(avro('"long"')) == [1]
