@@ -29,7 +29,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
 )
 from pulsar_py.admin.router import Route, get, post
-from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.common.names import COMPACTION_SUBSCRIPTION, NamespaceName, TopicName
 from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
@@ -61,10 +61,16 @@ class Backlogs:
         yield post(status, self.set_replicated, Action.CONSUME, BOOLEAN)
 
     async def clear(self, request: Request) -> Response:
-        """Acknowledge the backlog of all subscriptions, or of those with a name."""
+        """Acknowledge the backlog of all subscriptions, or of those with a name.
+
+        What a compaction has not read yet is no backlog, unless it is named.
+        """
+        wanted = request.path.get("name")
 
         async def act(topic: PersistentTopic, name: str) -> None:
             subscription = topic.subscriptions[name]
+            if name == COMPACTION_SUBSCRIPTION != wanted:
+                return
             if isinstance(subscription, PersistentSubscription):
                 await subscription.clear_backlog()
 

@@ -38,7 +38,7 @@ from pulsar_py.admin.resources.topics import FORCE, TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicNotFoundError
 from pulsar_py.common.loops.concurrently import each_result
-from pulsar_py.common.names import TopicName
+from pulsar_py.common.names import COMPACTION_SUBSCRIPTION, TopicName
 from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.server.broker import BrokerService
@@ -358,7 +358,8 @@ class Subscriptions:
             subscriptions = [
                 each
                 for each in topic.subscriptions.values()
-                if isinstance(each, PersistentSubscription)
+                # What a compaction has not read yet is not its backlog.
+                if isinstance(each, PersistentSubscription) and each.name != COMPACTION_SUBSCRIPTION
             ]
             if subscriptions and not any(each.stats().backlog_entries for each in subscriptions):
                 raise _nothing_to_expire("timestamp", part, subscriptions[0])

@@ -34,6 +34,15 @@ async def test_the_backlog_of_a_namespace_is_cleared_as_a_whole_or_by_name(admin
     assert [backlogs(each) for each in topics.values()] == [{"s": 0, "r": 0}] * 2
 
 
+async def test_what_a_compaction_has_not_read_is_cleared_by_its_name_alone(admin: Admin) -> None:
+    topic = (await with_backlog(admin, "a"))["a"]
+    await topic.open_compaction_cursor()
+    assert await admin.status("POST", NS + "/clearBacklog") == 204
+    assert backlogs(topic) == {"s": 0, "r": 0, "__compaction": 1}
+    assert await admin.status("POST", NS + "/clearBacklog/__compaction") == 204
+    assert backlogs(topic)["__compaction"] == 0
+
+
 async def test_only_topics_of_the_bundle_are_touched(admin: Admin) -> None:
     topics = await with_backlog(admin, *(f"t{number}" for number in range(8)))
     bundles = {

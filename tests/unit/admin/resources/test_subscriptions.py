@@ -183,6 +183,15 @@ async def test_expiring_by_age(admin: Admin) -> None:
     assert await backlog(admin, "r") == 0
 
 
+async def test_expiring_on_all_leaves_what_a_compaction_has_not_read(admin: Admin) -> None:
+    topic = await with_entries(admin, 3)
+    await admin.call("PUT", f"{A}/subscription/s", "earliest")
+    await topic.open_compaction_cursor()
+    assert await admin.status("POST", A + "/all_subscription/expireMessages/1") == 204
+    assert (await backlog(admin, "s"), await backlog(admin, "__compaction")) == (0, 3)
+    assert (await admin.reason("POST", A + "/all_subscription/expireMessages/1"))[0] == 409
+
+
 async def test_expiring_to_a_position(admin: Admin) -> None:
     topic = await with_entries(admin, 5)
     await admin.call("PUT", A + "/subscription/s", "earliest")
