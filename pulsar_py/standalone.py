@@ -10,7 +10,8 @@ administration, and takes them down in the opposite order, with everything flush
 global: any number of brokers can run in one process. Storage, listeners and HTTP get their part of
 `BrokerConfig` from here, what lies above the storage from `server.broker`.
 
-On disk a data directory holds `metadata.sqlite` and `ledgers/`; one process owns it.
+On disk a data directory holds `metadata.sqlite`, `ledgers/`, and in `tmp/` what a compaction can't
+hold in memory; one process owns it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import logging
 import math
 import random
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -67,6 +68,8 @@ states of cursors and definitions of schemas, which come through requests of abo
 
 RESERVE_BYTES = 16 * MIB
 """Kept back on the disk: ten times what a start with open topics writes to metadata and journal."""
+
+TEMPORARY = "tmp"
 
 _WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - recognised, not bound
 _LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -252,6 +255,7 @@ class Broker:
             ledger_options=self._ledger_options,
             is_of_cluster=self._is_of_cluster,
             authenticators=self._authenticators,
+            temporary_directory=self._temporary_directory(),
         )
         service.backups = EmbeddedBackup.of(self._data_dir, metadata, ledger_store)
         self._service = service
@@ -316,6 +320,19 @@ class Broker:
             service.topic_policies.follow_others(owners, PolicyLogs(service, self._chance).open)
         await ports.serve(clock)
         web.prepare()
+
+    def _temporary_directory(self) -> Path | None:
+        """Where files may be that do not outlive the broker; None if the first one decides that."""
+        if self._data_dir is not None:
+            return self._data_dir / TEMPORARY
+        if not self._is_of_cluster or not self._is_loop_watched:
+            return None
+        import tempfile  # noqa: PLC0415 - a standalone broker does without
+
+        # A broker of a cluster may be started again there, and then tidies up.
+        with suppress(OSError):  # there may be none that can be written
+            return Path(tempfile.gettempdir())
+        return None
 
     def _advertised_host(self) -> str:
         if self._config.advertisedAddress:

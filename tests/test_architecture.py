@@ -523,6 +523,7 @@ def test_third_party_packages_are_named_where_they_may_be_used() -> None:
 # --- banned names ------------------------------------------------------------------------------
 
 FILES = {
+    "pulsar_py.common.disks.directory_lock": "a directory's lock",
     "pulsar_py.common.disks.file_writes": "how the real Disk writes",
     "pulsar_py.common.disks.local_disk": "the real Disk",
     "pulsar_py.common.disks.tool_files": "what tools write as a whole",

@@ -312,6 +312,16 @@ class LedgerStore(ABC):
             StoreUnavailableError: None could, for example of too few bookies.
         """
 
+    async def flush(self) -> None:  # noqa: B027 - a default
+        """Move confirmed entries out of this process's memory, where the store holds them there.
+
+        For who writes many in the background, which nobody reads soon. Nothing by default: most
+        stores have them elsewhere.
+
+        Raises:
+            DiskFullError, StorageError: It can't be done now; the entries are as durable as before.
+        """
+
     def copies_of(self, options: LedgerOptions) -> int:  # noqa: ARG002 - a default
         """How many copies of each entry a ledger with these options has; by default one."""
         return 1

@@ -18,6 +18,7 @@ from pulsar_py.managed_ledger.cursors.format import (
     CursorRecord,
     CursorSnapshot,
     decode_cursor_record,
+    owned_ledgers,
 )
 from pulsar_py.managed_ledger.cursors.store import CursorStore
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
@@ -222,7 +223,19 @@ def expected_ends(found: Topics) -> dict[int, int]:
         for record in topic.cursors.values():
             if record.cursor_ledger_id != NO_LEDGER:
                 ends.setdefault(record.cursor_ledger_id, -1)
+        for ledger_id in _owned(topic):
+            ends.setdefault(ledger_id, -1)
     return ends
+
+
+def _owned(topic: Topic) -> Iterable[int]:
+    """Ledgers that cursors name: compacted ones, buckets of delayed messages, sequence ids."""
+    for name, record in topic.cursors.items():
+        states = [record.snapshot]
+        if name in topic.states:
+            states.append(topic.states[name])
+        for state in states:
+            yield from owned_ledgers(state.properties, record.cursor_properties)
 
 
 def _ends(topic: Topic) -> dict[int, int]:

@@ -18,6 +18,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -101,6 +102,7 @@ class BrokerService:
         ledger_options: LedgerOptions | None = None,
         is_of_cluster: bool = False,
         authenticators: Authenticators | None = None,
+        temporary_directory: Path | None = None,
     ) -> None:
         """`metadata` is the local store, `configuration_metadata` the one that clusters share.
 
@@ -115,7 +117,11 @@ class BrokerService:
         self.clock = clock
         self.compaction_totals = CompactionTotals()
         self.hooks = broker_hooks(config, clock)
-        self._spill = SpillDirectory(config.topicCompactionSpillDirectory)
+        is_own = not config.topicCompactionSpillDirectory and temporary_directory is not None
+        self._spill = SpillDirectory(
+            str(temporary_directory) if is_own else config.topicCompactionSpillDirectory,
+            makes_parent=is_own,
+        )
         self._ledger_options = ledger_options or LedgerOptions()
         self.refused_topics = RefusedTopics(config.clusterName) if is_of_cluster else None
         self._file_config = config  # without what was changed while running
@@ -304,6 +310,7 @@ class BrokerService:
 
     async def start(self) -> None:
         """Open a metadata session, start the timers; afterwards lookups and topics work."""
+        await self._spill.remove_leftovers()
         self.resources.dynamic_configuration.watch(lambda _, value: self._on_dynamic(value))
         await self.apply_dynamic_configuration()
         await self.namespaces.start(self.topics.close_topics, self.topics.lose_topics)

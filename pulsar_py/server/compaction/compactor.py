@@ -9,8 +9,9 @@ Source: AbstractTwoPhaseCompactor in Pulsar's broker.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -24,8 +25,11 @@ from pulsar_py.server.compaction.chunked_messages import ChunkedMessages
 from pulsar_py.server.compaction.compacted_writer import CompactedWriter
 from pulsar_py.server.compaction.compaction_input import CompactionInput
 from pulsar_py.server.compaction.keyed_messages import (
+    ChunkPart,
     KeyedEntry,
+    KeyedMessage,
     examine,
+    examine_small,
     numbers_count,
     rebatch,
 )
@@ -34,9 +38,15 @@ from pulsar_py.server.compaction.record_format import encode_record
 from pulsar_py.server.compaction.survivors import Survivors
 from pulsar_py.wire.payload import strip_broker_entry_metadata
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 MESSAGES_A_TURN: Final = 100
 """Messages that are looked at before others have a turn: about half a millisecond."""
 
+LARGE_BATCH: Final = 500
+"""Messages beyond which a thread opens a batch: that many take some milliseconds, and a client may
+send tens of thousands at once."""
 
 MESSAGES_AN_ENTRY: Final = 5
 """What an entry counts for in phase two that is not opened: its metadata are read."""
@@ -126,31 +136,52 @@ class Compactor:
         async for entries in self._source.entries():
             self._pace.resume()
             for entry in entries:
-                keyed = examine(entry.data)
-                self._take(entry, keyed, self._numbering.take(entry.position, keyed.numbers_count))
-                seen += len(keyed.messages) + 1
-                if self._latest.is_full:
-                    await self._latest.spill()
-                if seen >= MESSAGES_A_TURN:
-                    seen = 0
-                    await self._pace.rest()
+                keyed = examine_small(entry.data, LARGE_BATCH)
+                if keyed is None:
+                    keyed = await self._in_thread(examine, entry.data)
+                first = self._numbering.take(entry.position, keyed.numbers_count)
+                self._count(entry, keyed, first)
+                seen += 1
+                for messages in _some_at_a_time(keyed.messages):
+                    self._take(entry.position, messages, keyed.chunk, first)
+                    seen += len(messages)
+                    if self._latest.is_full:
+                        await self._latest.spill()
+                    if seen >= MESSAGES_A_TURN:
+                        seen = 0
+                        await self._pace.rest()
         for numbers in self._chunked.incomplete():
             self._survivors.add(numbers)
         await self._latest.add_to(self._survivors)
 
-    def _take(self, entry: Entry, keyed: KeyedEntry, first: int) -> None:
-        """Take in an entry whose number is `first`."""
-        position = entry.position
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do what takes long beside the loop; it has to be pure."""
+        self._pace.pause()
+        result = await asyncio.to_thread(work, *args, **kwargs)
+        self._pace.resume()
+        return result
+
+    def _count(self, entry: Entry, keyed: KeyedEntry, first: int) -> None:
+        """Take in an entry whose number is `first`, but for its messages."""
         self.counts.bytes_read += len(entry.data)
         self.counts.messages_read += len(keyed.messages) or keyed.is_opaque
         if keyed.is_opaque:
             self._survivors.add((first,))
-            self.compacted_to = position
-        for message in keyed.messages:
+            self.compacted_to = entry.position
+
+    def _take(
+        self,
+        position: Position,
+        messages: Sequence[KeyedMessage],
+        chunk: ChunkPart | None,
+        first: int,
+    ) -> None:
+        """Take in messages of an entry whose number is `first`."""
+        for message in messages:
             numbers: Sequence[int] = (first + 1 + message.batch_index,)
-            if keyed.chunk is not None:
+            if chunk is not None:
                 self.compacted_to = position
-                joined = self._chunked.add(keyed.chunk, first)
+                joined = self._chunked.add(chunk, first)
                 if joined is None:
                     continue
                 numbers = joined
@@ -181,8 +212,13 @@ class Compactor:
                 count = numbers_count(entry.data)
                 indexes = self._survivors.kept_of(numbering.take(entry.position, count), count)
                 if indexes is not None:
-                    kept, opened_count = self._kept_of(entry, indexes)
-                    seen += opened_count
+                    is_large = indexes and count > LARGE_BATCH + 1
+                    if is_large:
+                        kept, _ = await self._in_thread(self._kept_of, entry, indexes)
+                    else:
+                        kept, opened_count = self._kept_of(entry, indexes)
+                        seen += opened_count
+                    self.counts.messages_written += max(len(indexes), 1)
                     record = encode_record(entry.position, partition_index, kept)
                     self.counts.bytes_written += len(record)
                     self._pace.pause()
@@ -203,9 +239,16 @@ class Compactor:
         data = entry.data
         if not self._rules.keeps_broker_entry_metadata:
             data = strip_broker_entry_metadata(data)
-        self.counts.messages_written += max(len(indexes), 1)
         return rebatch(data, indexes) if indexes else (data, 0)
 
     async def close(self) -> None:
         """Remove what is on disk."""
         await self._latest.close()
+
+
+def _some_at_a_time(messages: Sequence[KeyedMessage]) -> Iterator[Sequence[KeyedMessage]]:
+    if len(messages) <= MESSAGES_A_TURN:
+        yield messages
+        return
+    for start in range(0, len(messages), MESSAGES_A_TURN):
+        yield messages[start : start + MESSAGES_A_TURN]

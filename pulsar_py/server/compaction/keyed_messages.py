@@ -17,6 +17,8 @@ Source: RawBatchConverter in Pulsar's broker.
 from __future__ import annotations
 
 import struct
+import sys
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, cast
 
@@ -84,33 +86,40 @@ _UNREADABLE: Final = KeyedEntry()
 
 def examine(data: EntryBytes) -> KeyedEntry:
     """The messages of a stored entry, and their keys."""
+    keyed = examine_small(data, sys.maxsize)
+    assert keyed is not None
+    return keyed
+
+
+def examine_small(data: EntryBytes, max_messages: int) -> KeyedEntry | None:
+    """The messages of a stored entry, and their keys; None, at once, for a larger batch."""
     try:
         metadata = parse_fields(data)
     except PayloadError:
         return _UNREADABLE  # it is never delivered
     count = _numbers_count(metadata)
+    if count > max_messages + 1:
+        return None
     if metadata.HasField("marker_type"):
         return KeyedEntry(numbers_count=count)
     end = metadata_bounds(data)[1]
     if not _is_batch(metadata):
         return _single(metadata, len(data) - end)
     try:
-        _, parts = _open(metadata, data[end:])
-    except PayloadError:
-        return KeyedEntry(is_opaque=True, numbers_count=count)
-    return KeyedEntry(
-        tuple(
+        body = _body(metadata, data[end:])
+        messages = tuple(
             KeyedMessage(
                 index,
                 _key_of(single),
                 single.null_value or not single.payload_size,
                 single.event_time,
             )
-            for index, (single, _, _) in enumerate(parts)
+            for index, (single, _, _) in enumerate(_parts(metadata, body))
             if not single.compacted_out
-        ),
-        numbers_count=count,
-    )
+        )
+    except PayloadError:
+        return KeyedEntry(is_opaque=True, numbers_count=count)
+    return KeyedEntry(messages, numbers_count=count)
 
 
 def numbers_count(data: EntryBytes) -> int:
@@ -154,28 +163,38 @@ def _key_of(metadata: MessageMetadata | EntryFields | SingleMessageMetadata) -> 
     return key.encode() if isinstance(key, str) else key
 
 
-def _open(
-    metadata: MessageMetadata | EntryFields, payload: EntryBytes
-) -> tuple[bytes, list[tuple[SingleMessageMetadata, int, int]]]:
-    """The body of a batch, and of each message its metadata, and where it begins and ends.
+def _body(metadata: MessageMetadata | EntryFields, payload: EntryBytes) -> bytes:
+    """The body of a batch.
 
     Raises:
-        PayloadError: It can't be decompressed, or does not hold that many messages.
+        PayloadError: It can't be decompressed, or can't hold that many messages.
     """
     size = metadata.uncompressed_size
     if size > MAX_BODY_BYTES:
         raise PayloadError(f"a batch of {size} bytes, {MAX_BODY_BYTES} are opened at most")
     codec = cast("CompressionType.ValueType", metadata.compression)
     body = bytes(decompress(codec, payload, size))
-    body_bytes = len(body)
     count = metadata.num_messages_in_batch
-    if count > body_bytes // _SIZE.size:
-        raise PayloadError(f"{count} messages do not fit {body_bytes} bytes")
-    parts = []
+    if count > len(body) // _SIZE.size:
+        raise PayloadError(f"{count} messages do not fit {len(body)} bytes")
+    return body
+
+
+def _parts(
+    metadata: MessageMetadata | EntryFields, body: bytes
+) -> Iterator[tuple[SingleMessageMetadata, int, int]]:
+    """Of each message of a batch its metadata, and where it begins and ends in the body.
+
+    They are not kept: of tens of thousands they would take many times the batch.
+
+    Raises:
+        PayloadError: There are not that many.
+    """
+    body_bytes = len(body)
     at = 0
     # Hot path: benchmarks/storage_compaction.py. No call of ours for each message.
     parse, size_at, size_bytes = SingleMessageMetadata.FromString, _SIZE.unpack_from, _SIZE.size
-    for index in range(count):
+    for index in range(metadata.num_messages_in_batch):
         start = at + size_bytes
         if start > body_bytes:
             raise PayloadError(f"the batch ends before message {index}")
@@ -189,9 +208,8 @@ def _open(
         end = split + single.payload_size
         if not single.IsInitialized() or not split <= end <= body_bytes:
             raise PayloadError(f"message {index} does not fit the batch of {body_bytes} bytes")
-        parts.append((single, at, end))
+        yield single, at, end
         at = end
-    return body, parts
 
 
 def rebatch(data: EntryBytes, kept: AbstractSet[int]) -> tuple[bytes, int]:
@@ -211,18 +229,18 @@ def rebatch(data: EntryBytes, kept: AbstractSet[int]) -> tuple[bytes, int]:
         if metadata.compression == CompressionType.NONE:
             metadata.uncompressed_size = len(payload)
         return _with_broker_entry_metadata(data, start, encode_entry(metadata, payload)), 0
-    body, parts = _open(metadata, payload)
-    stays = [
-        index in kept and not single.compacted_out for index, (single, _, _) in enumerate(parts)
-    ]
-    metadata.compacted_batch_indexes.extend(index for index, is_kept in enumerate(stays) if is_kept)
-    body = b"".join(
-        body[at:end] if is_kept else _GONE
-        for is_kept, (_, at, end) in zip(stays, parts, strict=True)
-    )
+    body = _body(metadata, payload)
+    left: list[bytes] = []
+    for index, (single, at, end) in enumerate(_parts(metadata, body)):
+        if index in kept and not single.compacted_out:
+            metadata.compacted_batch_indexes.append(index)
+            left.append(body[at:end])
+        else:
+            left.append(_GONE)
+    body = b"".join(left)
     metadata.uncompressed_size = len(body)
     entry = encode_entry(metadata, compress(metadata.compression, body))
-    return _with_broker_entry_metadata(data, start, entry), len(parts)
+    return _with_broker_entry_metadata(data, start, entry), len(left)
 
 
 def _with_broker_entry_metadata(data: EntryBytes, end: int, entry: bytes) -> bytes:

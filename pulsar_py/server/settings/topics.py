@@ -593,8 +593,9 @@ class BrokerTopicSettings(Settings):
     topicCompactionSpillDirectory: str = setting(
         default="",
         category=COMPACTION,
-        doc="The directory for the sorted files of compactions; empty: that of the system for "
-        "temporary files. Pulsar has no such setting.",
+        doc="The directory for the sorted files of compactions; empty: `tmp` in the data "
+        "directory, without one the system's for temporary files. What a killed broker left there "
+        "is removed at the next start. Pulsar has no such setting.",
     )
     schemaCompatibilityStrategy: SchemaCompatibilityStrategy = setting(
         default=SchemaCompatibilityStrategy.FULL,

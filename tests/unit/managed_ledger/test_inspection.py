@@ -71,6 +71,18 @@ def test_ledgers_that_are_missing_or_short_are_named() -> None:
     assert expected_ends(found)[7] == -1
 
 
+def test_ledgers_that_cursors_own_are_referred_to() -> None:
+    snapshot = CursorSnapshot(Position(5, 3), properties={"CompactedTopicLedger": 20})
+    own = {
+        "#pulsar.internal.compacting-ledger": "21",
+        "#pulsar.internal.delayed.bucket_5_6": "22",
+        "#pulsar.internal.pulsar-py.sequence-id-ledgers": "23,24",
+    }
+    record = encode_cursor_record(snapshot, own).data
+    found = read_topics(keys() | {cursor_path(NAME, "__compaction"): record})
+    assert expected_ends(found).keys() == {3, 5, 20, 21, 22, 23, 24}
+
+
 def test_an_empty_ledger_that_holds_a_place_need_not_be_there() -> None:
     found = read_topics({ledger_path(NAME): topic_record((3, 10), (5, 0))})
     assert problems(found, {3: 9}) == []

@@ -15,7 +15,7 @@ from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.log.entry import Entry
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
 from pulsar_py.server.compaction.compactor import MESSAGES_A_TURN, CompactionRules, Compactor
-from pulsar_py.server.compaction.keyed_messages import examine
+from pulsar_py.server.compaction.keyed_messages import examine, examine_small
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.wire.payload import encode_entry
 from tests.unit.server.compaction.parts import GivenInput, GivenWriter, compacted, decoded
@@ -148,3 +148,32 @@ async def test_a_batch_that_cannot_be_opened_moves_no_index_of_those_behind_it()
         [b"b"],
         [b"d"],
     ]
+
+
+async def test_a_batch_of_tens_of_thousands_is_opened_while_others_have_turns() -> None:
+    count = 20_000
+    large = batch(*[({"partition_key": f"{each // 2}"}, b"v") for each in range(count)])
+    turns_count = 0
+
+    async def other() -> None:
+        nonlocal turns_count
+        while True:
+            turns_count += 1
+            await asyncio.sleep(0)
+
+    tasks = TaskOwner("others")
+    tasks.spawn(other(), "take turns")
+    records, compactor = await compacted([Entry(1, 0, large)], memory_bytes=1 << 24)
+    await tasks.close()
+    (record,) = decoded(records)
+    assert len(examine(record.message).messages) == count // 2
+    assert compactor.counts.messages_removed == count // 2
+    assert turns_count >= count // MESSAGES_A_TURN
+
+
+def test_a_batch_is_large_by_what_its_metadata_say() -> None:
+    data = batch(*[({"partition_key": f"{each}"}, b"v") for each in range(3)])
+    assert examine_small(data, 2) is None
+    keyed = examine_small(data, 3)
+    assert keyed is not None
+    assert len(keyed.messages) == 3
