@@ -6,6 +6,7 @@ Source: NamespacesBase in Pulsar's broker.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -22,7 +23,14 @@ from pulsar_py.admin.json_values import read_int, read_object, read_texts
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, broker_id_of, require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
-from pulsar_py.common.errors import MetadataError, MetadataExistsError, ServiceNotReadyError
+from pulsar_py.common.errors import (
+    MetadataError,
+    MetadataExistsError,
+    MetadataNotFoundError,
+    ServiceNotReadyError,
+    TopicNotFoundError,
+)
+from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
 from pulsar_py.metadata.policies_format import NAMESPACE_DEFAULTS
@@ -31,10 +39,14 @@ from pulsar_py.server.bundle_moves import TRANSFER
 from pulsar_py.server.load.broker_report import BrokerReport
 from pulsar_py.server.namespaces.bundles import MAX_BUNDLES, Bundles
 from pulsar_py.server.security.actions import Action
+from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.registry import TopicListMode
 
 NAMESPACES: Final = "/admin/v2/namespaces"
 NAMESPACE: Final = NAMESPACES + "/{tenant}/{namespace}"
+
+MAX_ROUNDS: Final = 10
+"""How often a deletion looks for topics: other brokers may make some until they know of it."""
 
 _MODES: Final = {
     "": TopicListMode.PERSISTENT,
@@ -174,12 +186,7 @@ class Namespaces:
                 HTTPStatus.METHOD_NOT_ALLOWED, "Broker doesn't allow forced deletion of namespaces"
             )
         await require_namespace(self._broker, namespace, f"Namespace {namespace} does not exist.")
-        if not is_forced and (
-            await self._broker.topics.list_topics(namespace)
-            or await self._broker.topics.partitioned.names(namespace)
-        ):
-            raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty namespace")
-        await delete_namespace(self._broker, namespace)
+        await delete_namespace(self._broker, namespace, force=is_forced)
         return NO_CONTENT
 
     async def topics(self, request: Request) -> Response:
@@ -283,16 +290,67 @@ class Namespaces:
         return namespace, bundle
 
 
-async def delete_namespace(broker: BrokerService, namespace: NamespaceName) -> None:
-    """Delete a namespace with all its topics, even with producers and consumers connected."""
+async def delete_namespace(broker: BrokerService, namespace: NamespaceName, *, force: bool) -> None:
+    """Delete a namespace; with `force` with its topics, even with clients connected.
+
+    From the beginning nothing is made in it any more, whoever connects. That is stored: after a
+    crash, or an error, it stays like that until it is deleted again.
+
+    Raises:
+        HttpError: 409 if it has topics, and `force` is not set; 404 if somebody else was faster.
+        ServiceNotReadyError: Topics came as fast as they went.
+    """
+    is_kept = not force and await _has_topics(broker, namespace)
+    if not is_kept:
+        await _set_deleted(broker, namespace, is_deleted=True)
+        is_kept = not force and await _has_topics(broker, namespace)  # made a moment ago
+        if is_kept:
+            await _set_deleted(broker, namespace, is_deleted=False)
+    if is_kept:
+        raise HttpError(HTTPStatus.CONFLICT, "Cannot delete non empty namespace")
     async with broker.topic_policies.deleting(namespace):
-        for text in await broker.topics.partitioned.names(namespace):
-            await broker.topics.partitioned.delete(TopicName.parse(text), force=True)
-        for text in await broker.topics.list_topics(namespace, includes_system=True):
-            await broker.topics.delete(TopicName.parse(text), force=True)
+        for _ in range(MAX_ROUNDS):
+            if not await _delete_topics(broker, namespace):
+                break
+        else:
+            raise ServiceNotReadyError(f"topics of {namespace} come back; delete it again")
     await broker.elsewhere.unload_bundles(namespace)
     await broker.namespaces.unload_namespace(namespace)
     await broker.resources.namespaces.delete(namespace)
+
+
+async def _has_topics(broker: BrokerService, namespace: NamespaceName) -> bool:
+    topics = broker.topics
+    return bool(await topics.list_topics(namespace) or await topics.partitioned.names(namespace))
+
+
+async def _set_deleted(
+    broker: BrokerService, namespace: NamespaceName, *, is_deleted: bool
+) -> None:
+    try:
+        await broker.resources.namespaces.update(
+            namespace, lambda policies: policies.replace(is_deleted=is_deleted)
+        )
+    except MetadataNotFoundError:
+        reason = f"Namespace {namespace} does not exist."
+        raise HttpError(HTTPStatus.NOT_FOUND, reason) from None
+
+
+async def _delete_topics(broker: BrokerService, namespace: NamespaceName) -> bool:
+    """Delete all topics that there are now; returns whether there were any."""
+    topics = broker.topics
+    partitioned = await topics.partitioned.names(namespace)
+    for text in partitioned:
+        with suppress(TopicNotFoundError):
+            await topics.partitioned.delete(TopicName.parse(text), force=True)
+    plain = await topics.list_topics(namespace, includes_system=True)
+
+    async def delete_plain(text: str) -> None:
+        with suppress(TopicNotFoundError):
+            await topics.delete(TopicName.parse(text), force=True)
+
+    await each_result(delete_plain, plain, at_once=TOPICS_AT_ONCE)
+    return bool(partitioned or plain)
 
 
 def _completed(policies: NamespacePolicies) -> NamespacePolicies:

@@ -146,7 +146,7 @@ class Tenants:
                 HTTPStatus.METHOD_NOT_ALLOWED, "Broker doesn't allow forced deletion of namespaces"
             )
         for namespace in namespaces:
-            await delete_namespace(self._broker, namespace)
+            await delete_namespace(self._broker, namespace, force=True)
         try:
             await self._tenants.delete(tenant)
         except MetadataNotEmptyError:  # a namespace was created meanwhile

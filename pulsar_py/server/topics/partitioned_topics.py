@@ -18,10 +18,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
+from pulsar_py.common.failures import OnFailureAwait
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import NamespacePolicies
@@ -113,7 +115,7 @@ class PartitionedTopics:
             NotAllowedError: The policy asks for more partitions than a topic may have.
         """
         namespace = await self._resources.namespaces.get(name.namespace_name)
-        if namespace is None:
+        if namespace is None or namespace.is_deleted:
             raise TopicNotFoundError("Namespace not found")
         policy = effective_auto_creation(self._topics.settings.auto_creation, namespace)
         answer = answer_partitions(await self._topics.facts(name), policy, auto_create=auto_create)
@@ -152,7 +154,7 @@ class PartitionedTopics:
             )
         self._check_limit(name, partitions_count)
         namespace = await self._resources.namespaces.get(name.namespace_name)
-        if namespace is None:
+        if namespace is None or namespace.is_deleted:
             raise TopicNotFoundError("Namespace not found")
         if await self._topics.exists(name):
             raise TopicExistsError(f"{name} exists and is not partitioned")
@@ -241,6 +243,8 @@ class PartitionedTopics:
     async def delete(self, name: TopicName, *, force: bool = False) -> None:
         """Delete all partitions, then the metadata.
 
+        From the beginning no partition is made anew, whoever connects; if it fails, they are again.
+
         Raises:
             TopicNotFoundError: The topic is not partitioned.
             TopicBusyError: A partition has clients, and `force` is not set.
@@ -255,9 +259,14 @@ class PartitionedTopics:
             if not force:
                 for topic in filter(None, map(self._topics.loaded, names)):
                     topic.check_deletable()
-            await each_result(
-                lambda each: self._delete_if_there(each, force=force), names, at_once=TOPICS_AT_ONCE
-            )
+            await self._partitions.set_being_deleted(name, is_deleted=True)
+            give_up = partial(self._partitions.set_being_deleted, name, is_deleted=False)
+            async with OnFailureAwait(give_up):
+                await each_result(
+                    lambda each: self._delete_if_there(each, force=force),
+                    names,
+                    at_once=TOPICS_AT_ONCE,
+                )
             await self._partitions.forget(name)
             await self._topics.forget(name)
 

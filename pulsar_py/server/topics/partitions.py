@@ -14,6 +14,7 @@ from typing import Final
 
 from pulsar_py.common.errors import (
     MetadataExistsError,
+    MetadataNotFoundError,
     NotAllowedError,
     TopicExistsError,
     TopicNotFoundError,
@@ -131,6 +132,18 @@ class Partitions:
             return metadata.replace(partitions_count=partitions_count)
 
         await self._resources.partitioned_topics.update(name, change)
+
+    async def is_being_deleted(self, name: TopicName) -> bool:
+        """Whether the deletion of a partitioned topic has begun."""
+        metadata = await self._resources.partitioned_topics.get(name)
+        return metadata is not None and bool(metadata.is_deleted)
+
+    async def set_being_deleted(self, name: TopicName, *, is_deleted: bool) -> None:
+        """Store that the deletion of a partitioned topic begins, or was given up."""
+        with suppress(MetadataNotFoundError):
+            await self._resources.partitioned_topics.update(
+                name, lambda metadata: metadata.replace(is_deleted=is_deleted)
+            )
 
     async def forget(self, name: TopicName) -> None:
         """Remove the stored number of partitions."""

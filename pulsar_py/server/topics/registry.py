@@ -213,11 +213,17 @@ class TopicRegistry:
         policy = effective_auto_creation(self.settings.auto_creation, namespace)
         creates = may_create(facts, policy, is_wanted=creates)
         if not facts.exists:
-            if not creates:
+            if not creates or await self._goes(name, namespace):
                 raise TopicNotFoundError(f"Topic {name} does not exist")
             if not (name.is_partition or name.is_system):
                 await self.check_topics_limit(name.namespace_name, namespace, 1)
         return await self._open(name, creates=creates)
+
+    async def _goes(self, name: TopicName, namespace: NamespacePolicies | None) -> bool:
+        """Whether nothing of the name is made any more: what it belongs to is deleted."""
+        if namespace is None or namespace.is_deleted:
+            return True
+        return name.is_partition and await self._partitions.is_being_deleted(name.base)
 
     async def _open(self, name: TopicName, *, creates: bool) -> Topic:
         """Open a topic that exists or may be created."""
@@ -383,6 +389,8 @@ class TopicRegistry:
         )
         may_create(facts, allows, is_wanted=True)
         namespace = await self._resources.namespaces.get(name.namespace_name)
+        if await self._goes(name, namespace):
+            raise TopicNotFoundError("Namespace not found")
         if not name.is_partition:
             await self.check_topics_limit(name.namespace_name, namespace, 1)
         topic = await self._loads.load(str(name), partial(self._open, name, creates=True))

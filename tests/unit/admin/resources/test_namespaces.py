@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import pytest
 
 from pulsar_py.admin.resources.namespaces import MAX_BUNDLES
-from pulsar_py.common.names import TopicName
+from pulsar_py.common.errors import ServiceError, TopicNotFoundError
+from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.metadata.documents import equal_boundaries
 from tests.unit.admin.resources.conftest import Admin
 
@@ -98,6 +102,60 @@ async def test_a_namespace_with_topics_stays_unless_forced(admin: Admin) -> None
     assert await admin.reason("DELETE", N) == (409, "Cannot delete non empty namespace")
     assert (await admin.reason("DELETE", N + "?force=true"))[0] == 405
     admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
+    assert await admin.status("DELETE", N + "?force=true") == 204
+    assert await admin.status("GET", N) == 404
+
+
+async def test_clients_that_connect_while_a_namespace_goes_make_nothing_of_it_again(
+    admin: Admin,
+) -> None:
+    admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
+    await admin.call("PUT", N)
+    names = [TopicName.parse(f"persistent://public/n/t{number:02}") for number in range(60)]
+    for name in names:
+        await admin.call("PUT", f"/admin/v2/persistent/public/n/{name.local_name}")
+    await admin.call("PUT", "/admin/v2/persistent/public/n/p/partitions", 3)
+    names += [TopicName.parse(f"persistent://public/n/p-partition-{index}") for index in range(3)]
+    topics = admin.service.topics
+    is_over = asyncio.Event()
+
+    async def connect() -> None:
+        while not is_over.is_set():
+            for name in names:
+                with contextlib.suppress(ServiceError):
+                    await admin.service.namespaces.lookup(name)
+                    await topics.get_or_load(name, create_if_missing=True)
+                await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(connect())
+        await asyncio.sleep(0)
+        assert await admin.status("DELETE", N + "?force=true") == 204
+        is_over.set()
+    assert await admin.status("PUT", N) == 204
+    assert await admin.get(N + "/topics?mode=ALL&includeSystemTopic=true") == []
+
+
+async def test_a_deletion_that_was_cut_short_is_finished_by_the_next_one(admin: Admin) -> None:
+    admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
+    await admin.call("PUT", N)
+    await admin.call("PUT", "/admin/v2/persistent/public/n/a")
+    namespace = NamespaceName("public", "n")
+    await admin.service.resources.namespaces.update(
+        namespace, lambda policies: policies.replace(is_deleted=True)
+    )
+    for path, body in (("b", ...), ("c/partitions", 2)):
+        answer = await admin.reason("PUT", f"/admin/v2/persistent/public/n/{path}", body)
+        assert answer == (404, "Namespace not found")
+    await admin.service.namespaces.lookup(namespace.topic("d"))
+    with pytest.raises(TopicNotFoundError):
+        await admin.service.topics.get_or_load(namespace.topic("d"), create_if_missing=True)
+    with pytest.raises(TopicNotFoundError):
+        await admin.service.topics.partitioned.count_or_create(
+            namespace.topic("e"), auto_create=True
+        )
+    assert (await admin.get(N))["deleted"]
+    assert (await admin.reason("DELETE", N))[0] == 409
     assert await admin.status("DELETE", N + "?force=true") == 204
     assert await admin.status("GET", N) == 404
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -10,6 +11,8 @@ from pulsar_py.common.errors import (
     MetadataUnavailableError,
     NotAllowedError,
     PulsarError,
+    ServiceError,
+    ServiceNotReadyError,
     TopicBusyError,
     TopicExistsError,
     TopicNotFoundError,
@@ -20,6 +23,7 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
+from pulsar_py.server.topics.topic import TopicState
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 
@@ -93,6 +97,49 @@ async def test_deleting_a_partitioned_topic_deletes_all_of_it(rig: Rig) -> None:
     assert cnx.closed_producers == [1]
     with pytest.raises(TopicNotFoundError):
         await topics.partitioned.delete(name_of("p"))
+
+
+async def test_clients_that_connect_while_a_partitioned_topic_goes_make_no_partition_again(
+    rig: Rig,
+) -> None:
+    topics = rig.broker.topics
+    await topics.partitioned.create(name_of("p"), 60)
+    names = [name_of("p").partition(index) for index in range(60)]
+    loaded = [await rig.topic(name) for name in names]
+    is_over = asyncio.Event()
+
+    async def connect() -> None:
+        while not is_over.is_set():
+            for name in names:
+                with contextlib.suppress(ServiceError):
+                    await topics.get_or_load(name, create_if_missing=True)
+                await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(connect())
+        await asyncio.sleep(0)
+        await topics.partitioned.delete(name_of("p"), force=True)
+        is_over.set()
+    assert await topics.list_topics(NAMESPACE) == []
+    assert all(topic.state is TopicState.CLOSED for topic in loaded)
+
+
+async def test_a_deletion_that_failed_lets_partitions_be_made_again(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = rig.broker.topics
+    await topics.partitioned.create(name_of("p"), 2)
+
+    async def fail(name: TopicName, *, force: bool = False) -> None:
+        raise ServiceNotReadyError(f"{name} {force}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(topics, "delete", fail)
+        with pytest.raises(ServiceNotReadyError):
+            await topics.partitioned.delete(name_of("p"))
+    await topics.delete(name_of("p-partition-1"))
+    await rig.topic("p-partition-1")
+    assert len(await topics.list_topics(NAMESPACE)) == 2
 
 
 async def test_an_emptied_partitioned_topic_can_be_forgotten(rig: Rig) -> None:
