@@ -1,8 +1,9 @@
 """`DispatchThrottle`: how much a dispatcher may read and send now, by the limits on its rates.
 
-Entries are never split, and how many messages one has is only known once it was read. So no more is
-read than is sure to be within the limits: a batch has as many entries as the largest one that was
-seen so far fits into what may be spent now, at first one. What was sent is charged afterwards.
+Entries are never split, and how many messages one has is only known once it was read. So a batch
+has as many entries as the largest one that was seen so far fits into what may be spent now, at
+first one; of those that turn out to be larger, as many are sent as fit, and the others are read
+again. What was sent is charged afterwards.
 While entries are read from storage, as much is kept for them, since others share the limits.
 
 Source: AbstractBaseDispatcher.acquirePermitsForDeliveredMessages in Pulsar's broker.
@@ -97,6 +98,18 @@ class DispatchThrottle:
             messages, size = limiter.available()
             allowed = min(allowed, messages // most_messages, size // most_bytes)
         return max(min(wanted, int(allowed)), 1)
+
+    def entries_that_fit(self, sizes: Sequence[int], messages: Sequence[int]) -> int:
+        """How many of the entries that were read, the first ones, may be sent now; at least 1."""
+        left = [limiter.available() for limiter in self._limiters]
+        messages_left = min(messages_count for messages_count, _ in left)
+        bytes_left = min(size_bytes for _, size_bytes in left)
+        for place, (size, count) in enumerate(zip(sizes, messages, strict=True)):
+            messages_left -= 1 if self._counts_entries else count
+            bytes_left -= size
+            if place and (messages_left < 0 or bytes_left < 0):
+                return place
+        return len(sizes)
 
     def reserve(self, entries_count: int) -> tuple[int, int]:
         """Count so many entries that are about to be read, as if each was the largest one.

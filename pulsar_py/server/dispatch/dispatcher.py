@@ -354,6 +354,29 @@ class PersistentDispatcher(Dispatcher):
                 [filtered.messages_of(entry) for entry in entries],
             )
 
+    def _cut_at_rates(
+        self, filtered: FilteredEntries, *, is_replay: bool = False
+    ) -> FilteredEntries:
+        """The entries that may be sent now; the cursor moves back to the others.
+
+        Those of a replay stay in the redelivery set.
+        """
+        throttle, entries = self._rates(), filtered.entries
+        if throttle is None or len(entries) <= 1:
+            return filtered
+        messages = [filtered.messages_of(entry) for entry in entries]
+        count = throttle.entries_that_fit([len(entry.data) for entry in entries], messages)
+        if count == len(entries):
+            return filtered
+        if not is_replay:
+            self._cursor.seek(entries[count].position)
+        return FilteredEntries(
+            entries[:count],
+            filtered.ack_sets,
+            sum(messages[:count]),
+            has_chunks=filtered.has_chunks,
+        )
+
     def _charge_refused(self, refused: Sequence[Entry]) -> None:
         """Count entries that users' filters refused, if they count for the limits."""
         throttle = self._rates()

@@ -449,6 +449,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         for key in found - accepted:
             self.redelivery.discard(key)
             self._on_gone(key)
+        if self._throttle is not None:
+            filtered = self._cut_at_rates(filtered, is_replay=True)
         self._distribute(filtered, is_replay=True)
 
     def _on_rescheduled_due(self, positions: list[Position]) -> None:
@@ -468,6 +470,7 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         filtered = self._filters.apply(entries)
         if self._throttle is not None:
             self._charge_refused(filtered.refused)
+            filtered = self._cut_at_rates(filtered)
         self._distribute(filtered, is_replay=False)
 
     # Sending.

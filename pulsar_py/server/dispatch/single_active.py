@@ -233,6 +233,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
             filtered = self._cut_at_permits(filtered, consumer.permits.available)
         if filtered.entries:
             if self._throttle is not None:
+                filtered = self._cut_at_rates(filtered)
                 self._charge(filtered.entries, filtered)
             consumer.send_messages(filtered.entries, filtered.ack_sets)
 

@@ -29,6 +29,18 @@ async def test_the_largest_entry_and_the_tightest_limit_count(virtual_clock: Vir
     assert not throttle.is_ready(lambda: None)
 
 
+async def test_of_entries_larger_than_expected_as_many_fit_as_there_is_left(
+    virtual_clock: VirtualClock,
+) -> None:
+    limiters = [limiter(virtual_clock, 10), limiter(virtual_clock, 0, 1000)]
+    throttle = DispatchThrottle(limiters)
+    assert throttle.entries_that_fit([10] * 5, [3, 3, 3, 3, 1]) == 3
+    assert throttle.entries_that_fit([400] * 5, [1] * 5) == 2
+    assert throttle.entries_that_fit([100], [50]) == 1
+    assert throttle.entries_that_fit([100, 1], [50, 1]) == 1
+    assert DispatchThrottle(limiters, counts_entries=True).entries_that_fit([1] * 5, [9] * 5) == 5
+
+
 async def test_it_calls_back_once_an_entry_fits(virtual_clock: VirtualClock) -> None:
     throttle = DispatchThrottle([limiter(virtual_clock, 10)])
     throttle.charge([1] * 10, [1] * 10)

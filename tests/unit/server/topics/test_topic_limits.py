@@ -174,6 +174,16 @@ async def test_publishing_keeps_to_the_rate_of_each_level(
         check_windows(times, 20, seconds=25)
 
 
+@pytest.mark.parametrize("unit", ["messages", "bytes"])
+async def test_publishing_to_non_persistent_topics_keeps_to_the_rate(
+    rig: Rig, unit: str, virtual_clock: VirtualClock
+) -> None:
+    topic = await rig.topic(name_of("t", domain="non-persistent"))
+    rate = publish_rate(20) if unit == "messages" else publish_rate(size=20 * SIZE)
+    await set_namespace(rig, publishMaxMessageRate={"standalone": rate})
+    check_windows(await publish_times(rig, virtual_clock, topic), 20, seconds=25)
+
+
 async def test_the_topics_rate_counts_before_its_namespaces(
     rig: Rig, virtual_clock: VirtualClock
 ) -> None:
@@ -310,6 +320,53 @@ async def test_dispatch_keeps_to_the_rate_of_each_level(
             await set_namespace(rig, resource_group_name="g")
         times = await dispatch_times(virtual_clock, topic, rig, kind)
         check_windows(times, 20, seconds=25)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("unit", ["messages", "bytes"])
+async def test_entries_of_all_sizes_keep_to_the_rate(
+    kind: SubscriptionType, unit: str, rig: Rig, virtual_clock: VirtualClock
+) -> None:
+    """Two subscriptions; the first entries are small ones, so that nobody expects the others."""
+    chance = random.Random(3)
+    topic = await rig.topic("t")
+    cnx = rig.cnx()
+    producer = await rig.producer(topic, cnx)
+    costs: list[int] = []
+    for number in range(3000):
+        count, size = chance.choice([1, 1, 1, 2, 10]), chance.choice([10, 100, 100, 2000])
+        if number < 2:
+            count, size = 1, 10
+        fields = {} if count == 1 else {"num_messages_in_batch": count}
+        data = entry(number, b"x" * size, **fields)
+        costs.append(count if unit == "messages" else len(data))
+        send(producer, number, data, messages_count=count)
+        if number % 200 == 0:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(5)
+    await producer_gone(topic, cnx)
+    rate = 100 if unit == "messages" else 50_000
+    limits = dispatch_rate(rate) if unit == "messages" else dispatch_rate(size=rate)
+    await set_topic(rig, "t", dispatchRate=limits)
+    connections = [rig.cnx() for _ in range(2)]
+    start = virtual_clock.monotonic_seconds()
+    for name, each in zip(("a", "b"), connections, strict=True):
+        request = subscribe_request(each, name, kind, starts_at_earliest=True)
+        (await topic.subscribe(request)).flow(100_000)
+    spent: list[tuple[float, int]] = []
+    sent: list[list[int]] = [[], []]
+    while (now := virtual_clock.monotonic_seconds() - start) < 25:
+        for each, ids in zip(connections, sent, strict=True):
+            for line in each.take():
+                ids.append(int(line.removeprefix("message ")))
+                spent.append((now, costs[ids[-1]]))
+        await virtual_clock.sleep(0.01)
+    for ids in sent:
+        assert ids == list(range(len(ids)))  # what was read again is sent once, and in order
+    assert sum(cost for at, cost in spent if at < 0.1) <= rate * 1.1 + max(costs)
+    for begin in (2.0, 4.5, 7.0, 9.5, 12.0, 14.5):
+        total = sum(cost for at, cost in spent if begin <= at < begin + 10)
+        assert abs(total - rate * 10) <= rate * 0.2 + max(costs), begin
 
 
 @pytest.mark.parametrize("kind", TYPES)
