@@ -188,6 +188,8 @@ class PartitionedTopics:
             current = await self._partitions.count_to_grow(name, partitions_count)
             before = [name.partition(index) for index in range(current)]
             after = [name.partition(index) for index in range(partitions_count)]
+            if await self._partitions.is_being_deleted(name):  # a deletion that was cut short ends
+                await self._partitions.set_being_deleted(name, is_deleted=False)
             if name.is_persistent:
                 await self._partitions.create_stored(after)
                 here = [each for each in after[current:] if await self._is_here(each)]

@@ -142,6 +142,22 @@ async def test_a_deletion_that_failed_lets_partitions_be_made_again(
     assert len(await topics.list_topics(NAMESPACE)) == 2
 
 
+@pytest.mark.parametrize("count", [2, 3])
+async def test_growing_ends_a_deletion_that_was_cut_short(rig: Rig, count: int) -> None:
+    topics = rig.broker.topics
+    await topics.partitioned.create(name_of("p"), 2)
+    await rig.broker.resources.partitioned_topics.update(
+        name_of("p"), lambda metadata: metadata.replace(is_deleted=True)
+    )
+    await topics.delete(name_of("p-partition-1"))
+    with pytest.raises(TopicNotFoundError):
+        await rig.topic("p-partition-1")
+    await topics.partitioned.grow(name_of("p"), count)
+    await topics.delete(name_of("p-partition-0"))
+    await rig.topic("p-partition-0")
+    assert len(await topics.list_topics(NAMESPACE)) == count
+
+
 async def test_an_emptied_partitioned_topic_can_be_forgotten(rig: Rig) -> None:
     topics = rig.broker.topics
     await topics.partitioned.create(name_of("p"), 2)
