@@ -635,6 +635,7 @@ class ServerCnx(asyncio.BufferedProtocol):
             self._loop.call_soon(self._serve_waiting)
         else:
             self._waiting = None
+            self._resume_reading(PAUSED_BY_PUBLISHES)  # others may have filled the budget
 
     def send(self, frame: bytes) -> None:
         """Queue one encoded frame; dropped when the connection is closed."""

@@ -358,6 +358,22 @@ async def test_a_client_that_sends_too_much_beside_its_limit_is_not_read(server:
     assert server.connections.waiting_budget.bytes_count == 0
 
 
+async def test_a_client_is_read_again_though_others_wait_with_all_there_may_be(
+    server: Server,
+) -> None:
+    client, producer, _ = await with_consumer(server)
+    budget = server.connections.waiting_budget
+    budget.bytes_count = budget.max_bytes
+    in_flight = producer.request.in_flight
+    for _ in range(in_flight.max_entries):
+        in_flight.started(10)
+    assert client.transport.is_reading_paused
+    in_flight.finished(in_flight.max_entries, 10 * in_flight.max_entries)
+    await settle()
+    assert not client.transport.is_reading_paused
+    assert server.connections.paused_count == 0
+
+
 async def test_a_producer_that_is_closed_while_its_sends_wait_costs_no_connection(
     server: Server,
 ) -> None:
