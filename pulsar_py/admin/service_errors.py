@@ -26,6 +26,7 @@ _STATUSES: Final[tuple[tuple[type[errors.PulsarError], int], ...]] = (
     (errors.NamingError, HTTPStatus.PRECONDITION_FAILED),
     (errors.ProducerBusyError, HTTPStatus.PRECONDITION_FAILED),
     (errors.TooManyRequestsError, HTTPStatus.TOO_MANY_REQUESTS),
+    (errors.CountLimitError, HTTPStatus.CONFLICT),
     (errors.NotAllowedError, HTTPStatus.METHOD_NOT_ALLOWED),
     (errors.AuthenticationError, HTTPStatus.UNAUTHORIZED),
     (errors.AuthorizationError, HTTPStatus.FORBIDDEN),

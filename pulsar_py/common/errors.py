@@ -429,6 +429,10 @@ class NotAllowedError(ServiceError):
     code = ServerError.NotAllowedError
 
 
+class CountLimitError(NotAllowedError):
+    """A topic or namespace has as many of something as a policy or setting allows."""
+
+
 class TransactionConflictError(ServiceError):
     """Another transaction holds the acknowledgement."""
 

@@ -30,7 +30,7 @@ from pulsar_py.admin.resources.topic_access import (
 )
 from pulsar_py.admin.resources.topics import EXISTS, FORCE, NAMESPACE, SYSTEM_TOO, TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
-from pulsar_py.common.errors import TopicExistsError, TopicNotFoundError
+from pulsar_py.common.errors import CountLimitError, TopicExistsError, TopicNotFoundError
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.security.actions import Action
 
@@ -152,6 +152,8 @@ class PartitionedTopicResource:
             )
         except TopicExistsError:
             raise HttpError(HTTPStatus.CONFLICT, EXISTS) from None
+        except CountLimitError as error:
+            raise HttpError(HTTPStatus.PRECONDITION_FAILED, str(error)) from None
         return NO_CONTENT
 
     def _check_partitions_limit(self, partitions_count: int, status: int) -> None:

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Protocol
 
 from pulsar_py.common.errors import (
+    CountLimitError,
     ManagedLedgerError,
     MetadataError,
     MetadataNotFoundError,
@@ -323,7 +324,7 @@ class TopicRegistry:
             return
         stored = await self._partitions.stored_topics(namespace)
         if sum(not each.is_system for each in stored) + added_count > limit:
-            raise NotAllowedError("Exceed maximum number of topics in namespace.")
+            raise CountLimitError("Exceed maximum number of topics in namespace.")
 
     # --- settings ----------------------------------------------------------------------------
 

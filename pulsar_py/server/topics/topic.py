@@ -21,6 +21,7 @@ from typing import ClassVar, Final
 
 from pulsar_py.common.errors import (
     ConsumerBusyError,
+    CountLimitError,
     NamingError,
     NotAllowedError,
     ServiceMetadataError,
@@ -318,7 +319,7 @@ class Topic(ABC):
         limit = self._settings.max_subscriptions
         is_new = name not in self.subscriptions
         if is_new and not self.is_system and 0 < limit <= len(self.subscriptions):
-            raise NotAllowedError(
+            raise CountLimitError(
                 f"Exceed the maximum number of subscriptions of the topic: {self.name}"
             )
 
@@ -531,8 +532,11 @@ class Topic(ABC):
         """
         producers, consumers = len(self.producers), self.consumers_count
         if producers or consumers:
+            clients = (
+                "1 client" if producers + consumers == 1 else f"{producers + consumers} clients"
+            )
             raise TopicBusyError(
-                f"Topic has {producers + consumers} client connected Including {consumers} "
+                f"Topic has {clients} connected Including {consumers} "
                 f"consumers, {producers} producers, and 0 replicators."
             )
 

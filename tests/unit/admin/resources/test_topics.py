@@ -24,6 +24,21 @@ async def test_a_topic_is_created_listed_and_deleted(admin: Admin) -> None:
     )
 
 
+async def test_counts_that_are_reached_answer_as_apache_pulsar_does(admin: Admin) -> None:
+    await admin.call("PUT", P + "/a")
+    await admin.call("POST", P + "/a/maxSubscriptionsPerTopic", 1)
+    await admin.service.clock.sleep(1)
+    assert await admin.status("PUT", P + "/a/subscription/s") == 204
+    reason = (
+        "Exceed the maximum number of subscriptions of the topic: persistent://public/default/a"
+    )
+    assert await admin.reason("PUT", P + "/a/subscription/t") == (409, reason)
+    await admin.call("POST", "/admin/v2/namespaces/public/default/maxTopicsPerNamespace", 1)
+    reason = "Exceed maximum number of topics in namespace."
+    assert await admin.reason("PUT", P + "/b") == (409, reason)
+    assert await admin.reason("PUT", P + "/p/partitions", 2) == (412, reason)
+
+
 async def test_properties_are_kept(admin: Admin) -> None:
     await admin.call("PUT", P + "/a", {"k": "v"})
     assert await admin.get(P + "/a/properties") == {"k": "v"}
