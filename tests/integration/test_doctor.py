@@ -340,6 +340,8 @@ WITHOUT_COMMAND: dict[str, tuple[SetUp, dict[str, Any]]] = {
 NOT_SET_UP = {
     "NOT_OPEN": "holds while a reset or a deletion runs, milliseconds",
     "READ_FAILED": "needs a disk that fails; tests/unit/server/subscriptions has it",
+    "SLOW_READ": "needs a disk that hangs; tests/unit/server/subscriptions has it",
+    "PUT_OFF": "needs a filter; tests/unit/server/subscriptions has it",
     "HELD_BACK": "needs transactions, which are not there",
 }
 

@@ -24,7 +24,9 @@ def _look_ahead(_topic: str, _subscription: str, fields: Fields) -> str:
     limit = max(
         LOOK_AHEAD, 2 * int(fields.get("limit", 0)), 2 * int(fields.get("waitingEntries", 0))
     )
-    name = "keySharedLookAheadMsgInReplayThresholdPerSubscription"
+    is_of_consumers = str(fields.get("setting", "")).endswith("PerConsumer")
+    name = "keySharedLookAheadMsgInReplayThresholdPer"
+    name += "Consumer" if is_of_consumers else "Subscription"
     return f"pulsar-py admin brokers update-dynamic-config --config {name} --value {limit}"
 
 
@@ -61,6 +63,7 @@ REMEDIES: Final[Mapping[str, Callable[[str, str, Fields], str]]] = {
     "NO_CONSUMERS": lambda topic, name, _: f"pulsar-py client consume -s {name} -n 0 {topic}",
     "SWITCHING_CONSUMER": _none,
     "READ_FAILED": _none,
+    "SLOW_READ": _none,
     "RATE_LIMIT": _rate,
     "BROKER_UNACKED_LIMIT": _unload,
     "SUBSCRIPTION_UNACKED_LIMIT": lambda topic, _, fields: (
@@ -78,6 +81,7 @@ REMEDIES: Final[Mapping[str, Callable[[str, str, Fields], str]]] = {
     "LOOK_AHEAD_LIMIT": _look_ahead,
     "HELD_BACK": _none,
     "DELAYED": lambda topic, name, _: f"pulsar-py admin topics clear-backlog -s {name} {topic}",
+    "PUT_OFF": _none,
     "HOLE": _unload,
     "UNACKNOWLEDGED": _unload,
     "NOTHING_THERE": lambda topic, *_: f"pulsar-py client produce -m hello {topic}",

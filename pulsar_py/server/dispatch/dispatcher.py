@@ -287,11 +287,25 @@ class PersistentDispatcher(Dispatcher):
         self._throttle = host.dispatch_throttle()  # None without limits
         self._unwritable: dict[ClientConnection, None] = {}  # Connections that will call back.
         self._rescheduled: RescheduledEntries | None = None  # None until a filter puts one off.
+        self._read_since = 0.0  # When the last read from storage began.
 
     @property
     def retry_millis(self) -> int | None:
         """Milliseconds until a failed read is tried again; None while none waits."""
         return millis_until(self._retry)
+
+    @property
+    def read_seconds(self) -> float | None:
+        """For how long entries have been awaited from storage; None while none are."""
+        if not self._host.is_read_in_flight:
+            return None
+        return self._host.clock.monotonic_seconds() - self._read_since
+
+    @property
+    def rescheduled(self) -> RescheduledEntries | None:
+        """What users' filters put off; None if nothing waits for that."""
+        waiting = self._rescheduled
+        return None if waiting is None or waiting.first is None else waiting
 
     @property
     def source(self) -> EntrySource:
@@ -524,6 +538,7 @@ class PersistentDispatcher(Dispatcher):
         `entries_count` is the most that it reads.
         """
         self._host.is_read_in_flight = True
+        self._read_since = self._host.clock.monotonic_seconds()
         throttle = self._rates()
         release = None
         if throttle is not None:

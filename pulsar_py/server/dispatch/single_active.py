@@ -159,6 +159,11 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
         super().on_settings_changed()
         self._filters = self._chain()
 
+    def _reschedule(self, position: Position) -> None:
+        """Remember the first one alone: when it is due, all are read again."""
+        if self.rescheduled is None:
+            super()._reschedule(position)
+
     def _on_rescheduled_due(self, positions: list[Position]) -> None:
         """Rewind: entries are not sent out of their order, so all that wait are sent again."""
         del positions

@@ -219,6 +219,13 @@ class StickyKeyDispatcher(MultipleConsumersDispatcher):
             limit = min(limit or per_consumers, per_consumers)
         return limit
 
+    @property
+    def look_ahead_setting(self) -> str:
+        """The setting that this limit comes from."""
+        is_of_all = self.look_ahead_limit == self._host.settings.look_ahead_per_subscription
+        name = "keySharedLookAheadMsgInReplayThresholdPer"
+        return name + ("Subscription" if is_of_all else "Consumer")
+
     # Hashes that wait.
 
     def waiting_hashes(self) -> list[int]:

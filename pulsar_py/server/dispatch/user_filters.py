@@ -119,6 +119,18 @@ class RescheduledEntries:
         """Whether no new entries may be read until some are released."""
         return len(self._waiting) >= MAX_RESCHEDULED
 
+    @property
+    def first(self) -> tuple[Position, float] | None:
+        """The one that is due first, and in how many seconds; None if none waits."""
+        if not self._waiting:
+            return None
+        due_at, position = self._waiting[0]
+        return position, max(due_at - self._clock.monotonic_seconds(), 0.0)
+
+    def __contains__(self, position: Position) -> bool:
+        """Whether this one waits; all of them are looked at."""
+        return any(each == position for _, each in self._waiting)
+
     def add(self, position: Position) -> None:
         """Put an entry off."""
         delay = self._delay_seconds()

@@ -25,6 +25,8 @@ from pulsar_py.server.subscriptions.standstill import (
     DispatchState,
     EntryPlace,
     Hole,
+    LookAhead,
+    PutOff,
     RateState,
 )
 
@@ -77,11 +79,17 @@ def _of_reading(
         held_back_after = None if has_unsent else limit
     if isinstance(dispatcher, MultipleConsumersDispatcher):
         has_unsent = has_unsent or bool(dispatcher.redelivery)
+    read_seconds = dispatcher.read_seconds
+    put_off = None if dispatcher.rescheduled is None else dispatcher.rescheduled.first
     return {
         "consumers_count": len(dispatcher.consumers),
         "has_unsent": has_unsent,
         "held_back_after": held_back_after,
         "retry_millis": dispatcher.retry_millis,
+        "read_millis": None if read_seconds is None else round(read_seconds * 1000),
+        "put_off": (
+            PutOff(position=put_off[0], wait_millis=round(put_off[1] * 1000)) if put_off else None
+        ),
         "rates": [
             RateState(
                 scope=limiter.scope,
@@ -139,7 +147,11 @@ def _of_hashes(dispatcher: StickyKeyDispatcher) -> Fields:
     return {
         "blocked_hashes": blocked,
         "hashes_without_consumer": without,
-        "look_ahead": (waiting, limit) if limit and waiting >= limit else None,
+        "look_ahead": (
+            LookAhead(waiting_entries=waiting, limit=limit, setting=dispatcher.look_ahead_setting)
+            if limit and waiting >= limit
+            else None
+        ),
     }
 
 
@@ -165,7 +177,10 @@ def _hole(
     holder: DispatchConsumer | None = None
     place = EntryPlace.UNREAD
     key = (position.ledger_id, position.entry_id)
-    if isinstance(dispatcher, MultipleConsumersDispatcher):
+    rescheduled = None if dispatcher is None else dispatcher.rescheduled
+    if rescheduled is not None and position in rescheduled:
+        place = EntryPlace.PUT_OFF
+    elif isinstance(dispatcher, MultipleConsumersDispatcher):
         holder = dispatcher.holder_of(key)
         if holder is None and key in dispatcher.redelivery:
             place = EntryPlace.WAITING

@@ -24,6 +24,9 @@ from pulsar_py.common.position import Position
 MAX_NAMED: Final = 10
 """Consumers and hashes that a reason names; it counts all of them."""
 
+SLOW_READ_MILLIS: Final = 1000
+"""Reads that take less are what a backlog is read by."""
+
 
 class Cause(StrEnum):
     """The codes of reasons."""
@@ -33,6 +36,7 @@ class Cause(StrEnum):
     NO_CONSUMERS = "NO_CONSUMERS"
     SWITCHING_CONSUMER = "SWITCHING_CONSUMER"
     READ_FAILED = "READ_FAILED"
+    SLOW_READ = "SLOW_READ"
     RATE_LIMIT = "RATE_LIMIT"
     BROKER_UNACKED_LIMIT = "BROKER_UNACKED_LIMIT"
     SUBSCRIPTION_UNACKED_LIMIT = "SUBSCRIPTION_UNACKED_LIMIT"
@@ -44,6 +48,7 @@ class Cause(StrEnum):
     LOOK_AHEAD_LIMIT = "LOOK_AHEAD_LIMIT"
     HELD_BACK = "HELD_BACK"
     DELAYED = "DELAYED"
+    PUT_OFF = "PUT_OFF"
     HOLE = "HOLE"
     UNACKNOWLEDGED = "UNACKNOWLEDGED"
     NOTHING_THERE = "NOTHING_THERE"
@@ -54,6 +59,7 @@ class EntryPlace(StrEnum):
 
     CONSUMER = "consumer"
     DELAYED = "delayed"
+    PUT_OFF = "put off by an entry filter"
     WAITING = "waiting to be sent again"
     UNREAD = "not sent yet"
 
@@ -87,6 +93,21 @@ class RateState(Struct, frozen=True, kw_only=True):
     wait_seconds: float
 
 
+class LookAhead(Struct, frozen=True, kw_only=True):
+    """Entries wait for their key's consumer, so many that no new ones are read."""
+
+    waiting_entries: int
+    limit: int
+    setting: str  # which the limit comes from
+
+
+class PutOff(Struct, frozen=True, kw_only=True):
+    """What a user's entry filter put off."""
+
+    position: Position  # that is shown to the filters again first
+    wait_millis: int
+
+
 class Hole(Struct, frozen=True, kw_only=True):
     """The first entry that is not acknowledged, while later ones are."""
 
@@ -111,13 +132,15 @@ class DispatchState(Struct, frozen=True, kw_only=True):
     broker_unacked_limit: int | None = None  # set while it blocks
     rates: Sequence[RateState] = ()
     retry_millis: int | None = None  # set while a failed read waits
+    read_millis: int | None = None  # set while entries are awaited from storage: since when
     switch_millis: int | None = None  # set while a new active consumer waits
     held_back_after: Position | None = None  # set while no later entry may be sent
     blocked_hashes: Sequence[BlockedHash] = ()
     hashes_without_consumer: Sequence[int] = ()
-    look_ahead: tuple[int, int] | None = None  # waiting entries and limit, once it is reached
+    look_ahead: LookAhead | None = None  # set once the limit is reached
     delayed_entries: int = 0
     next_delivery_millis: int | None = None  # wall-clock time
+    put_off: PutOff | None = None
     hole: Hole | None = None
 
 
@@ -173,6 +196,13 @@ def _of_dispatch(state: DispatchState) -> Iterator[Reason]:
         )
         fields = {"waitMillis": state.retry_millis}
         yield Reason(cause=Cause.READ_FAILED, message=message, fields=fields)
+    if state.read_millis is not None and state.read_millis >= SLOW_READ_MILLIS:
+        message = (
+            f"Entries have been read from the ledger store for {state.read_millis} ms, without an "
+            "answer; look at its disk, or at the bookies and the network to them."
+        )
+        fields = {"readMillis": state.read_millis}
+        yield Reason(cause=Cause.SLOW_READ, message=message, fields=fields)
     if state.has_unsent:
         yield from map(_of_rate, state.rates)
         yield from _of_unacked_limits(state)
@@ -196,6 +226,14 @@ def _of_dispatch(state: DispatchState) -> Iterator[Reason]:
             "nextDeliveryMillis": state.next_delivery_millis,
         }
         yield Reason(cause=Cause.DELAYED, message=message, fields=fields)
+    if state.put_off is not None:
+        position, wait_millis = state.put_off.position, state.put_off.wait_millis
+        message = (
+            f"An entry filter put off entry {position}, and perhaps later ones, and is asked again "
+            f"in {wait_millis} ms; wait, or look at the entry filters of the topic."
+        )
+        fields = {"position": str(position), "waitMillis": wait_millis}
+        yield Reason(cause=Cause.PUT_OFF, message=message, fields=fields)
 
 
 def _of_rate(rate: RateState) -> Reason:
@@ -308,13 +346,13 @@ def _of_hashes(state: DispatchState) -> Iterator[Reason]:
         fields = {"hashesCount": count, "hashes": named}
         yield Reason(cause=Cause.HASH_WITHOUT_CONSUMER, message=message, fields=fields)
     if state.look_ahead is not None:
-        waiting, limit = state.look_ahead
+        waiting, limit = state.look_ahead.waiting_entries, state.look_ahead.limit
+        setting = state.look_ahead.setting
         message = (
             f"{waiting} entries wait for their key's consumer, so that no new ones are read (limit "
-            f"{limit}); help the consumers that other reasons name, or raise "
-            "keySharedLookAheadMsgInReplayThresholdPerSubscription."
+            f"{limit}); help the consumers that other reasons name, or raise {setting}."
         )
-        fields = {"waitingEntries": waiting, "limit": limit}
+        fields = {"waitingEntries": waiting, "limit": limit, "setting": setting}
         yield Reason(cause=Cause.LOOK_AHEAD_LIMIT, message=message, fields=fields)
 
 
@@ -324,6 +362,7 @@ def _of_acknowledgements(state: DispatchState) -> Iterator[Reason]:
         where = {
             EntryPlace.CONSUMER: f"consumer {hole.holder!r} has it; acknowledge it there",
             EntryPlace.DELAYED: "it is delayed; wait",
+            EntryPlace.PUT_OFF: "an entry filter put it off; wait",
             EntryPlace.WAITING: "it waits to be sent again; other reasons say why",
             EntryPlace.UNREAD: "nobody was sent it; start a consumer, or see the other reasons",
         }[hole.place]
@@ -342,7 +381,10 @@ def _of_acknowledgements(state: DispatchState) -> Iterator[Reason]:
         message = "Every entry of the topic is acknowledged; publish."
         yield Reason(cause=Cause.NOTHING_THERE, message=message, fields={"backlogEntries": 0})
     elif state.consumers_count and not (
-        state.has_unsent or state.delayed_entries or state.held_back_after is not None
+        state.has_unsent
+        or state.delayed_entries
+        or state.put_off is not None
+        or state.held_back_after is not None
     ):
         message = (
             f"All {state.backlog_entries} entries of the backlog were sent and are not "

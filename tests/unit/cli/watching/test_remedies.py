@@ -50,6 +50,12 @@ def test_a_command_of_the_administration_is_one_that_there_is(code: str, scope: 
         ("RATE_LIMIT", {"scope": "topic"}, "topicPolicies set-dispatch-rate -md -1 -bd -1 t"),
         ("CONSUMER_UNACKED_LIMIT", {"consumers": [{"limit": 50}]}, "per-consumer -m 102 t"),
         ("BROKER_UNACKED_LIMIT", {"limit": 3}, "admin topics unload t"),
+        ("LOOK_AHEAD_LIMIT", {"limit": 15_000}, "PerSubscription --value 30000"),
+        (
+            "LOOK_AHEAD_LIMIT",
+            {"limit": 4_000, "setting": "keySharedLookAheadMsgInReplayThresholdPerConsumer"},
+            "keySharedLookAheadMsgInReplayThresholdPerConsumer --value 20000",
+        ),
         ("SOMETHING_NEW", {}, ""),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 
 from pulsar_py.common.position import Position
 from pulsar_py.server.dispatch import user_filters
+from pulsar_py.server.dispatch.dispatcher import PersistentDispatcher
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.user_filters import RescheduledEntries
 from pulsar_py.server.hooks.contained import HookErrors
@@ -157,12 +158,31 @@ async def test_no_more_are_put_off_than_the_limit(
     assert sorted(received(consumer)) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("kind", [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER])
+async def test_one_place_is_remembered_where_all_is_read_again(
+    topic: Topic, kind: SubscriptionType
+) -> None:
+    topic.set(rescheduled_delay_millis=500)
+    install(topic, BY_PAYLOAD)
+    places = await entries(topic, *[b"later"] * 5)
+    consumer = await topic.consume(kind=kind, permits=10)
+    await settle()
+    dispatcher = (await topic.subscription()).dispatcher
+    assert isinstance(dispatcher, PersistentDispatcher)
+    assert dispatcher.rescheduled is not None
+    assert [each in dispatcher.rescheduled for each in places] == [True] + [False] * 4
+    await topic.clock.sleep(0.6)
+    assert received(consumer) == [0, 1, 2, 3, 4]
+    assert dispatcher.rescheduled is None
+
+
 async def test_each_is_released_at_its_time(virtual_clock: VirtualClock) -> None:
     released: list[Position] = []
     waiting = RescheduledEntries(virtual_clock, lambda: 1.0, released.extend)
     waiting.add(Position(1, 0))
     await virtual_clock.sleep(0.5)
     waiting.add(Position(1, 1))
+    assert waiting.first == (Position(1, 0), 0.5)
     await virtual_clock.sleep(0.6)
     assert released == [(1, 0)]
     waiting.clear()

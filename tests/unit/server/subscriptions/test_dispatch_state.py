@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from pulsar_py.common.loops.rate_limiter import RateLimiter
 from pulsar_py.server.dispatch.dispatch_throttle import DispatchThrottle
 from pulsar_py.server.dispatch.subscribe_request import KeySharedMeta, SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
+from pulsar_py.server.hooks.contained import Contained, HookErrors
+from pulsar_py.server.hooks.installed_filters import InstalledFilter
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.subscriptions.standstill import Cause, Reason
 from pulsar_py.testing.clock import VirtualClock
@@ -25,6 +28,7 @@ from tests.dispatch_parts import (
     redeliver,
     settle,
 )
+from tests.hook_classes import ByPayload
 
 __all__ = ["topic"]
 
@@ -293,11 +297,86 @@ async def test_the_limit_of_reading_ahead(topic: Topic) -> None:
     permits, limit = await why(topic)
     assert permits.cause is Cause.NO_PERMITS
     assert limit.cause is Cause.LOOK_AHEAD_LIMIT
-    assert limit.fields == {"waitingEntries": 1, "limit": 1}
+    assert limit.fields == {
+        "waitingEntries": 1,
+        "limit": 1,
+        "setting": "keySharedLookAheadMsgInReplayThresholdPerSubscription",
+    }
     assert received(first) == []
     second.flow(1)
     await settle()
     assert (received(first), received(second)) == ([1], [0])
+
+
+async def test_the_limit_of_reading_ahead_by_the_number_of_consumers(topic: Topic) -> None:
+    topic.set(look_ahead_per_consumer=1, max_read_batch_entries=1)
+    await topic.consume(1, KEY_SHARED, permits=10, consumer_name="c1")
+    await topic.consume(2, KEY_SHARED, consumer_name="c2")
+    await topic.publish(*[message(partition_key="k1") for _ in range(3)])
+    _, limit = await why(topic)
+    assert limit.fields == {
+        "waitingEntries": 2,
+        "limit": 2,
+        "setting": "keySharedLookAheadMsgInReplayThresholdPerConsumer",
+    }
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_what_an_entry_filter_put_off(
+    topic: Topic, virtual_clock: VirtualClock, kind: SubscriptionType
+) -> None:
+    faults = Contained("later", HookErrors(virtual_clock))
+    topic.filters = (InstalledFilter("later", ByPayload(), faults),)
+    topic.set(rescheduled_delay_millis=500)
+    consumer = await topic.consume(kind=kind, permits=10)
+    first, _ = await topic.publish(message(b"later 1"), message(b"later 2"))
+    (reason,) = await why(topic)
+    assert reason.cause is Cause.PUT_OFF
+    assert reason.fields == {"position": str(first), "waitMillis": 500}
+    await asyncio.sleep(0.6)
+    assert received(consumer) == [0, 1]
+    assert await codes(topic) == [Cause.UNACKNOWLEDGED]
+
+
+@pytest.mark.parametrize("kind", ALL)
+async def test_a_hole_at_what_a_filter_put_off(
+    topic: Topic, virtual_clock: VirtualClock, kind: SubscriptionType
+) -> None:
+    faults = Contained("later", HookErrors(virtual_clock))
+    topic.filters = (InstalledFilter("later", ByPayload(), faults),)
+    topic.set(rescheduled_delay_millis=500)
+    consumer = await topic.consume(kind=kind, permits=10)
+    await topic.publish(message(b"later"), message(b"now"))
+    await settle()
+    ack(consumer, 1)
+    put_off, hole = await why(topic)
+    assert (put_off.cause, hole.cause) == (Cause.PUT_OFF, Cause.HOLE)
+    assert hole.fields["place"] == "PUT_OFF"
+
+
+async def test_a_read_that_is_not_answered(
+    virtual_clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await Topic(virtual_clock).open(is_cold=True)
+    await topic.publish_many(1)
+    cursor = (await topic.subscription()).cursor
+    read, answer = cursor.read, asyncio.Event()
+
+    async def late(*arguments: Any) -> Any:
+        await answer.wait()
+        return await read(*arguments)
+
+    monkeypatch.setattr(cursor, "read", late)
+    consumer = await topic.consume(permits=10)
+    assert await codes(topic) == []
+    await asyncio.sleep(2)
+    (reason,) = await why(topic)
+    assert reason.cause is Cause.SLOW_READ
+    assert reason.fields == {"readMillis": 2000}
+    answer.set()
+    await settle()
+    assert received(consumer) == [0]
+    await topic.close()
 
 
 async def test_what_may_not_be_read_yet(topic: Topic) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 from pulsar_py.common.position import Position
 from pulsar_py.server.subscriptions.standstill import (
     MAX_NAMED,
+    SLOW_READ_MILLIS,
     BlockedHash,
     Cause,
     ConsumerState,
     DispatchState,
     EntryPlace,
     Hole,
+    LookAhead,
+    PutOff,
     RateState,
     Reason,
     reasons,
@@ -94,10 +97,30 @@ def test_who_can_send_nothing_is_not_told_of_permits_and_rates() -> None:
     assert [each.cause for each in found] == [Cause.UNACKNOWLEDGED]
 
 
+def test_what_a_filter_put_off_was_not_sent() -> None:
+    put_off = PutOff(position=Position(3, 4), wait_millis=50)
+    reason = only(has_unsent=False, put_off=put_off)
+    assert reason.cause is Cause.PUT_OFF
+    assert "put off entry 3:4" in reason.message
+    assert reason.fields == {"position": "3:4", "waitMillis": 50}
+
+
+def test_a_read_is_a_reason_once_it_is_slow() -> None:
+    assert reasons(state(read_millis=SLOW_READ_MILLIS - 1)) == ()
+    assert only(read_millis=SLOW_READ_MILLIS).cause is Cause.SLOW_READ
+
+
+def test_the_limit_of_reading_ahead_names_the_setting_that_it_comes_from() -> None:
+    reason = only(look_ahead=LookAhead(waiting_entries=5, limit=4, setting="aSetting"))
+    assert reason.message.endswith("raise aSetting.")
+    assert reason.fields["setting"] == "aSetting"
+
+
 def test_a_hole_says_where_its_entry_is() -> None:
     for place, words in {
         EntryPlace.CONSUMER: "consumer 'c' has it",
         EntryPlace.DELAYED: "it is delayed",
+        EntryPlace.PUT_OFF: "an entry filter put it off",
         EntryPlace.WAITING: "waits to be sent again",
         EntryPlace.UNREAD: "nobody was sent it",
     }.items():
@@ -120,13 +143,15 @@ def test_every_field_is_json_and_every_cause_has_a_sentence() -> None:
             RateState(scope="topic", messages_per_second=1, bytes_per_second=1, wait_seconds=0.5)
         ],
         retry_millis=1,
+        read_millis=5000,
         switch_millis=1,
         held_back_after=Position(1, 1),
         blocked_hashes=[BlockedHash(sticky_hash=5, holder="c", pending_entries=2)],
         hashes_without_consumer=[6],
-        look_ahead=(3, 3),
+        look_ahead=LookAhead(waiting_entries=3, limit=3, setting="aSetting"),
         delayed_entries=1,
         next_delivery_millis=5,
+        put_off=PutOff(position=Position(1, 2), wait_millis=3),
         hole=Hole(position=Position(1, 0), ranges_count=1, place=EntryPlace.DELAYED),
     )
     found = [
