@@ -48,6 +48,7 @@ def load_from_directory(name: str, directory: str, kind: type[T], setting: str) 
     full_name = f"{_OF_DIRECTORIES}{directory}.{module_name}"
     module = sys.modules.get(full_name)
     if module is None:
+        importlib.invalidate_caches()  # the directory, or the file, may be newer than the last look
         spec = PathFinder.find_spec(full_name, [directory])
         if spec is None or spec.loader is None:
             return None

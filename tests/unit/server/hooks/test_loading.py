@@ -60,3 +60,12 @@ def test_a_file_that_fails_is_tried_again(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="not now"):
             load_from_directory("broken.Mine", str(tmp_path), EntryFilter, "s")
+
+
+def test_a_directory_and_a_file_may_be_newer_than_the_last_look(tmp_path: Path) -> None:
+    directory = tmp_path / "later"
+    assert load_from_directory("mine.Mine", str(directory), EntryFilter, "s") is None
+    directory.mkdir()
+    assert load_from_directory("mine.Mine", str(directory), EntryFilter, "s") is None
+    (directory / "mine.py").write_text(FILE)
+    assert load_from_directory("mine.Mine", str(directory), EntryFilter, "s") is not None
