@@ -215,8 +215,9 @@ def check_installed(filters: InstalledFilters, value: Any) -> None:  # Any: JSON
         HttpError: 400 with the name of the first that is not.
     """
     for name in split_names((value or {}).get("entryFilterNames")):
-        if not filters.is_installed(name):
-            raise HttpError(HTTPStatus.BAD_REQUEST, f"Entry filter '{name}' not found")
+        refusal = filters.refusal_of(name)
+        if refusal is not None:
+            raise HttpError(HTTPStatus.BAD_REQUEST, refusal)
 
 
 @reading(TEXT)

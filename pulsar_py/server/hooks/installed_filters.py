@@ -83,13 +83,16 @@ class InstalledFilters:
         self._made[name] = InstalledFilter(name, kind(), Contained(name, self._errors))
         return self._made[name]
 
-    def is_installed(self, name: str) -> bool:
-        """Whether there is such a filter; what a user's module raises is raised."""
-        try:
-            self.require(name)
-        except ConfigurationError:
-            return False
-        return True
+    def refusal_of(self, name: str) -> str | None:
+        """Why a policy can't name this filter; None if it can."""
+        refusal: str | None = f"Entry filter '{name}' can't be loaded: see the broker's log"
+        with Contained(name, self._errors):  # a user's module may raise anything
+            try:
+                self.require(name)
+                refusal = None
+            except ConfigurationError:
+                refusal = f"Entry filter '{name}' not found"
+        return refusal
 
     def find(self, names: Sequence[str]) -> tuple[InstalledFilter, ...]:
         """The filters of these names, in order; those that are not installed are left out."""

@@ -36,7 +36,7 @@ def test_the_settings_names_are_loaded_at_once_and_once() -> None:
 
 def test_a_policy_may_not_choose_what_is_imported(caplog: pytest.LogCaptureFixture) -> None:
     installed = filters()
-    assert not installed.is_installed(NAME)
+    assert installed.refusal_of(NAME) == f"Entry filter '{NAME}' not found"
     assert installed.find((NAME,)) == ()
     assert installed.find((NAME,)) == ()
     assert len(caplog.records) == 1
@@ -46,9 +46,22 @@ def test_a_directory_has_filters_for_policies(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FILE)
     (tmp_path / "broken.py").write_text("raise OSError('not now')")
     installed = filters(NAME, directory=str(tmp_path))
-    assert installed.is_installed("mine.Mine")
+    assert installed.refusal_of("mine.Mine") is None
     found = installed.find((NAME, "broken.Mine", "mine.Mine"))
     assert [each.name for each in found] == [NAME, "mine.Mine"]
+
+
+@pytest.mark.parametrize("line", ["raise OSError('not now')", "import sys; sys.exit(1)", "not ="])
+def test_a_file_that_fails_is_refused_to_policies(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, line: str
+) -> None:
+    (tmp_path / "broken.py").write_text(line)
+    errors = HookErrors(SystemClock())
+    installed = InstalledFilters(errors, names=(), directory=str(tmp_path))
+    refusal = installed.refusal_of("broken.Mine")
+    assert refusal == "Entry filter 'broken.Mine' can't be loaded: see the broker's log"
+    assert errors.counts == {"broken.Mine": 1}
+    assert "hook broken.Mine failed" in caplog.text
 
 
 def test_changed_settings_and_the_end() -> None:
@@ -58,7 +71,7 @@ def test_changed_settings_and_the_end() -> None:
     installed.use_settings(names=(NAME,), directory="")
     assert installed.require(NAME).filter is made
     installed.use_settings(names=(), directory="")
-    assert not installed.is_installed(NAME)
+    assert installed.refusal_of(NAME) == f"Entry filter '{NAME}' not found"
     assert not made.is_closed, "dispatchers may still ask it"
     installed.close()
     assert made.is_closed
