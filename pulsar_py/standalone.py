@@ -46,6 +46,7 @@ from pulsar_py.policy_logs import PolicyLogs
 from pulsar_py.ports import PortNumbers, Ports
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
+from pulsar_py.server.hooks.broker_hooks import MODULES_CALLING_USERS
 from pulsar_py.server.listeners import Listener
 from pulsar_py.server.log_owners import ClusterLogOwners
 from pulsar_py.server.namespaces.lookup import (
@@ -266,7 +267,9 @@ class Broker:
         serves(loop, self.service_url)
         self._stack.callback(serves_no_more, loop, self.service_url)
         if self._is_loop_watched:
-            watch = LoopWatch(loop, service_url=self.service_url)
+            watch = LoopWatch(
+                loop, service_url=self.service_url, calling_users=MODULES_CALLING_USERS
+            )
             self._stack.callback(watch.stop)
         logger.info(
             "broker started",

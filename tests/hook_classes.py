@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -65,6 +66,29 @@ class OddPasses(EntryFilter):
         del context
         number = next(int(pair.value) for pair in entry.metadata.properties if pair.key == "n")
         return FilterResult.ACCEPT if number % 2 else FilterResult.REJECT
+
+
+ENDS_WAITING = threading.Event()
+"""Lets `Waiting` and `WaitingToo` return."""
+
+
+class Waiting(EntryFilter):
+    """Returns when it is told to."""
+
+    def filter_entry(self, entry: FilteredEntry, context: FilterContext) -> FilterResult:
+        del entry, context
+        ENDS_WAITING.wait(30)
+        return FilterResult.ACCEPT
+
+    def close(self) -> None:
+        ENDS_WAITING.wait(30)
+
+
+class WaitingToo(BrokerInterceptor):
+    """Returns when it is told to."""
+
+    def close(self) -> None:
+        ENDS_WAITING.wait(30)
 
 
 class NoFilter:

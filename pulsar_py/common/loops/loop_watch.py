@@ -4,7 +4,9 @@ A broker that runs in a loop of the application can't answer a client that block
 the official Python client, `requests`, `urllib`. Both wait, and in the end the client gives up with
 a time-out that says nothing of it. A `LoopWatch` has a thread that asks the loop for a sign of
 life. Where none comes in time, it looks where the loop's thread is; if that is in a library of this
-kind, or waits for a socket, it logs which line of the application called it, and what to use.
+kind, or waits for a socket, it logs which line of the application called it, and what to use. It
+also names a class of the user's that the broker has called and that does not return: modules which
+make such calls are named to it.
 
 A loop that is busy, or stopped in a debugger, is not told of. A standstill is told of once.
 
@@ -17,11 +19,12 @@ import asyncio
 import logging
 import sys
 import threading
+from collections.abc import Container
 from pathlib import Path
 from types import FrameType
 from typing import Final
 
-__all__ = ["LIMIT_SECONDS", "LoopWatch", "blocking_call"]
+__all__ = ["LIMIT_SECONDS", "LoopWatch", "blocking_call", "blocking_users_call"]
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class LoopWatch:
         *,
         service_url: str,
         limit_seconds: float = LIMIT_SECONDS,
+        calling_users: Container[str] = (),
     ) -> None:
         """Begin; call it in the loop's own thread.
 
@@ -48,10 +52,12 @@ class LoopWatch:
             loop: The loop that is watched.
             service_url: Of the broker in that loop; for the warning.
             limit_seconds: How long it may stand still, above 0.
+            calling_users: Modules that call users' classes.
         """
         self._loop = loop
         self._service_url = service_url
         self._limit_seconds = limit_seconds
+        self._calling_users = calling_users
         self._loop_thread_id = threading.get_ident()
         # Set by the loop when it is asked; cleared before.
         self._is_alive = threading.Event()
@@ -80,7 +86,19 @@ class LoopWatch:
 
     def _tell(self) -> None:
         frame = sys._current_frames().get(self._loop_thread_id)  # noqa: SLF001 - there is no other way
-        if frame is None or (place := blocking_call(frame)) is None:
+        if frame is None:
+            return
+        if (users_call := blocking_users_call(frame, self._calling_users)) is not None:
+            logger.error(
+                "%s has not returned for %g s, and the broker %s can't serve anybody meanwhile:"
+                " filters and interceptors must not block",
+                users_call,
+                self._limit_seconds,
+                self._service_url,
+                extra={"service_url": self._service_url, "hook": users_call},
+            )
+            return
+        if (place := blocking_call(frame)) is None:
             return
         logger.warning(
             "%s blocks the event loop of the broker %s, which can't answer meanwhile: run it"
@@ -103,6 +121,20 @@ def blocking_call(frame: FrameType) -> str | None:
         caller = inner.f_back
         if caller is not None:
             place = f"{Path(caller.f_code.co_filename).name}:{caller.f_lineno} ({module})"
+        inner = caller
+    return None
+
+
+def blocking_users_call(frame: FrameType, calling_users: Container[str]) -> str | None:
+    """The user's function that one of these modules called, and its line; None without one."""
+    inner: FrameType = frame
+    while (caller := inner.f_back) is not None:
+        callee_module = str(inner.f_globals.get("__name__", ""))
+        is_users = not f"{callee_module}.".startswith("pulsar_py.")
+        if is_users and caller.f_globals.get("__name__") in calling_users:
+            code = inner.f_code
+            place = f"{Path(code.co_filename).name}:{inner.f_lineno}"
+            return f"{callee_module.rpartition('.')[2]}.{code.co_qualname} ({place})"
         inner = caller
     return None
 

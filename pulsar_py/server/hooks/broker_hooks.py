@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pulsar_py.server.hooks.contained import HookErrors
 from pulsar_py.server.hooks.installed_filters import InstalledFilters
 from pulsar_py.server.hooks.interceptors import Interceptors
 
-__all__ = ["BrokerHooks"]
+__all__ = ["MODULES_CALLING_USERS", "BrokerHooks"]
+
+MODULES_CALLING_USERS: Final = frozenset(
+    {
+        "pulsar_py.server.dispatch.user_filters",
+        "pulsar_py.server.hooks.installed_filters",
+        "pulsar_py.server.hooks.interceptors",
+    }
+)
+"""Where the broker's loop is given to users' code."""
 
 
 class BrokerHooks:
