@@ -134,8 +134,8 @@ def _answer(type_name: str, **fields: Any) -> Any:  # Any: fields as a transcrip
 
 _RING = ("activeConsumerFailoverConsistentHashing=true",)
 _RING_REASON = (
-    "without the setting the first by priority and name is active on a topic without partitions; "
-    "replayed with it"
+    "the setting says whether a ring chooses, and is false by default: then the first by priority "
+    "and name is active, so that who has several consumers knows which; replayed with it"
 )
 _ERROR_REASON = "an exception in a handler becomes an ERROR; the connection serves on"
 
