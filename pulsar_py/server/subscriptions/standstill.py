@@ -14,12 +14,16 @@ Source: ours; Apache Pulsar leaves it to who reads `topics stats` and `stats-int
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
 from msgspec import Struct
 
 from pulsar_py.common.position import Position
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_10000_MILLIS: Final = 253_402_300_800_000
 
 MAX_NAMED: Final = 10
 """Consumers and hashes that a reason names; it counts all of them."""
@@ -219,7 +223,7 @@ def _of_dispatch(state: DispatchState) -> Iterator[Reason]:
     if state.delayed_entries:
         message = (
             f"{state.delayed_entries} entries are delayed, the next until "
-            f"{state.next_delivery_millis} ms since 1970; wait, or skip them."
+            f"{_moment(state.next_delivery_millis)}; wait, or skip them."
         )
         fields = {
             "delayedEntries": state.delayed_entries,
@@ -234,6 +238,15 @@ def _of_dispatch(state: DispatchState) -> Iterator[Reason]:
         )
         fields = {"position": str(position), "waitMillis": wait_millis}
         yield Reason(cause=Cause.PUT_OFF, message=message, fields=fields)
+
+
+def _moment(millis: int | None) -> str:
+    """A time for people; clients may name one that no calendar has."""
+    if millis is None or not 0 <= millis < _YEAR_10000_MILLIS:
+        return f"{millis} ms since 1970"
+    return (
+        (_EPOCH + timedelta(milliseconds=millis)).isoformat(" ", "seconds").replace("+00:00", "Z")
+    )
 
 
 def _of_rate(rate: RateState) -> Reason:

@@ -55,6 +55,16 @@ def test_a_subscription_that_is_not_open_has_one_reason() -> None:
     ]
 
 
+def test_when_the_next_delayed_entry_is_due_is_told_as_a_time() -> None:
+    for millis, text in (
+        (1_795_975_703_552, "2026-11-29 18:08:23Z"),
+        (2**62, f"{2**62} ms since 1970"),
+    ):
+        found = only(has_unsent=False, delayed_entries=2, next_delivery_millis=millis)
+        assert f"the next until {text}; wait" in found.message
+        assert found.fields["nextDeliveryMillis"] == millis
+
+
 def test_a_sentence_names_the_thing_the_value_and_what_helps() -> None:
     reason = only(awaited=[consumer("worker-3", available_permits=-2)])
     assert reason.cause is Cause.NO_PERMITS
