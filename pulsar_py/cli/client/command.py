@@ -167,6 +167,8 @@ def _run(job: Callable[[Connection, Any, dict[str, Any]], Any], given: dict[str,
         asyncio.run(job(where, options, given))
     except ValueError as error:  # a value that click does not know
         raise click.UsageError(str(error)) from None
+    except BrokenPipeError:
+        raise  # whoever read the output has enough, and click ends quietly
     except (PulsarError, ContextError, OSError) as error:
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:

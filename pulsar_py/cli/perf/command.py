@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from errno import EPIPE
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -238,6 +239,13 @@ def transaction(ignored: tuple[str, ...]) -> None:
     raise click.ClickException(_NO_TRANSACTIONS)
 
 
+def _refuse_what_is_not_here(given: dict[str, Any]) -> None:
+    if given.get("txn_enable") or any(given.get(each) for each in _OF_TRANSACTIONS):
+        raise click.ClickException(_NO_TRANSACTIONS)
+    if given.get("auto_scaled_receiver_queue_size"):
+        raise click.ClickException("-aq: a receiver queue does not grow by itself here; use -q")
+
+
 def _run(name: str, given: dict[str, Any]) -> None:
     import asyncio
 
@@ -246,10 +254,7 @@ def _run(name: str, given: dict[str, Any]) -> None:
     from pulsar_py.cli.perf import loads
     from pulsar_py.common.errors import PulsarError
 
-    if given.get("txn_enable") or any(given.get(each) for each in _OF_TRANSACTIONS):
-        raise click.ClickException(_NO_TRANSACTIONS)
-    if given.get("auto_scaled_receiver_queue_size"):
-        raise click.ClickException("-aq: a receiver queue does not grow by itself here; use -q")
+    _refuse_what_is_not_here(given)
     if given.get("max_outstanding") in _FORMS:
         given = {**given, "output": given["max_outstanding"], "max_outstanding": 0}
     job: Callable[[Connection, Any, Any], Any] = getattr(loads, name)
@@ -275,6 +280,8 @@ def _run(name: str, given: dict[str, Any]) -> None:
         asyncio.run(job(where, options, given))
     except* ValueError as group:  # values that click does not know
         raise click.UsageError("; ".join(map(str, group.exceptions))) from None
+    except* BrokenPipeError:
+        raise BrokenPipeError(EPIPE, "nobody reads the output") from None  # click ends quietly
     except* (PulsarError, ContextError, OSError) as group:
         raise click.ClickException("; ".join(map(str, group.exceptions))) from None
     except* KeyboardInterrupt:

@@ -68,6 +68,8 @@ def run(job: Coroutine[object, object, int]) -> int:
     """Run a command; returns its exit code. An error is printed as one line."""
     try:
         return asyncio.run(job)
+    except BrokenPipeError:
+        raise  # whoever read the output has enough, and click ends quietly
     except (ConfigurationError, DirectoryLockedError) as error:
         sys.stderr.write(f"pulsar-py: {error}\n")
         return USAGE

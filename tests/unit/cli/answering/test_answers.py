@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -182,3 +185,28 @@ def test_a_pipeline_that_fails_says_so_once_in_each_place(home: Path) -> None:
     (event,) = map(json.loads, done.stderr.splitlines())
     assert (found["pipeline"], found["outcome"]) == ("copy", "failed")
     assert (event["event"], event["reason"]) == ("failed", found["reason"])
+
+
+def test_a_reader_that_has_enough_ends_a_command_without_a_word(home: Path) -> None:
+    code = "import sys; from pulsar_py.cli.main import main; main(sys.argv[1:])"
+    with BrokerThread(data_dir=home / "data") as broker:
+        url = broker.service_url
+        run("client", "--url", url, "produce", "t", "-m", "x" * 1000, "-n", "300")
+        read = ("client", "--url", url, "read", "t", "-m", "earliest", "-n", "300")
+        perf = ("perf", "produce", "t", "-u", url, "-i", "0.1", "-time", "1")
+        for words in (read, perf):
+            assert _ended(code, words) == (1, b"")
+    assert _ended(code, ("storage", "dump", "data")) == (1, b"")
+
+
+def _ended(code: str, words: tuple[str, ...]) -> tuple[int, bytes]:
+    """The exit code and the errors of a command whose output nobody reads."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words], stdout=writer, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writer)
+    return done.returncode, done.stderr
