@@ -1,0 +1,1 @@
+"""Prototypes: what the product does not have, built as far as figures need it."""
