@@ -33,7 +33,6 @@ from tests.rest_conformance import Conformance, declared_routes, path_of
 
 TABLE: Final = Path(__file__).with_name("working_calls.txt")
 UNREACHED: Final = {
-    "PUT {topic}/offload": "there is nowhere to offload to",
     "POST brokers/drain": "a broker alone has nobody who could take its topics",
     "GET broker-stats/broker-resource-availability": "the load manager does not support it",
 }

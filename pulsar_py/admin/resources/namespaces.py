@@ -20,11 +20,11 @@ from pulsar_py.admin.http_messages import (
     json_response,
 )
 from pulsar_py.admin.json_values import read_int, read_object, read_texts
+from pulsar_py.admin.resources.given_policies import given_policies
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, broker_id_of, require_namespace
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.errors import (
-    MetadataError,
     MetadataExistsError,
     MetadataNotFoundError,
     ServiceNotReadyError,
@@ -32,7 +32,7 @@ from pulsar_py.common.errors import (
 )
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.metadata.documents import NamespacePolicies, equal_boundaries
+from pulsar_py.metadata.documents import equal_boundaries
 from pulsar_py.metadata.policies_format import NAMESPACE_DEFAULTS
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.bundle_moves import TRANSFER
@@ -138,9 +138,9 @@ class Namespaces:
                 f"list for tenant [{namespace.tenant}]",
             )
         boundaries = self._read_boundaries(read_object(fields.get("bundles"), "bundles") or {})
-        stored = {name: value for name, value in fields.items() if value is not None}
-        stored["replication_clusters"] = clusters or [self._broker.config.clusterName]
-        policies = _completed(NamespacePolicies(stored)).replace(boundaries=boundaries)
+        given = {name: value for name, value in fields.items() if name != "bundles"}
+        given["replication_clusters"] = clusters or [self._broker.config.clusterName]
+        policies = given_policies(given).replace(boundaries=boundaries)
         try:
             await self._namespaces.create_with_bundles(namespace, policies, len(boundaries) - 1)
         except MetadataExistsError:
@@ -351,13 +351,3 @@ async def _delete_topics(broker: BrokerService, namespace: NamespaceName) -> boo
 
     await each_result(delete_plain, plain, at_once=TOPICS_AT_ONCE)
     return bool(partitioned or plain)
-
-
-def _completed(policies: NamespacePolicies) -> NamespacePolicies:
-    """The policies in the form that setters store; values that can't be read are dropped."""
-    for name in policies.names():
-        try:
-            policies = policies.replace(**{name: getattr(policies, name)})
-        except MetadataError:
-            policies = policies.replace(**{name: None})
-    return policies

@@ -9,7 +9,7 @@ Source: Namespaces.grantPermissionOnNamespace, PersistentTopics.grantPermissions
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -267,12 +267,21 @@ class Permissions:
         await require_namespace(self._broker, namespace, NOT_THERE)
 
         def changed(policies: NamespacePolicies) -> NamespacePolicies:
-            grants = copy.deepcopy(dict(policies.auth_policies or {}))
+            grants = _without_nulls(policies.auth_policies or {})
             change(grants)
             return policies.replace(auth_policies=grants)
 
         await self._namespaces.update(namespace, changed)
         return NO_CONTENT
+
+
+def _without_nulls(grants: Mapping[str, Any]) -> Grants:
+    """A copy without the nulls that a document may have, as those that Go's client makes do."""
+    return {
+        kind: {name: copy.copy(each) for name, each in found.items() if each is not None}
+        for kind, found in grants.items()
+        if found is not None
+    }
 
 
 def _grant(grants: Grants, *, names: list[TopicName], role: str, actions: list[str]) -> None:
