@@ -179,13 +179,14 @@ class StoredMessages:
     # --- ids -----------------------------------------------------------------------------------
 
     async def id_by_time(self, request: Request) -> Response:
-        """Return the id of the first message that was published at a time or later."""
+        """Return the id of the first message that was published at a time or later.
+
+        If there is none, it is that of the next one to come, as in Apache Pulsar.
+        """
         timestamp = TIMESTAMP.of(request)
         name = topic_of(request)
         topic = await self._topic(name, "Get message ID by timestamp on")
         found = await topic.find_by_publish_time(timestamp)
-        if found == topic.ledger.first_position:
-            found = NOWHERE
         return json_response(message_id_json(found, name.partition_index))
 
     async def id_by_index(self, request: Request) -> Response:

@@ -57,6 +57,13 @@ async def test_an_empty_topic_has_nothing_to_examine(admin: Admin) -> None:
     assert await admin.status("GET", T + "/examinemessage") == 412
 
 
+async def test_an_empty_topic_has_the_id_of_its_first_message_to_come(admin: Admin) -> None:
+    first = (await topic_with(admin)).ledger.first_position
+    for time in (0, 1800000000000):
+        found = await admin.get(T + f"/messageid/{time}")
+        assert (found["ledgerId"], found["entryId"]) == (first.ledger_id, first.entry_id)
+
+
 async def test_ids_are_found_by_time(admin: Admin) -> None:
     topic = await topic_with(admin, *messages(3))
     ledger_id = topic.ledger.first_position.ledger_id
@@ -64,7 +71,8 @@ async def test_ids_are_found_by_time(admin: Admin) -> None:
     assert (found["ledgerId"], found["entryId"]) == (ledger_id, 1)
     found = await admin.get(T + "/messageid/1800000000000")
     assert found["entryId"] == 3
-    assert (await admin.get(T + "/messageid/0"))["ledgerId"] == -1
+    found = await admin.get(T + "/messageid/0")
+    assert (found["ledgerId"], found["entryId"]) == (ledger_id, 0)
     assert await admin.status("GET", T + "/messageid/noon") == 404
 
 
