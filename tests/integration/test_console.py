@@ -145,7 +145,7 @@ class SignedIn:
         page.goto(self._broker.web_service_url + "/console/")
         page.fill("#token", token(self._role))
         page.click("text=Sign in >> nth=-1")
-        page.wait_for_selector("main h1")
+        page.wait_for_selector("#main h1")  # where one signs in there is another `main`
         self.page = page
         return self
 
@@ -529,6 +529,33 @@ SCALES_WITH_EQUAL_LABELS = """
   return new Set(labels).size < labels.length;
 }).length
 """
+
+
+CUT_FIGURES = """
+[...document.querySelectorAll('.tile')].filter((each) => each.scrollWidth > each.clientWidth)
+  .map((each) => each.textContent)
+"""
+PARTED_LEGENDS = """
+[...document.querySelectorAll('.hole-word')].filter((each) => each.getClientRects().length > 1).length
+"""
+"""Words of the holes' legend that stand on another line than their square."""
+
+
+def test_figures_fit_into_their_frames_at_every_width(
+    browser: Browser, broker: BrokerThread
+) -> None:
+    with SignedIn(browser, broker, "admin") as made:
+        page = made.page
+        for view in ("#/", f"#/topic/{ORDERS}", f"#/subscription/{ORDERS}/billing", "#/storage"):
+            show(page, view)
+            page.wait_for_selector(".tile")
+            for width in range(1400, 320, -60):
+                page.set_viewport_size({"width": width, "height": 800})
+                assert page.evaluate(CUT_FIGURES) == [], (view, width)
+        show(page, f"#/subscription/{ORDERS}/billing/holes")
+        page.wait_for_selector(".hole-word")
+        assert page.locator(".hole-word .hole-key").count() == 4
+        assert page.evaluate(PARTED_LEGENDS) == 0
 
 
 def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:

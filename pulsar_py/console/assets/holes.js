@@ -84,7 +84,8 @@ export function holes(own, place) {
           button("Out", async () => { at = stack.pop() || {}; await show(); }, { disabled: !stack.length }),
           button("Anew", show))),
       picture, told,
-      h("div", { class: "legend" }, h("span", { class: "hole-key hole-0" }), "waiting", h("span", { class: "hole-key hole-5" }), "in part", h("span", { class: "hole-key hole-10" }), "acknowledged", h("span", { class: "hole-key hole-0 reading" }), "read position"));
+      h("div", { class: "legend" }, [["hole-0", "waiting"], ["hole-5", "in part"], ["hole-10", "acknowledged"], ["hole-0 reading", "read position"]].map(
+        ([kind, word]) => h("span", { class: "hole-word" }, h("span", { class: "hole-key " + kind }), word))));
     tell(0);
   }
   show();
