@@ -416,7 +416,7 @@ def _cursor_json(ledger: ManagedLedger[Any], name: str, stats: CursorStats) -> J
         "active": cursor is not None and cursor.is_active,
         "numberOfEntriesSinceFirstNotAckedMessage": since_first_not_acked,
         "totalNonContiguousDeletedMessagesRange": ranges.count("]") - 1,
-        "subscriptionHavePendingRead": stats.pending_reads_count > 0,
+        "subscriptionHavePendingRead": stats.is_waiting or stats.pending_reads_count > 0,
         "subscriptionHavePendingReplayRead": stats.pending_replay_reads_count > 0,
         "properties": dict(stats.properties),
     }
