@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import os
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pulsar
@@ -30,9 +30,17 @@ class Address:
     service_url: str
     web_service_url: str
 
-    def rest(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    def rest(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
         """One call of the admin API."""
-        request = urllib.request.Request(self.web_service_url + path, data=body, method=method)
+        request = urllib.request.Request(
+            self.web_service_url + path, data=body, headers=dict(headers or {}), method=method
+        )
         if body is not None:
             request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=10) as response:
