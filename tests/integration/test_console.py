@@ -480,6 +480,9 @@ def test_keys_go_everywhere(page: Page) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("?")
     page.wait_for_selector("dialog[open]")
+    assert page.locator("dialog button").all_inner_texts() == [
+        "Close"
+    ]  # there is nothing to cancel
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog", state="detached")
     page.keyboard.press("g")

@@ -60,7 +60,7 @@ function frame() {
 
 function help() {
   const keys = [["/", "search"], ["g o", "overview"], ["g t", "tenants"], ["g b", "the brokers of the cluster"], ["g s", "storage"], ["g c", "settings"], ["u", "one level up"], ["← →", "along tabs, or along the picture of holes"], ["Esc", "close a dialog"], ["?", "these keys"]];
-  return dialog({ title: "Keys", confirm: "Close", body: h("dl", { class: "keys" }, keys.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])) }).catch(() => {});
+  return dialog({ title: "Keys", confirm: "Close", only: true, body: h("dl", { class: "keys" }, keys.map(([key, text]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, text)])) }).catch(() => {});
 }
 
 async function route() {

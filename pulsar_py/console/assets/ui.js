@@ -161,8 +161,8 @@ export function tabs(items, current, href) {
   } }, links);
 }
 
-/** A dialog with fields; resolves with its values, rejects with "cancelled". */
-export function dialog({ title, text, fields, confirm, danger, type, body }) {
+/** A dialog with fields; resolves with its values, rejects with "cancelled". With `only` there is nothing to cancel. */
+export function dialog({ title, text, fields, confirm, danger, type, body, only }) {
   return new Promise((resolve, reject) => {
     const inputs = {};
     const accept = h("button", { type: "submit", class: danger ? "danger" : "primary" }, confirm || "OK");
@@ -180,7 +180,7 @@ export function dialog({ title, text, fields, confirm, danger, type, body }) {
         return h("div", { class: field.kind === "checkbox" ? "field check" : "field" }, h("label", { for: id }, field.label), input, field.hint && h("small", {}, field.hint));
       }),
       type && h("div", { class: "field" }, h("label", { for: "field-typed" }, "Type ", h("code", {}, type), " to go on"), inputs.typed = h("input", { id: "field-typed", autocomplete: "off", spellcheck: "false" })),
-      h("div", { class: "dialog-actions" }, h("button", { type: "button", onclick: () => element.close() }, "Cancel"), accept));
+      h("div", { class: "dialog-actions" }, only ? null : h("button", { type: "button", onclick: () => element.close() }, "Cancel"), accept));
     const element = h("dialog", { "aria-label": title }, form);
     let values = null;
     if (type) {
