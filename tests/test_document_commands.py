@@ -24,8 +24,8 @@ PROGRAMS = [
 ]
 """Programs of the checkout: their docstrings say how they are started."""
 
-FLAGS_OF_OTHERS = {"--py-files", "--archives"}
-"""Of `spark-submit`."""
+FLAGS_OF_OTHERS = {"--py-files", "--archives", "--disable-gil"}
+"""Of `spark-submit`, and of CPython's `configure`."""
 
 PYTHON = re.compile(r"(?:\.venv/bin/)?(?:python|pytest)3? (.*)")
 PULSAR_PY = re.compile(r"(?:\.venv/bin/)?pulsar-py( .*)?")

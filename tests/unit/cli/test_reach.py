@@ -96,7 +96,10 @@ def test_an_address_for_clients_at_which_nobody_listens_brings_a_warning(
     [
         (
             ["standalone", "--no-functions-worker", "-nss", "--set", "a=b c"],
-            f"standalone|--data-dir|{ROOT}/docker/data|--set|a=b c|",
+            (
+                f"standalone|--data-dir|{ROOT}/docker/data|--ready-too|"
+                "Successfully updated the policies on namespace public/default|--set|a=b c|"
+            ),
         ),
         (["tokens", "show", "-nss"], "tokens|show|-nss|"),
     ],
