@@ -264,7 +264,10 @@ class Subscription(ABC):
         settings = self.settings
         if 0 < settings.max_consumers_per_topic <= self.owner.consumers_count:
             raise ConsumerBusyError("Topic reached max consumers limit")
-        if 0 < settings.max_consumers_per_subscription <= len(self.consumers):
+        # Who wants it alone hears that it is taken, from the dispatcher, and not of a number.
+        is_alone = consumer.request.subscription_type is SubscriptionType.EXCLUSIVE
+        limit = settings.max_consumers_per_subscription
+        if not is_alone and 0 < limit <= len(self.consumers):
             raise ConsumerBusyError("Subscription reached max consumers limit")
         limit = settings.max_same_address_consumers_per_topic
         if limit:

@@ -254,8 +254,10 @@ class Topic(ABC):
             ConsumerAssignError: Its hash ranges are taken, or none is left to split.
         """
         self._check_open()
-        self._check_subscribe(request)
         subscription = self.subscriptions.get(request.subscription_name)
+        if subscription is None:
+            self._check_allows_creation(is_durable=request.is_durable)
+        self._check_subscribe(request)
         is_new = subscription is None
         if subscription is None:
             subscription = await self._create_subscription(request)
@@ -310,10 +312,13 @@ class Topic(ABC):
             raise ConsumerBusyError("Topic reached max consumers limit")
 
     def _check_may_create_subscription(self, name: str, *, is_durable: bool) -> None:
-        allows = self._settings.allows_subscription_creation or self.is_system
-        if is_durable and not allows:
-            raise SubscriptionNotFoundError("Subscription does not exist")
+        self._check_allows_creation(is_durable=is_durable)
         self._check_subscriptions_limit(name)
+
+    def _check_allows_creation(self, *, is_durable: bool) -> None:
+        allows = self._settings.allows_subscription_creation or self.is_system
+        if is_durable and not allows and self.name.is_persistent:
+            raise SubscriptionNotFoundError("Subscription does not exist")
 
     def _check_subscriptions_limit(self, name: str) -> None:
         limit = self._settings.max_subscriptions

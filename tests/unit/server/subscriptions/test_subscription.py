@@ -210,6 +210,15 @@ async def test_limits_of_consumers(topic: Topic, setting: str, message: str) -> 
         await topic.consume(3)
 
 
+async def test_a_second_exclusive_consumer_hears_that_it_is_taken_not_of_a_limit(
+    topic: Topic,
+) -> None:
+    topic.set(max_consumers_per_subscription=1)
+    await topic.consume(1, EXCLUSIVE)
+    with pytest.raises(ConsumerBusyError, match="Exclusive consumer is already connected"):
+        await topic.consume(2, EXCLUSIVE)
+
+
 async def test_limits_spare_system_topics(topic: Topic) -> None:
     system = await Topic(topic.clock, "persistent://public/default/__change_events").open()
     system.set(max_consumers_per_subscription=1)

@@ -4,6 +4,7 @@ import pytest
 
 from pulsar_py.common.errors import (
     ConsumerBusyError,
+    NamingError,
     NotAllowedError,
     ProducerBlockedQuotaExceededError,
     ServiceMetadataError,
@@ -65,6 +66,20 @@ async def test_subscriptions_may_not_be_created_where_that_is_off(rig: Rig) -> N
     await topic.subscribe(subscribe_request(cnx, is_durable=False))
     await topic.create_subscription("made", starts_at_earliest=False)
     await topic.subscribe(subscribe_request(cnx, "made", consumer_id=2))
+
+
+@pytest.mark.parametrize("name", ["", "pulsar.dedup", "pulsar.repl.r1"])
+async def test_where_none_is_created_a_name_that_may_not_be_is_not_found_either(
+    rig: Rig, name: str
+) -> None:
+    topic, cnx = await rig.persistent(), rig.cnx()
+    with pytest.raises(NamingError):
+        await topic.subscribe(subscribe_request(cnx, name))
+    await with_policies(rig, topic, is_auto_subscription_creation_allowed=False)
+    with pytest.raises(SubscriptionNotFoundError):
+        await topic.subscribe(subscribe_request(cnx, name))
+    with pytest.raises(NamingError):
+        await topic.subscribe(subscribe_request(cnx, name, is_durable=False))
 
 
 async def test_subscription_types_can_be_disabled(rig: Rig) -> None:
