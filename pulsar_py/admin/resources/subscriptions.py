@@ -49,6 +49,7 @@ from pulsar_py.server.subscriptions.persistent_subscription import (
 )
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.upkeep.topic_upkeep import may_have_expired
 
 SUBSCRIPTION: Final = TOPIC + "/subscription/{subscription}"
 
@@ -76,6 +77,7 @@ TIMESTAMP: Final = PathNumber("timestamp", LONG_BITS)
 _REPLICATED: Final = Flag("replicated")
 _COUNT: Final = PathNumber("count")
 _SECONDS: Final = PathNumber("seconds")
+_CAUGHT_UP: Final = "subscription almost catch up"
 
 
 class ResetCursorData(Struct, frozen=True):
@@ -313,14 +315,20 @@ class Subscriptions:
     async def expire(self, request: Request) -> Response:
         """Acknowledge messages that were published longer ago than a number of seconds."""
         seconds = _SECONDS.of(request)
-        name = topic_of(request)
 
-        async def act(subscription: PersistentSubscription) -> None:
-            if not subscription.stats().backlog_entries or seconds < 0:
-                raise _nothing_to_expire("timestamp", name, subscription)
+        async def act(part: TopicName) -> None:
+            name = request.path["subscription"]
+            subscription = await self._persistent(part, name, "Expire messages")
+            topic = await require_topic(self._broker, part)
+            may_have = seconds >= 0 and (
+                not isinstance(topic, PersistentTopic)
+                or await may_have_expired(topic, subscription, seconds)
+            )
+            if not may_have:
+                raise _nothing_to_expire("timestamp", subscription, _CAUGHT_UP)
             await _expire_older_than(subscription, seconds)
 
-        await self._for_each(request, "Expire messages", act)
+        await for_each_partition(self._broker, topic_of(request), act)
         return NO_CONTENT
 
     async def expire_to_position(self, request: Request) -> Response:
@@ -342,8 +350,13 @@ class Subscriptions:
             )
         topic = await require_topic(self._broker, name)
         subscription = await self._persistent(name, request.path["subscription"], "Expire messages")
-        if not subscription.stats().backlog_entries:
-            raise _nothing_to_expire("position", name, subscription)
+        is_known = (
+            not isinstance(topic, PersistentTopic)
+            or target.position == LATEST
+            or target.position <= topic.ledger.last_confirmed_entry
+        )
+        if not is_known:
+            raise _nothing_to_expire("position", subscription, "invalid message position provided")
         if await subscription.expire_up_to(_after_if_excluded(topic, target)):
             await subscription.write_cursor()
         return NO_CONTENT
@@ -362,7 +375,7 @@ class Subscriptions:
                 if isinstance(each, PersistentSubscription) and each.name != COMPACTION_SUBSCRIPTION
             ]
             if subscriptions and not any(each.stats().backlog_entries for each in subscriptions):
-                raise _nothing_to_expire("timestamp", part, subscriptions[0])
+                raise _nothing_to_expire("timestamp", subscriptions[0], _CAUGHT_UP)
             # One that refuses now, because it is being reset, keeps none of the others.
             await each_result(lambda each: _expire_older_than(each, seconds), subscriptions)
 
@@ -495,9 +508,9 @@ async def _expire_older_than(subscription: PersistentSubscription, seconds: int)
         await subscription.write_cursor()
 
 
-def _nothing_to_expire(by: str, name: TopicName, subscription: Subscription) -> HttpError:
+def _nothing_to_expire(by: str, subscription: Subscription, reason: str) -> HttpError:
     return HttpError(
         HTTPStatus.CONFLICT,
-        f"Expire message by {by} not issued on topic {name} for subscription {subscription.name} "
-        "due to ongoing message expiration not finished or subscription almost catch up.",
+        f"Expire message by {by} not issued on topic {subscription.topic_name} for subscription "
+        f"{subscription.name} due to ongoing message expiration not finished or {reason}.",
     )

@@ -65,19 +65,10 @@ async def expire_subscription(
 
     Ledgers that were closed longer ago are expired without reading the times of their messages.
     """
-    cursor = subscription.cursor
-    backlog = cursor.backlog_count()
-    if not backlog:
+    if not await may_have_expired(topic, subscription, ttl_seconds):
         return False
+    cursor = subscription.cursor
     now_millis = topic.context.clock.wall_time_millis()
-    if subscription.consumers and backlog < expiry.CAUGHT_UP_BACKLOG:
-        oldest = await _published(
-            topic, topic.ledger.next_valid_position(cursor.mark_delete_position)
-        )
-        if oldest is None or not expiry.is_message_expired(
-            oldest, ttl_seconds=ttl_seconds, now_millis=now_millis
-        ):
-            return False
     end = expiry.expired_ledgers_end(
         list(topic.ledger.ledgers_info()), ttl_seconds=ttl_seconds, now_millis=now_millis
     )
@@ -86,6 +77,24 @@ async def expire_subscription(
         moved = await _unless_refused(subscription, subscription.expire_up_to(end))
     older = subscription.expire_older_than(ttl_seconds)
     return await _unless_refused(subscription, older) or moved
+
+
+async def may_have_expired(
+    topic: PersistentTopic, subscription: PersistentSubscription, ttl_seconds: int
+) -> bool:
+    """Whether a search for messages older than the TTL is worth it.
+
+    It is not without a backlog, nor with a small one of connected consumers whose oldest message
+    is younger.
+    """
+    cursor = subscription.cursor
+    backlog = cursor.backlog_count()
+    if not backlog or not subscription.consumers or backlog >= expiry.CAUGHT_UP_BACKLOG:
+        return backlog > 0
+    oldest = await _published(topic, topic.ledger.next_valid_position(cursor.mark_delete_position))
+    return oldest is not None and expiry.is_message_expired(
+        oldest, ttl_seconds=ttl_seconds, now_millis=topic.context.clock.wall_time_millis()
+    )
 
 
 async def _unless_refused(subscription: PersistentSubscription, work: Awaitable[bool]) -> bool:

@@ -13,11 +13,13 @@ from pulsar_py.admin.resources.subscriptions import read_reset_cursor
 from pulsar_py.common.names import TopicName
 from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.proto.PulsarApi_pb2 import MessageMetadata
+from pulsar_py.server.dispatch.subscribe_request import SubscribeRequest, SubscriptionType
 from pulsar_py.server.subscriptions.persistent_subscription import (
     PersistentSubscription,
     SubscriptionState,
 )
 from pulsar_py.server.topics.persistent import PersistentTopic
+from tests.dispatch_parts import FakeConnection
 from tests.unit.admin.resources.conftest import Admin
 
 P = "/admin/v2/persistent/public/default"
@@ -183,6 +185,34 @@ async def test_expiring_by_age(admin: Admin) -> None:
     assert await backlog(admin, "r") == 0
 
 
+async def test_a_small_backlog_of_connected_consumers_expires_once_its_oldest_has(
+    admin: Admin,
+) -> None:
+    topic = await with_entries(admin, 3)
+    await admin.call("PUT", A + "/subscription/s", "earliest")
+    consumer = await topic.subscribe(
+        SubscribeRequest(
+            connection=FakeConnection(),
+            subscription_name="s",
+            subscription_type=SubscriptionType.SHARED,
+            consumer_id=1,
+        )
+    )
+    status, reason = await admin.reason("POST", A + "/subscription/s/expireMessages/1000000000")
+    assert (status, "subscription almost catch up" in reason) == (409, True)
+    assert await backlog(admin, "s") == 3
+    assert await admin.status("POST", A + "/subscription/s/expireMessages/1") == 204
+    assert await backlog(admin, "s") == 0
+    consumer.close()
+
+
+async def test_a_partition_that_has_nothing_to_expire_is_named(admin: Admin) -> None:
+    await admin.call("PUT", P + "/p/partitions", 2)
+    await admin.call("PUT", P + "/p/subscription/s", "earliest")
+    status, reason = await admin.reason("POST", P + "/p/subscription/s/expireMessages/1")
+    assert (status, "topic persistent://public/default/p-partition-0 " in reason) == (409, True)
+
+
 async def test_expiring_on_all_leaves_what_a_compaction_has_not_read(admin: Admin) -> None:
     topic = await with_entries(admin, 3)
     await admin.call("PUT", f"{A}/subscription/s", "earliest")
@@ -203,6 +233,12 @@ async def test_expiring_to_a_position(admin: Admin) -> None:
     assert await admin.status("POST", path, body) == 204
     assert await backlog(admin, "s") == 1
     assert await admin.status("POST", path) == 400
+    last = {"ledgerId": ledger_id, "entryId": 4}
+    for _ in range(2):  # what has expired expires again, and nothing comes of it
+        assert await admin.status("POST", path, last) == 204
+    for beyond in ({"ledgerId": ledger_id, "entryId": 5}, {"ledgerId": 10**9, "entryId": 0}):
+        status, reason = await admin.reason("POST", path, beyond)
+        assert (status, "invalid message position provided" in reason) == (409, True)
 
 
 async def test_resetting_by_time_and_position(admin: Admin) -> None:
