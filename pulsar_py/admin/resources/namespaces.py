@@ -294,12 +294,20 @@ async def delete_namespace(broker: BrokerService, namespace: NamespaceName, *, f
     """Delete a namespace; with `force` with its topics, even with clients connected.
 
     From the beginning nothing is made in it any more, whoever connects. That is stored: after a
-    crash, or an error, it stays like that until it is deleted again.
+    crash, or an error, it stays like that until it is deleted again. Who deletes it meanwhile
+    waits, and then finds that it is gone.
 
     Raises:
         HttpError: 409 if it has topics, and `force` is not set; 404 if somebody else was faster.
         ServiceNotReadyError: Topics came as fast as they went.
     """
+    async with broker.namespaces.deletion(namespace):
+        await _delete_namespace(broker, namespace, force=force)
+
+
+async def _delete_namespace(
+    broker: BrokerService, namespace: NamespaceName, *, force: bool
+) -> None:
     is_kept = not force and await _has_topics(broker, namespace)
     if not is_kept:
         await _set_deleted(broker, namespace, is_deleted=True)

@@ -20,6 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
+from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
     ManagedLedgerFencedError,
@@ -110,6 +111,7 @@ class NamespaceService:
             self._locator = OwnerLocator(
                 membership, self._records, self._ownership, self._take_bundle, clock
             )
+        self._deletions: WeakValueDictionary[NamespaceName, asyncio.Lock] = WeakValueDictionary()
         self._stop_watching = resources.local_policies.watch(self._on_bundles_changed)
 
     async def start(self, close_bundle: CloseBundle, lose_bundle: LoseBundle) -> None:
@@ -123,6 +125,10 @@ class NamespaceService:
         await self._ownership.start()
         if self._locator is not None:
             self._records.start()
+
+    def deletion(self, namespace: NamespaceName) -> asyncio.Lock:
+        """Held while this broker deletes a namespace, so that a second deletion waits for it."""
+        return self._deletions.setdefault(namespace, asyncio.Lock())
 
     def _on_bundles_changed(self, namespace: NamespaceName, policies: LocalPolicies | None) -> None:
         """Use the changed bundles of a namespace that was looked up."""

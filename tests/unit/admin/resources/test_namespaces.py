@@ -160,6 +160,19 @@ async def test_a_deletion_that_was_cut_short_is_finished_by_the_next_one(admin: 
     assert await admin.status("GET", N) == 404
 
 
+async def test_who_deletes_a_namespace_that_is_being_deleted_waits_and_finds_it_gone(
+    admin: Admin,
+) -> None:
+    admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
+    await admin.call("PUT", N)
+    for number in range(20):
+        await admin.call("PUT", f"/admin/v2/persistent/public/n/t{number}")
+    answers = await asyncio.gather(*(admin.call("DELETE", N + "?force=true") for _ in range(3)))
+    assert [each.status for each in answers] == [204, 404, 404]
+    assert b"Namespace public/n does not exist." in answers[1].body
+    assert await admin.status("PUT", N) == 204
+
+
 async def test_topics_are_listed_by_mode(admin: Admin) -> None:
     await admin.call("PUT", N)
     await admin.call("PUT", "/admin/v2/persistent/public/n/a")
