@@ -27,7 +27,6 @@ DEFAULTS: Final[dict[str, Any]] = {  # Any: JSON of many types
     "managedLedgerOffloadMaxThreads": 2,
     "managedLedgerOffloadReadThreads": 2,
     "managedLedgerOffloadPrefetchRounds": 1,
-    "managedLedgerOffloadedReadPriority": "TIERED_STORAGE_FIRST",
     "managedLedgerExtraConfigurations": {},
     "s3ManagedLedgerOffloadMaxBlockSizeInBytes": 67_108_864,
     "s3ManagedLedgerOffloadReadBufferSizeInBytes": 1_048_576,

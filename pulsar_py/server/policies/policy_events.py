@@ -30,8 +30,10 @@ GLOBAL_PREFIX: Final = "__G__"
 SCHEMA_PROPERTIES: Final = {"__jsr310ConversionEnabled": "false", "__alwaysAllowNull": "true"}
 """The properties with which Apache Pulsar registers the schema."""
 
+_QUOTAS: Final = "backLogQuotaMap"
+
 _COLLECTIONS: Final[Mapping[str, Any]] = {  # Any: JSON
-    "backLogQuotaMap": {},
+    _QUOTAS: {},
     "subscriptionPolicies": {},
     "subscriptionTypesEnabled": [],
 }
@@ -99,10 +101,23 @@ def encode_event(event: PolicyEvent, cluster: str) -> bytes:
             "tenant": topic.namespace_name.tenant,
             "namespace": topic.namespace_name.local_name,
             "topic": topic.local_name,
-            "policies": {**_COLLECTIONS, **event.document, "isGlobal": event.is_global},
+            "policies": {
+                **_COLLECTIONS,
+                **event.document,
+                _QUOTAS: {
+                    kind: _sizeless(quota)
+                    for kind, quota in (event.document.get(_QUOTAS) or {}).items()
+                },
+                "isGlobal": event.is_global,
+            },
         },
     }
     return _writer().write(_completed(_definition(), record, {}))
+
+
+def _sizeless(quota: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
+    """A quota without its size where that is 0: such a one is by age alone."""
+    return quota if quota.get("limitSize") else {**quota, "limitSize": None}
 
 
 def reader_from(definition: str) -> AvroReader:
@@ -141,6 +156,8 @@ def decode_event(key: str, payload: bytes, reader: AvroReader | None = None) -> 
     offloading = document.get(_OFFLOADING)
     if offloading is not None:
         offloading |= driver_kinds(offloading.get("managedLedgerOffloadDriver"))
+    for quota in document.get(_QUOTAS, {}).values():
+        quota.setdefault("limitSize", quota["limit"])
     return PolicyEvent(topic, is_global, document)
 
 

@@ -22,7 +22,7 @@ def test_defaults_are_added_and_unknown_fields_dropped() -> None:
     value = read({**S3, "managedLedgerOffloadThresholdInBytes": "7", "colour": "red"})
     assert (value["managedLedgerOffloadThresholdInBytes"], value["s3Driver"]) == (7, True)
     assert value["managedLedgerOffloadMaxThreads"] == 2
-    assert value["managedLedgerOffloadedReadPriority"] == "TIERED_STORAGE_FIRST"
+    assert "managedLedgerOffloadedReadPriority" not in value
     assert "colour" not in value
     assert "managedLedgerOffloadThresholdInSeconds" not in value
 

@@ -105,6 +105,19 @@ def test_what_a_recorded_event_says() -> None:
     )
 
 
+# Of Apache Pulsar 4.2.4, after {"limitTime": 50, "policy": "consumer_backlog_eviction"}.
+AGE_QUOTA = b"\x16message_age\x00\x00d\x02\x04\x00"
+
+
+def test_a_quota_by_age_alone_has_no_size_in_an_event() -> None:
+    quota = {"limit": 0, "limitSize": 0, "limitTime": 50, "policy": "consumer_backlog_eviction"}
+    document = {"backLogQuotaMap": {"message_age": quota}}
+    event = PolicyEvent(TOPIC, is_global=False, document=document)
+    payload = encode_event(event, "standalone")
+    assert AGE_QUOTA in payload
+    assert decode_event(event.key, payload) == event
+
+
 @pytest.mark.parametrize("is_global", [False, True])
 def test_policies_of_every_shape_come_back(*, is_global: bool) -> None:
     event = PolicyEvent(TOPIC, is_global, EVERY_SHAPE)
