@@ -436,7 +436,7 @@ class ManagedCursor:
         return self._state.backlog_count()
 
     def backlog_bytes(self) -> int:
-        """Estimated bytes of the backlog."""
+        """Estimated bytes after the mark-delete position, acknowledged ones too."""
         return self._state.backlog_bytes()
 
     def entries_to_read_count(self) -> int:

@@ -384,14 +384,11 @@ class CursorState:
         return len(self.individual_deleted_messages) + self.pages.cold_entries_count
 
     def backlog_bytes(self) -> int:
-        """Estimated bytes of the unacknowledged entries."""
-        above = self.ledgers.count_between(
-            self.mark_delete_position, self.ledgers.last_confirmed_entry
-        )
-        if not above:
-            return 0
-        size = self.ledgers.size_after(self.mark_delete_position)
-        return size * min(self.backlog_count(), above) // above
+        """Bytes after the mark-delete position, estimated inside a ledger.
+
+        What is acknowledged above that position counts, as it can't be removed yet.
+        """
+        return self.ledgers.size_after(self.mark_delete_position)
 
     def position_after_skipping(self, count: int, *, counts_acknowledged: bool) -> Position:
         """The `count`-th entry after the mark-delete position, at most the last one.

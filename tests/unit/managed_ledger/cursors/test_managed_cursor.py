@@ -100,7 +100,7 @@ async def test_numbers_of_the_backlog():
     cursor.read_cached(3, 1000)
     cursor.acknowledge([Position(3, 0), Position(3, 4)])
     assert cursor.backlog_count() == 8
-    assert cursor.backlog_bytes() == 16
+    assert cursor.backlog_bytes() == 18
     assert cursor.entries_to_read_count() == 7
     assert cursor.has_more_entries()
     assert cursor.individual_ranges_count() == 1

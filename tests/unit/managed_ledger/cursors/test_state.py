@@ -49,9 +49,13 @@ def test_properties_make_it_dirty_only_when_they_change():
     assert not cursor.is_dirty
 
 
-def test_a_backlog_in_bytes_follows_the_entries_that_wait():
+def test_a_backlog_in_bytes_is_all_after_the_mark_delete_position():
     cursor = cursor_on("5=4+")
     assert cursor.backlog_bytes() == 40
+    cursor.acknowledge([Position(5, 2)], None, 0.0)  # behind a hole nothing becomes free
+    assert cursor.backlog_bytes() == 40
+    cursor.acknowledge([Position(5, 0)], None, 0.0)
+    assert cursor.backlog_bytes() == 30
     cursor.acknowledge([Position(5, 3)], None, 0.0)
     assert cursor.backlog_bytes() == 30
     cursor.acknowledge_cumulative(Position(5, 2), None, None, 0.0)
