@@ -9,7 +9,7 @@
                 timestamp     begin with what was published then or later, milliseconds since 1970
                 key           only messages with this key
                 property      only messages with this property, `name` or `name=value`
-                text          only messages whose value, written as JSON, contains this
+                text          only messages whose value contains this: a text, else the value's JSON
                 where         only messages whose value this condition holds for: `amount>10`,
                               `customer.country=SE`, as `pulsar-py tail --where` has them; may be
                               repeated; bytes without a schema count as the JSON that they are
@@ -393,10 +393,10 @@ class _Scan:
         shown, value = await self._value(metadata, fields, payload)
         found |= shown
         if self.query.conditions:
-            value = _as_json(value) if isinstance(value, str) else value
-            if not all(each.holds(value) for each in self.query.conditions):
+            looked_at = _as_json(value) if isinstance(value, str) else value
+            if not all(each.holds(looked_at) for each in self.query.conditions):
                 return
-        if self.query.text is None or self.query.text in _text_of(found):
+        if self.query.text is None or self.query.text in _text_of(found, value):
             self.messages.append(found)
         self.answer_bytes += len(payload)
 
@@ -494,10 +494,10 @@ def _of_message(fields: Fields) -> Json:
     return found
 
 
-def _text_of(found: Json) -> str:
-    """What is searched: the value's JSON, or the text of bytes that could not be decoded."""
+def _text_of(found: Json, plain: object) -> str:
+    """What is searched: a text as it is, other values' JSON, or bytes that were not decoded."""
     value = found.get("value")
     if isinstance(value, EncodedJson):
-        return "".join(value.pieces)
+        return plain if isinstance(plain, str) else "".join(value.pieces)
     payload = found.get("payload")
     return payload if isinstance(payload, str) else ""

@@ -128,6 +128,8 @@ async def test_messages_are_found_by_fields_of_their_values(admin: Admin) -> Non
     async def found(query: str) -> list[int]:
         return [json.loads(each)["n"] for each in await values(admin, f"{T}/messages?{query}")]
 
+    assert await found("text=%22n%22:%202") == [2]  # as it is written there
+    assert await found("text=x2&where=n%3E1") == [2]
     assert await found("where=n%3E1") == [2, 3]
     assert await found("where=who.name=x2") == [2]
     assert await found("where=who.name~%5Ex%5B12%5D$") == [1, 2]
