@@ -32,7 +32,7 @@ def run(job: Coroutine[object, object, int]) -> int:
     except BrokenPipeError:
         raise  # whoever read the output has enough, and click ends quietly
     except (PulsarError, OSError, ValueError) as error:
-        sys.stderr.write(f"pulsar-py: {one_line(error)}\n")
+        sys.stderr.write(f"Error: {one_line(error)}\n")
         return 1
 
 

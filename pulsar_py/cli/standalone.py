@@ -87,7 +87,7 @@ def run_to_the_end(serve: Callable[[], Coroutine[None, None, None]]) -> int:
             # look for cycles, for 0.15 ms a topic.
             gc.freeze()
     except (PulsarError, OSError) as error:
-        sys.stderr.write(f"pulsar-py: {one_line(error)}\n")
+        sys.stderr.write(f"Error: {one_line(error)}\n")
         return 1
     return 0
 

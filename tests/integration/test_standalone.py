@@ -109,7 +109,7 @@ def test_a_second_process_is_refused_in_one_line(tmp_path: Path) -> None:
     assert second.returncode == 1
     assert output == ""
     assert len(errors.splitlines()) == 1
-    assert errors.startswith("pulsar-py: ")
+    assert errors.startswith("Error: ")
     assert str(tmp_path) in errors
 
 
@@ -139,7 +139,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=120)
     assert process.returncode == 1
     last = errors.splitlines()[-1]
-    assert last.startswith(f"pulsar-py: can't listen on 127.0.0.1:{port}: address already in use")
+    assert last.startswith(f"Error: can't listen on 127.0.0.1:{port}: address already in use")
     assert "--port" in last
 
 

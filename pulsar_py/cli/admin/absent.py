@@ -58,7 +58,7 @@ def absent_group(name: str) -> click.Group:
 
 def _absent_word(title: str, name: str, reason: str) -> click.Command:
     def say(**_: object) -> None:
-        click.echo(f"pulsar-py: {title}: {reason}", err=True)
+        click.echo(f"Error: {title}: {reason}", err=True)
         raise SystemExit(1)
 
     return click.Command(

@@ -59,10 +59,10 @@ def run_word(
         with AdminClient(settings) as admin:
             return _run(word, args, options, lambda call: admin.call(replace(call, answer=_whole)))
     except NotConfirmedError:
-        sys.stderr.write("pulsar-py: nothing was done\n")
+        sys.stderr.write("Error: nothing was done\n")
         return 1
     except (ContextError, WordFailedError) as error:
-        sys.stderr.write(f"pulsar-py: {error}\n")
+        sys.stderr.write(f"Error: {error}\n")
         return 1
     except PulsarError as error:
         sys.stderr.write(error_text(error, is_terminal=sys.stderr.isatty()))
@@ -74,7 +74,7 @@ def error_text(error: PulsarError, *, is_terminal: bool) -> str:
     status, reason = answer_of_error(error) or (None, None)
     if is_terminal:
         shown = str(error) if status is None else f"{reason} (HTTP status {status})"
-        return f"pulsar-py: {shown}\n"
+        return f"Error: {shown}\n"
     if status is None:
         return f"null\n\nReason: {error}\n"
     if reason == f"HTTP status {status}":

@@ -100,7 +100,7 @@ def run(name: str, options: Options, arguments: Sequence[str]) -> int:
         code = EXIT_USAGE if is_final(error) else EXIT_FAILED
         reason = redactor.redacted(reason_of(error))
         if name == "lag":  # which reports no progress
-            print(f"pulsar-py: {reason}", file=sys.stderr)  # noqa: T201 - what went wrong
+            print(f"Error: {reason}", file=sys.stderr)  # noqa: T201 - what went wrong
             return code
         told = _Told(name, options["output"])
         told.report(Step(event="failed", fields={"reason": reason}))

@@ -71,10 +71,10 @@ def run(job: Coroutine[object, object, int]) -> int:
     except BrokenPipeError:
         raise  # whoever read the output has enough, and click ends quietly
     except (ConfigurationError, DirectoryLockedError) as error:
-        sys.stderr.write(f"pulsar-py: {error}\n")
+        sys.stderr.write(f"Error: {error}\n")
         return USAGE
     except (PulsarError, OSError, sqlite3.Error) as error:
-        sys.stderr.write(f"pulsar-py: {error}\n")
+        sys.stderr.write(f"Error: {error}\n")
         return DAMAGED
 
 

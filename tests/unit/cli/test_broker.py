@@ -58,7 +58,7 @@ def test_what_keeps_it_from_starting_is_one_line_and_exit_code_1(
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
-    assert line.startswith("pulsar-py: ")
+    assert line.startswith("Error: ")
     assert words in line
 
 
@@ -72,7 +72,7 @@ def test_a_zookeeper_that_is_not_there_is_named(capsys: pytest.CaptureFixture[st
     )
     assert run(ClusterBrokerOptions(overrides=overrides, log_level="ERROR")) == 1
     line = capsys.readouterr().err
-    assert line.startswith(f"pulsar-py: zk:127.0.0.1:{port}: no connection for 1 s")
+    assert line.startswith(f"Error: zk:127.0.0.1:{port}: no connection for 1 s")
 
 
 @pytest.mark.parametrize(

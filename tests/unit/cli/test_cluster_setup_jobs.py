@@ -33,5 +33,5 @@ def test_what_is_not_served_is_refused_in_one_line(changes: dict[str, str], word
     done = CliRunner().invoke(main, ["initialize-cluster-metadata", *arguments])
     assert done.exit_code == 1
     (line,) = done.output.splitlines()
-    assert line.startswith("pulsar-py: ")
+    assert line.startswith("Error: ")
     assert words in line

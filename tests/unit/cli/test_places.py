@@ -40,4 +40,4 @@ def test_an_error_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         raise ConfigurationError("what is wrong")
 
     assert run(fail()) == 1
-    assert capsys.readouterr().err == "pulsar-py: what is wrong\n"
+    assert capsys.readouterr().err == "Error: what is wrong\n"

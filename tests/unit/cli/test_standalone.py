@@ -106,7 +106,7 @@ def test_what_keeps_it_from_starting_is_one_line_and_exit_code_1(
     assert run(StandaloneOptions(overrides=("noSuchSetting=1",))) == 1
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert lines[0].startswith("pulsar-py: unknown setting noSuchSetting")
+    assert lines[0].startswith("Error: unknown setting noSuchSetting")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_each_word_says_why_and_ends_with_1(group: str) -> None:
         options = [each["names"][0] for each in theirs[word]["options"]]
         server, done = run(group, word, *options[:3], "x")
         assert done.exit_code == 1
-        assert done.stderr == f"pulsar-py: {group} {word}: {ABSENT[group][0]}\n"
+        assert done.stderr == f"Error: {group} {word}: {ABSENT[group][0]}\n"
         assert not server.requests
 
 

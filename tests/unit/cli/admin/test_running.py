@@ -97,8 +97,8 @@ def test_errors_as_pulsar_admin_prints_them_and_for_people() -> None:
         "HTTP 500 Internal Server Error\n\nReason: HTTP 500 Internal Server Error\n"
     )
     refused = status_error("GET /x", 409, "exists already")
-    assert error_text(refused, is_terminal=True) == "pulsar-py: exists already (HTTP status 409)\n"
-    assert error_text(ConnectError("no"), is_terminal=True) == "pulsar-py: no\n"
+    assert error_text(refused, is_terminal=True) == "Error: exists already (HTTP status 409)\n"
+    assert error_text(ConnectError("no"), is_terminal=True) == "Error: no\n"
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("\n", 1), ("n\n", 1), ("", 1)])

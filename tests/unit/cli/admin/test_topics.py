@@ -50,7 +50,7 @@ def test_a_compaction_that_failed_ends_with_1() -> None:
     server = Fake({STATUS: {"status": "ERROR", "lastError": "no room"}})
     _, done = run("topics", "compaction-status", "t", fake=server)
     assert done.exit_code == 1
-    assert done.stderr == "pulsar-py: Error in compaction: no room\n"
+    assert done.stderr == "Error: Error in compaction: no room\n"
 
 
 def test_nothing_to_offload() -> None:
@@ -59,7 +59,7 @@ def test_nothing_to_offload() -> None:
     assert done.stdout == "Nothing to offload\n"
     server = Fake({"internalStats": {"ledgers": []}})
     _, done = run("topics", "offload", "-s", "10M", "t", fake=server)
-    assert (done.exit_code, done.stderr) == (1, "pulsar-py: Topic doesn't have any data\n")
+    assert (done.exit_code, done.stderr) == (1, "Error: Topic doesn't have any data\n")
 
 
 def test_the_newest_ledgers_stay() -> None:

@@ -148,7 +148,7 @@ def test_a_file_of_lags_that_can_not_be_written(
 def test_errors_of_the_administration_show_no_password(capsys: pytest.CaptureFixture[str]) -> None:
     run("lag", options("lag", "--admin-url", "http://somebody:pa%73%73word@127.0.0.1:1"), [])
     told = capsys.readouterr().err
-    assert "pulsar-py: ConnectError: admin URL" in told
+    assert "Error: ConnectError: admin URL" in told
     assert not any(each in told for each in ("somebody", "pa%73%73word", "password"))
 
 
@@ -157,7 +157,7 @@ def test_errors_before_spark_show_no_secret(name: str, capsys: pytest.CaptureFix
     wrong = [] if name == "lag" else ["--conf", MARKER, "--print-submit"]
     run(name, options(name, *SECRETS, *wrong), [])
     told = capsys.readouterr()
-    assert ("pulsar-py: " if name == "lag" else '"event": "failed"') in told.err
+    assert ("Error: " if name == "lag" else '"event": "failed"') in told.err
     assert MARKER not in told.out + told.err
 
 

@@ -55,4 +55,4 @@ def test_what_is_no_backup_is_named(tmp_path: Path) -> None:
     file.write_text("no archive")
     done = CliRunner().invoke(main, ["storage", "restore", str(file), str(tmp_path / "d")])
     assert done.exit_code == 1
-    assert done.output.startswith(f"pulsar-py: {file}: not a whole backup")
+    assert done.output.startswith(f"Error: {file}: not a whole backup")

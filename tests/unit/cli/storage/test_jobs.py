@@ -39,7 +39,7 @@ def test_errors_are_one_line_and_a_code(
         raise error
 
     assert run(job()) == code
-    assert capsys.readouterr().err == "pulsar-py: so\n"
+    assert capsys.readouterr().err == "Error: so\n"
 
 
 def test_schemas_are_found_and_checked() -> None:
