@@ -299,6 +299,11 @@ def test_skipping_says_first_what_it_would_do(page: Page) -> None:
     button(page, "Create").click()
     page.wait_for_selector(".tile:has-text('Backlog') >> text=9")
     button(page, "Skip").click()
+    button(page, "What would that do?").click()
+    page.wait_for_selector("dialog h2 >> text=Skip 1 entry")
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog", state="detached")
+    button(page, "Skip").click()
     page.select_option("#field-what", "everything")
     button(page, "What would that do?").click()
     page.wait_for_selector("text=9 entries will not be delivered any more.")
@@ -559,6 +564,30 @@ def test_figures_fit_into_their_frames_at_every_width(
         page.wait_for_selector(".hole-word")
         assert page.locator(".hole-word .hole-key").count() == 4
         assert page.evaluate(PARTED_LEGENDS) == 0
+
+
+def edges(page: Page, row: str) -> tuple[bytes, bytes]:
+    """Pictures of both ends of a row of links, above its words."""
+    box = page.locator(row).bounding_box()
+    assert box is not None
+    frame = {"y": box["y"], "width": 4, "height": 3}
+    left, right = {**frame, "x": box["x"] + 2}, {**frame, "x": box["x"] + box["width"] - 6}
+    return page.screenshot(clip=left), page.screenshot(clip=right)
+
+
+def test_rows_of_links_show_where_more_of_them_is(browser: Browser, broker: BrokerThread) -> None:
+    with SignedIn(browser, broker, "admin", viewport={"width": 360, "height": 700}) as made:
+        page = made.page
+        show(page, f"#/topic/{ORDERS}/messages")
+        for row in (".menu", ".tabs"):
+            scroll = f"(place) => {{ document.querySelector('{row}').scrollLeft = place; }}"
+            page.evaluate(scroll, 0)
+            plain, marked = edges(page, row)
+            assert plain != marked, row
+            page.evaluate(scroll, 1000)
+            left, right = edges(page, row)
+            assert left != plain, row
+            assert right == plain, row
 
 
 def test_narrow_and_dark(browser: Browser, broker: BrokerThread) -> None:

@@ -87,7 +87,7 @@ function actions({ place, full, at, own, rights, name }) {
         await confirmed(own, { action: "expire", seconds: given.count }, "Skip what is older than " + given.count + " s", "Skip", name);
         await api.post(at + "/expireMessages/" + Number(given.count));
       } else {
-        await confirmed(own, { action: "skip", count: given.count }, "Skip " + given.count + " entries", "Skip", name);
+        await confirmed(own, { action: "skip", count: given.count }, "Skip " + plural(Number(given.count), "entry", "entries"), "Skip", name);
         await api.post(at + "/skip/" + Number(given.count));
       }
       notice("The subscription has moved on.");
