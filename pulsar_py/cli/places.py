@@ -6,13 +6,13 @@ Results go to standard output, as a table with a line of names or as JSON, one o
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from pulsar_py.cli.answering.answers import in_camel_case, json_line
 from pulsar_py.cli.broker import ledger_options, store_settings
 from pulsar_py.cli.standalone import load_settings, one_line
 from pulsar_py.cluster_stores import ClusterStores
@@ -113,7 +113,7 @@ def show(rows: Sequence[Row], names: Sequence[str], output: str) -> None:
     """Print rows, of which each has all `names`."""
     if output == "json":
         for row in rows:
-            sys.stdout.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+            sys.stdout.write(f"{json_line(in_camel_case(row))}\n")
         return
     lines = [[name.upper() for name in names]]
     lines += [[_cell(row[name]) for name in names] for row in rows]
@@ -126,7 +126,7 @@ def show(rows: Sequence[Row], names: Sequence[str], output: str) -> None:
 def show_one(row: Row, output: str) -> None:
     """Print one thing, a line for each of its members."""
     if output == "json":
-        sys.stdout.write(f"{json.dumps(row, ensure_ascii=False)}\n")
+        sys.stdout.write(f"{json_line(in_camel_case(row))}\n")
         return
     width = max(map(len, row))
     for name, value in row.items():

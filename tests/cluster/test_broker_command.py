@@ -85,9 +85,9 @@ def test_the_tools_see_what_the_broker_made(broker: OurBroker) -> None:
     where = ("--config", str(broker.config), "-o", "json")
     rows = [json.loads(line) for line in tool("ledger", "list", *where).splitlines()]
     (row,) = [row for row in rows if row["owner"] == "public/default/persistent/seen"]
-    assert (row["state"], row["last_entry"]) == ("CLOSED", 0)
+    assert (row["state"], row["lastEntry"]) == ("CLOSED", 0)
     shown = json.loads(tool("ledger", "info", str(row["ledger"]), *where))
-    assert (shown["ensemble_size"], shown["write_quorum"], shown["ack_quorum"]) == (3, 3, 2)
+    assert (shown["ensembleSize"], shown["writeQuorum"], shown["ackQuorum"]) == (3, 3, 2)
     assert shown["labels"]["pulsar/cluster"] == CLUSTER
     (entry,) = tool("ledger", "read", str(row["ledger"]), "--bytes", "0", *where).splitlines()
     assert json.loads(entry)["bytes"] > 3
@@ -152,6 +152,6 @@ def ensembles_of_bound_topics(broker: OurBroker) -> list[set[str]]:
         shown = json.loads(
             tool("ledger", "info", ledger_id, "--config", str(broker.config), "-o", "json")
         )
-        assert shown["ack_quorum"] == size
+        assert shown["ackQuorum"] == size
         found.append({each for ensemble in shown["ensembles"].values() for each in ensemble})
     return found

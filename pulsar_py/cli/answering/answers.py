@@ -2,8 +2,8 @@
 
 With `-o json` standard output has JSON alone: an object for a command that does one thing, an
 object a line for one that lists, shows or measures many. Errors stay lines on standard error, and
-exit codes are the same. `pulsar-py admin` has an option of its own: there the answer is one
-document, what the broker's REST API said.
+exit codes are the same. Names are in camelCase, as in the REST API. `pulsar-py admin` has an
+option of its own: there the answer is one document, what the broker's REST API said.
 
 Whether a form exists for people as a table or as text, its name says.
 """
@@ -17,7 +17,17 @@ from typing import Any, Final, TypeVar
 
 import click
 
-__all__ = ["ANSWER", "JSON", "OUTPUT_NAMES", "TABLE", "answer", "json_line", "output_option", "say"]
+__all__ = [
+    "ANSWER",
+    "JSON",
+    "OUTPUT_NAMES",
+    "TABLE",
+    "answer",
+    "in_camel_case",
+    "json_line",
+    "output_option",
+    "say",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])  # Any: click commands take what their options give
 
@@ -40,6 +50,16 @@ def output_option(plain: str = "text", *, names: Iterable[str] = OUTPUT_NAMES) -
 
 ANSWER: Final = output_option()
 TABLE: Final = output_option("table")
+
+
+def in_camel_case(row: Mapping[str, object]) -> dict[str, object]:
+    """A row whose names are like `last_entry` with those that JSON has, like `lastEntry`."""
+    return {_camel_case(name): value for name, value in row.items()}
+
+
+def _camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def json_line(value: object) -> str:

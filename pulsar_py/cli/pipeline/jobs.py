@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from pulsar_py.cli.answering.answers import JSON, answer
+from pulsar_py.cli.answering.answers import JSON, answer, in_camel_case, json_line
 from pulsar_py.cli.pipeline import command as commands
 from pulsar_py.cli.pipeline.options import (
     Options,
@@ -36,7 +36,14 @@ from pulsar_py.cli.pipeline.options import (
 from pulsar_py.common.errors import ConfigurationError, PulsarError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.pipeline.jobs import Job
-from pulsar_py.pipeline.measuring.lags import HEADERS, NO_LAGS, Lag, lag_block, lag_cells, lag_line
+from pulsar_py.pipeline.measuring.lags import (
+    HEADERS,
+    NO_LAGS,
+    Lag,
+    lag_block,
+    lag_cells,
+    lag_fields,
+)
 from pulsar_py.pipeline.running.failures import is_final, reason_of
 from pulsar_py.pipeline.running.log_steps import logs_as_steps
 from pulsar_py.pipeline.running.progress import ENDS, SPARK, Step, reporter
@@ -176,7 +183,7 @@ class _Told:
         """Print the outcome for programs; the exit code stays."""
         assert self._end is not None, "a run tells how it ended"
         told = {"pipeline": self._name, "outcome": self._end.event, **self._end.fields}
-        answer(self._output, told)
+        answer(self._output, in_camel_case(told))
         return code
 
 
@@ -412,7 +419,7 @@ def _run_lag(options: Options) -> int:
         cluster=cluster,
     )
     lags = measure_lag(settings)
-    lines = [lag_line(each) for each in lags]
+    lines = [json_line(in_camel_case(lag_fields(each))) for each in lags]
     if options["append_to"] is not None:
         _append(options["append_to"], lines)
     if not lags:

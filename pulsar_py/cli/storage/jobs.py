@@ -26,6 +26,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
+from pulsar_py.cli.answering.answers import in_camel_case, json_line
 from pulsar_py.cli.backups.progress import progress
 from pulsar_py.common.disks.local_disk import LocalDisk
 from pulsar_py.common.errors import (
@@ -289,7 +290,7 @@ async def dump_directory(
         for kind in kinds:
             async for record in _records(data_dir, disk, kind, shown_bytes):
                 is_damaged |= record.get("kind") == "damaged"
-                print_line(json.dumps(record) if output == "json" else _text(record))
+                print_line(json_line(in_camel_case(record)) if output == "json" else _text(record))
     return DAMAGED if is_damaged else SOUND
 
 
@@ -374,9 +375,9 @@ async def stats_of_directory(data_dir: Path, output: str) -> int:
         found = await inspect(data_dir, disk, reads_logs=False)
     total, topics = totals(found), topic_totals(found)
     if output == "json":
-        print_line(json.dumps({"kind": "total", **total}))
+        print_line(json_line(in_camel_case({"kind": "total", **total})))
         for topic in topics:
-            print_line(json.dumps({"kind": "topic", **topic}))
+            print_line(json_line(in_camel_case({"kind": "topic", **topic})))
         return SOUND
     for name, value in total.items():
         print_line(f"{name:20} {value}")

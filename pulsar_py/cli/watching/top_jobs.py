@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulsar_py.admin_client import AdminSettings, AsyncAdminClient, brokers
+from pulsar_py.cli.answering.answers import in_camel_case
 from pulsar_py.cli.watching.top_rows import Order, Row, TopSnapshot, TopView, rows_between
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.clock import Clock, SystemClock
@@ -56,7 +57,10 @@ async def run(request: TopRequest, admin: AdminSettings, write: Callable[[str], 
         pictures = each_interval(request, calls, SystemClock())
         if request.is_json:
             async for rows in pictures:
-                picture = {"view": request.view.value, "rows": [asdict(row) for row in rows]}
+                picture = {
+                    "view": request.view.value,
+                    "rows": [in_camel_case(asdict(row)) for row in rows],
+                }
                 write(json.dumps(picture, separators=(",", ":")))
                 if request.is_once:
                     return

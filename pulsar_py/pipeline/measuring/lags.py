@@ -7,7 +7,6 @@ converted by the messages in an entry that the subscription's consumers see on a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -107,13 +106,8 @@ def checkpoint_lag(topic: str, name: str, position: Position, stats: InternalSta
 
 
 def lag_fields(lag: Lag) -> Mapping[str, Value]:
-    """The fields of a lag's JSON object."""
+    """A lag for programs."""
     return asdict(lag) | {"seconds_to_drain": lag.seconds_to_drain}
-
-
-def lag_line(lag: Lag) -> str:
-    """A lag as one line of JSON."""
-    return json.dumps(lag_fields(lag))
 
 
 NO_LAGS = (

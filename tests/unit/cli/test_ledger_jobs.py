@@ -53,7 +53,7 @@ def test_all_ledgers_with_their_owners(capsys: pytest.CaptureFixture[str]) -> No
         await filled(store, 1)
         await writer.close()
         assert await list_all(cluster, "json") == 0
-        shown = [(row["state"], row["last_entry"], row["owner"]) for row in lines(capsys)]
+        shown = [(row["state"], row["lastEntry"], row["owner"]) for row in lines(capsys)]
         assert shown == [("CLOSED", 2, NAME), ("OPEN", None, f"{NAME}/s"), ("OPEN", None, None)]
         await list_all(cluster, "table")
         assert capsys.readouterr().out.startswith("LEDGER  STATE   LAST_ENTRY  BYTES")
@@ -72,8 +72,8 @@ def test_an_open_ledger_is_asked_of_its_bookies_and_not_fenced(
         await asyncio.sleep(0.1)
         assert await info(cluster, writer.ledger_id, "json") == 0
         (shown,) = lines(capsys)
-        assert (shown["state"], shown["last_entry"], shown["digest"]) == ("OPEN", 3, "CRC32C")
-        assert (shown["ensemble_size"], shown["write_quorum"], shown["ack_quorum"]) == (3, 3, 2)
+        assert (shown["state"], shown["lastEntry"], shown["digest"]) == ("OPEN", 3, "CRC32C")
+        assert (shown["ensembleSize"], shown["writeQuorum"], shown["ackQuorum"]) == (3, 3, 2)
         ensembles = shown["ensembles"]
         assert isinstance(ensembles, dict)
         assert sorted(ensembles["0"]) == [bookie.bookie_id for bookie in scripted.bookies]
@@ -94,7 +94,7 @@ def test_a_ledger_without_bookies_is_shown_all_the_same(capsys: pytest.CaptureFi
             bookie.stop()
         await info(cluster, writer.ledger_id, "json")
         (shown,) = lines(capsys)
-        assert shown["last_entry"] is None
+        assert shown["lastEntry"] is None
         assert shown["problem"]
 
     looking(test)

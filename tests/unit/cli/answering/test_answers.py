@@ -86,7 +86,9 @@ def run(*words: str) -> Result:
 def told(*words: str, code: int = 0) -> list[dict[str, Any]]:
     done = run(*words)
     assert done.exit_code == code, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert not [name for each in found for name in each if "_" in name], "names are in camelCase"
+    return found
 
 
 def test_contexts(home: Path) -> None:
@@ -157,10 +159,16 @@ def test_a_running_broker(home: Path) -> None:
         lines = told("perf", "produce", "t", "-m", "20", "-r", "0", "-o", "json", *service)
         assert (lines[-1]["kind"], lines[-1]["messages"]) == ("all", 20)
         assert told("perf", "produce", "t", "-m", "20", "-o", "5", "--format", "json", *service)
+        (picture,) = told("top", "--once", *at)
+        assert picture["rows"][0].keys() >= {"name", "messagesIn", "backlog"}
         (made,) = told("storage", "backup", "b.tar", *at)
         assert (made["backup"], made["cluster"]) == ("b.tar", "standalone")
     (restored,) = told("storage", "restore", "b.tar", "restored", "-o", "json")
     assert {**made, "directory": "restored"} == {**restored, "backup": "b.tar"}
+    (total, *_) = told("storage", "stats", "restored", "-o", "json")
+    assert total["entryLogBytes"] >= total["garbageBytes"]
+    cursors = told("storage", "dump", "restored", "--kind", "cursors", "-o", "json")
+    assert [each["markDelete"] for each in cursors if each["kind"] == "cursor"]
     assert told("storage", "recover", "restored", "-o", "json") == [
         {"directory": "restored", "outcome": "sound"}
     ]

@@ -117,7 +117,7 @@ async def test_lags_as_json_and_as_a_table(pulsar_broker: BrokerThread, tmp_path
         "lag", "--admin-url", url, "--service-url", pulsar, "--format", "json", "--to", str(log)
     )
     assert code == 0
-    assert json.loads(output)["backlog_entries"] == 1
+    assert json.loads(output)["backlogEntries"] == 1
     assert log.read_text() == output
     code, output = run("lag", "--admin-url", url, "--service-url", pulsar, "--topic", "slow-topic")
     assert code == 0
@@ -146,7 +146,7 @@ async def test_the_admin_url_alone_says_whose_ages_are_read(
     url = pulsar_broker.web_service_url
     code, output = run("lag", "--admin-url", url, "--topic", "aged", "--format", "json")
     assert code == 0
-    assert [json.loads(line)["age_seconds"] is None for line in output.splitlines()] == [False] * 2
+    assert [json.loads(line)["ageSeconds"] is None for line in output.splitlines()] == [False] * 2
     assert not [line for line in caplog.messages if "localhost:6650" in line]
 
 
