@@ -174,13 +174,13 @@ def reasons(state: DispatchState) -> tuple[Reason, ...]:
 def _of_all(state: DispatchState) -> Iterator[Reason]:
     if state.is_paused:
         message = (
-            f"Dispatch is paused while {state.backlog_entries} entries wait; resume it with DELETE "
+            f"Dispatch is paused while {_waiting(state.backlog_entries)}; resume it with DELETE "
             "of …/subscription/<name>/pause."
         )
         fields = {"backlogEntries": state.backlog_entries}
         yield Reason(cause=Cause.PAUSED, message=message, fields=fields)
     if not state.consumers_count:
-        message = f"No consumer is connected and {state.backlog_entries} entries wait; start one."
+        message = f"No consumer is connected and {_waiting(state.backlog_entries)}; start one."
         fields = {"backlogEntries": state.backlog_entries}
         yield Reason(cause=Cause.NO_CONSUMERS, message=message, fields=fields)
 
@@ -379,9 +379,10 @@ def _of_acknowledgements(state: DispatchState) -> Iterator[Reason]:
             EntryPlace.WAITING: "it waits to be sent again; other reasons say why",
             EntryPlace.UNREAD: "nobody was sent it; start a consumer, or see the other reasons",
         }[hole.place]
+        ranges = "1 range" if hole.ranges_count == 1 else f"{hole.ranges_count} ranges"
         message = (
-            f"Entry {hole.position} is not acknowledged, while entries in {hole.ranges_count} "
-            f"ranges behind it are: {where}, or skip it."
+            f"Entry {hole.position} is not acknowledged, while entries in {ranges} behind it are: "
+            f"{where}, or skip it."
         )
         fields: dict[str, object] = {
             "position": str(hole.position),
@@ -399,12 +400,18 @@ def _of_acknowledgements(state: DispatchState) -> Iterator[Reason]:
         or state.put_off is not None
         or state.held_back_after is not None
     ):
+        is_one = state.backlog_entries == 1
+        sent = "The one entry" if is_one else f"All {state.backlog_entries} entries"
         message = (
-            f"All {state.backlog_entries} entries of the backlog were sent and are not "
-            "acknowledged; acknowledge them, or send negative acknowledgements to get them again."
+            f"{sent} of the backlog {'was' if is_one else 'were'} sent and not acknowledged; "
+            "acknowledge, or send negative acknowledgements to get what was sent again."
         )
         fields = {"backlogEntries": state.backlog_entries}
         yield Reason(cause=Cause.UNACKNOWLEDGED, message=message, fields=fields)
+
+
+def _waiting(entries_count: int) -> str:
+    return "1 entry waits" if entries_count == 1 else f"{entries_count} entries wait"
 
 
 def _names(consumers: Sequence[ConsumerState]) -> str:

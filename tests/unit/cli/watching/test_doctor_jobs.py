@@ -57,7 +57,7 @@ async def test_a_subscription_is_found_and_told_what_stops_it() -> None:
     assert reason["command"] == command
     head, sentence, last = as_text([found], is_of_subscription=True)
     assert head == "persistent://public/default/orders, subscription billing:"
-    assert "No consumer is connected and 1 entries wait" in sentence
+    assert "No consumer is connected and 1 entry waits" in sentence
     assert last.strip() == command
     assert not [each for each in symptoms if each["urgency"] == "error"]
 

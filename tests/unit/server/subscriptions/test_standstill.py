@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from pulsar_py.common.position import Position
 from pulsar_py.server.subscriptions.standstill import (
     MAX_NAMED,
@@ -140,6 +142,22 @@ def test_a_hole_says_where_its_entry_is() -> None:
         assert words in reason.message
         assert "3:4" in reason.message
         assert reason.fields["place"] == place.name
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"is_paused": True}, "paused while 1 entry waits; "),
+        ({"consumers_count": 0}, "connected and 1 entry waits; "),
+        ({"has_unsent": False}, "The one entry of the backlog was sent and not acknowledged; "),
+        (
+            {"hole": Hole(position=Position(1, 0), ranges_count=1, place=EntryPlace.DELAYED)},
+            "while entries in 1 range behind",
+        ),
+    ],
+)
+def test_one_is_not_told_as_many(fields: dict[str, object], words: str) -> None:
+    assert words in only(backlog_entries=1, **fields).message
 
 
 def test_every_field_is_json_and_every_cause_has_a_sentence() -> None:
