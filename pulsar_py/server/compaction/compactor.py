@@ -112,12 +112,13 @@ class Compactor:
         self._rules = rules
         self._pace = pace
         self._latest = LatestMessages(new_disk, name, memory_bytes=memory_bytes, pace=pace)
-        self._chunked = ChunkedMessages()
         self._survivors = Survivors()
+        # Out of what the merge needs, which begins when no chunk is held any more.
+        self._chunked = ChunkedMessages(self._survivors.add, memory_bytes=memory_bytes // 8)
         self._numbering = _Numbering()  # of phase one
         self.counts = Counts()
         self.compacted_to: Position | None = None
-        """The last entry with a message that is neither a tombstone nor dropped for its key."""
+        """The last entry with a message that is neither dropped for its key nor a tombstone."""
 
     @property
     def runs_count(self) -> int:
@@ -150,9 +151,8 @@ class Compactor:
                     if seen >= MESSAGES_A_TURN:
                         seen = 0
                         await self._pace.rest()
-        for numbers in self._chunked.incomplete():
-            self._survivors.add(numbers)
-        await self._latest.add_to(self._survivors)
+        self._chunked.keep_incomplete()
+        await self._latest.add_to(self._survivors, keeps_tombstones=self._chunked.has_let_go)
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do what takes long beside the loop; it has to be pure."""
@@ -192,7 +192,7 @@ class Compactor:
                 continue
             order = message.event_time_millis if self._rules.is_by_event_time else 0
             self._latest.note(message.key, order, numbers, is_tombstone=message.is_tombstone)
-            if not message.is_tombstone:
+            if not message.is_tombstone or self._chunked.has_let_go:
                 self.compacted_to = position
 
     # Phase two

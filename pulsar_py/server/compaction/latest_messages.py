@@ -80,21 +80,24 @@ class LatestMessages:
             await self._pace.rest()
         self._held_bytes = 0
 
-    async def add_to(self, survivors: Survivors) -> None:
-        """Add the newest message of each key, unless it is a tombstone, and forget all.
+    async def add_to(self, survivors: Survivors, *, keeps_tombstones: bool = False) -> None:
+        """Add the newest message of each key, and forget all.
+
+        Tombstones go, unless they hide messages that stay whatever their key is.
 
         Raises:
             StorageError: A run can't be read.
         """
         if not len(self._runs):
             for part in self._parts:
-                survivors.add(_numbers(part.values()))
+                survivors.add(_numbers(part.values(), keeps_tombstones=keeps_tombstones))
                 part.clear()
                 await self._pace.rest()
             return
         await self.spill()
         async for items in self._runs.merged():
-            survivors.add(_numbers(_newest(values) for _, values in items))
+            newest = (_newest(values) for _, values in items)
+            survivors.add(_numbers(newest, keeps_tombstones=keeps_tombstones))
 
     async def close(self) -> None:
         """Remove the runs."""
@@ -110,12 +113,12 @@ def _newest(values: Sequence[bytes]) -> bytes:
     return newest
 
 
-def _numbers(values: Iterable[bytes]) -> list[int]:
-    """The numbers of all messages that are no tombstones."""
+def _numbers(values: Iterable[bytes], *, keeps_tombstones: bool) -> list[int]:
+    """The numbers of all messages that stay."""
     numbers: list[int] = []
     for value in values:
         _, is_tombstone, number = _MESSAGE.unpack_from(value)
-        if is_tombstone:
+        if is_tombstone and not keeps_tombstones:
             continue
         numbers.append(number)
         if len(value) > _MESSAGE.size:

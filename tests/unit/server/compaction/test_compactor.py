@@ -18,7 +18,13 @@ from pulsar_py.server.compaction.compactor import MESSAGES_A_TURN, CompactionRul
 from pulsar_py.server.compaction.keyed_messages import examine, examine_small
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.wire.payload import encode_entry
-from tests.unit.server.compaction.parts import GivenInput, GivenWriter, compacted, decoded
+from tests.unit.server.compaction.parts import (
+    GivenInput,
+    GivenWriter,
+    as_entries,
+    compacted,
+    decoded,
+)
 from tests.unit.server.compaction.test_keyed_messages import batch
 
 
@@ -75,6 +81,24 @@ async def test_chunks_stay_or_go_with_their_message() -> None:
     ]
     assert await kept(entries) == [1, 3, 5, 7]
     assert await kept(entries, CompactionRules(retains_null_keys=True)) == [1, 3, 5, 7, 8, 9]
+
+
+async def test_more_incomplete_messages_than_fit_the_memory_stay_and_hide_no_tombstone() -> None:
+    entries = [
+        chunk(0, "u", 0, 2),
+        chunk(1, "v", 0, 2, "b"),  # u does not fit any more
+        chunk(2, "u", 1, 2),
+        entry(3, "a", b""),
+        chunk(4, "v", 1, 2, "b"),
+        entry(5, "c"),
+        entry(6, "c"),
+    ]
+    assert await kept(entries) == [1, 4, 6]
+    records, compactor = await compacted(entries, memory_bytes=8 * 500)
+    assert [record.position.entry_id for record in decoded(records)] == [0, 1, 2, 3, 4, 6]
+    assert compactor.compacted_to == Position(1, 6)
+    again, _ = await compacted(as_entries(records))
+    assert [record.position.entry_id for record in decoded(again)] == [1, 4, 6]
 
 
 async def test_counts_say_what_was_left_out() -> None:
