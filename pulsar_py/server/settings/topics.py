@@ -409,6 +409,7 @@ class BrokerTopicSettings(Settings):
     delayedDeliveryMaxDelayInMillis: int = setting(
         default=0,
         minimum=0,
+        dynamic=True,
         category=DELAYED,
         doc="Milliseconds of the longest allowed delay; 0 is no limit.",
     )
