@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, Schema, ServerError
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe, Schema, ServerError
 from pulsar_py.standalone import Broker
 from tests.integration.test_authentication import http
 from tests.wire_client import WireClient
@@ -70,3 +70,56 @@ async def test_http_answers_422(broker: Broker) -> None:
             path = "/admin/v2/schemas/public/default/t/schema"
             status, _ = await http(broker, "POST", path, body)
             assert status == (413 if name == TOO_LONG_FOR_A_BODY else 422), (kind, name)
+
+
+NO_DEFINITIONS = {
+    "a part cut short": (Schema.KeyValue, b"\x00\x00\x00\x09ab"),
+    "no parts": (Schema.KeyValue, b""),
+    "a primitive type with a definition": (Schema.Int32, b"x"),
+    "nothing of AVRO": (Schema.Avro, b""),
+    "no descriptor": (Schema.ProtobufNative, b"[]"),
+}
+
+
+async def test_producers_and_consumers_are_refused_alike(broker: Broker) -> None:
+    address = urlsplit(broker.service_url)
+    client = await WireClient.connect(address.hostname or "", address.port or 0)
+    await client.lookup(TOPIC)
+    for name, (kind, definition) in NO_DEFINITIONS.items():
+        schema = Schema(name="s", type=kind, schema_data=definition)
+        command = BaseCommand(type=BaseCommand.PRODUCER)
+        command.producer.topic = TOPIC
+        command.producer.producer_id = 1
+        command.producer.schema.CopyFrom(schema)
+        command.producer.request_id = client.next_request_id()
+        answer = await client.request(command, command.producer.request_id)
+        assert answer.error.error == ServerError.IncompatibleSchema, name
+        command = BaseCommand(type=BaseCommand.SUBSCRIBE)
+        command.subscribe.topic = TOPIC
+        command.subscribe.subscription = "sub"
+        command.subscribe.subType = CommandSubscribe.Shared
+        command.subscribe.consumer_id = 1
+        command.subscribe.schema.CopyFrom(schema)
+        command.subscribe.request_id = client.next_request_id()
+        answer = await client.request(command, command.subscribe.request_id)
+        assert answer.error.error == ServerError.IncompatibleSchema, name
+        assert answer.error.message, name
+    await client.close()
+
+
+@pytest.mark.parametrize("definition", [b"", b"data"])
+async def test_bytes_are_no_schema(broker: Broker, definition: bytes) -> None:
+    address = urlsplit(broker.service_url)
+    client = await WireClient.connect(address.hostname or "", address.port or 0)
+    await client.lookup(TOPIC)
+    command = BaseCommand(type=BaseCommand.PRODUCER)
+    command.producer.topic = TOPIC
+    command.producer.producer_id = 1
+    command.producer.schema.CopyFrom(
+        Schema(name="s", type=Schema.Type.Value("None"), schema_data=definition)
+    )
+    command.producer.request_id = client.next_request_id()
+    answer = await client.request(command, command.producer.request_id)
+    assert answer.type == BaseCommand.PRODUCER_SUCCESS
+    assert answer.producer_success.schema_version == b""
+    await client.close()

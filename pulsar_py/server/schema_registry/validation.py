@@ -168,7 +168,10 @@ def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> N
     if kind in ("record", "error"):
         _check_fields(definition.get("fields"), names, depth)
     elif kind == "enum":
-        _check_symbols(definition.get("symbols"))
+        symbols = definition.get("symbols")
+        _check_symbols(symbols)
+        if (default := definition.get("default")) is not None and default not in symbols:
+            raise ValueError(f"the enum's default {default!r:.100} is none of its symbols")
     elif kind == "fixed":
         if not isinstance(definition.get("size"), int):
             raise ValueError("a fixed type needs a size")

@@ -90,6 +90,13 @@ def test_definition_nested_without_end_is_refused() -> None:
         check_definition(avro(definition))
 
 
+def test_an_enums_own_default_is_one_of_its_symbols() -> None:
+    enum = {"type": "enum", "name": "E", "symbols": ["A"]}
+    check_definition(avro(enum | {"default": "A"}))
+    with pytest.raises(IncompatibleSchemaError, match="default 'B' is none of its symbols"):
+        check_definition(avro(enum | {"default": "B"}))
+
+
 def test_client_side_types_are_refused() -> None:
     with pytest.raises(IncompatibleSchemaError, match="for clients only"):
         check_definition(SchemaDefinition(Schema.AutoConsume, b""))
