@@ -168,10 +168,7 @@ def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> N
     if kind in ("record", "error"):
         _check_fields(definition.get("fields"), names, depth)
     elif kind == "enum":
-        symbols = definition.get("symbols")
-        _check_symbols(symbols)
-        if (default := definition.get("default")) is not None and default not in symbols:
-            raise ValueError(f"the enum's default {default!r:.100} is none of its symbols")
+        _check_symbols(definition.get("symbols"), definition.get("default"))
     elif kind == "fixed":
         if not isinstance(definition.get("size"), int):
             raise ValueError("a fixed type needs a size")
@@ -183,10 +180,12 @@ def _check_complex(definition: dict[str, Any], names: set[str], depth: int) -> N
         _check_avro(kind, names, depth + 1)
 
 
-def _check_symbols(symbols: Any) -> None:  # Any: JSON
+def _check_symbols(symbols: Any, default: Any) -> None:  # Any: JSON
     is_list = isinstance(symbols, list) and all(isinstance(each, str) for each in symbols)
     if not is_list or len(set(symbols)) != len(symbols):
         raise ValueError("an enum needs distinct symbols")
+    if default is not None and default not in symbols:
+        raise ValueError(f"the enum's default {default!r:.100} is none of its symbols")
 
 
 def _check_fields(fields: Any, names: set[str], depth: int) -> None:  # Any: JSON
