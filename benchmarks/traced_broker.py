@@ -99,16 +99,21 @@ class Trace:
         """Serve, while the loop is asked whether it is late."""
         loop = asyncio.get_running_loop()
         self._loop_thread_id = threading.get_ident()
-        waited = ProcessorWait()
+        since = ProcessorTimes()
         due = now_nanos()
 
         def beat() -> None:
             nonlocal due
-            now = self._last_beat = now_nanos()
-            without_processor = waited.nanos()
+            last, now = self._last_beat, now_nanos()
+            self._last_beat = now
+            ran, waited = since.nanos()
             if now - due >= LATE_NANOS:
                 self.add("loop late", due, now)
-                self.add("loop's thread without a processor", now - without_processor, now)
+                self.add("loop's thread worked", now - ran, now)
+                self.add("loop's thread without a processor", now - waited, now)
+                blocked = now - last - ran - waited - LATE_NANOS  # it slept until it was due
+                if last and blocked > 0:
+                    self.add("loop's thread blocked", now - blocked, now)
             due = now + int(BEAT_SECONDS * 1e9)
             loop.call_later(BEAT_SECONDS, beat)
 
@@ -130,20 +135,22 @@ class Trace:
                     self.add(f"loop in {place}:{frame.f_code.co_qualname}", beat, now)
 
 
-class ProcessorWait:
-    """How long the calling thread could run, but had no processor, since it was asked last."""
+class ProcessorTimes:
+    """How long the calling thread ran, and could run but had no processor, since the last call."""
 
     def __init__(self) -> None:
         thread_id = threading.get_native_id()
         path = Path(f"/proc/self/task/{thread_id}/schedstat")
         self._file = path.open("rb", buffering=0)
-        self._last = 0
+        self._last = (0, 0)
+        self.nanos()
 
-    def nanos(self) -> int:
-        """Since the last call."""
+    def nanos(self) -> tuple[int, int]:
+        """Both, in nanoseconds."""
         self._file.seek(0)
-        waited = int(self._file.read(100).split()[1])
-        since, self._last = waited - self._last, waited
+        ran, waited = map(int, self._file.read(100).split()[:2])
+        since = ran - self._last[0], waited - self._last[1]
+        self._last = (ran, waited)
         return since
 
 
