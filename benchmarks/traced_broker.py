@@ -153,6 +153,10 @@ class ProcessorTimes:
         self._last = (ran, waited)
         return since
 
+    def close(self) -> None:
+        """Let go of the file that the system keeps the times in."""
+        self._file.close()
+
 
 def hook(trace: Trace) -> None:
     """Put the hooks in place."""

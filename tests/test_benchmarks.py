@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,10 +63,10 @@ def test_messages_that_did_not_come_are_beyond_any_limit() -> None:
 
 
 def test_the_time_that_a_thread_worked_is_told_from_the_time_that_it_slept() -> None:
-    times = ProcessorTimes()
-    threading.Event().wait(0.02)
-    assert times.nanos()[0] < 15_000_000
-    begun = time.thread_time()
-    while time.thread_time() < begun + 0.05:  # the system counts in ticks of up to 10 ms
-        pass
-    assert times.nanos()[0] >= 30_000_000
+    with closing(ProcessorTimes()) as times:
+        threading.Event().wait(0.02)
+        assert times.nanos()[0] < 15_000_000
+        begun = time.thread_time()
+        while time.thread_time() < begun + 0.05:  # the system counts in ticks of up to 10 ms
+            pass
+        assert times.nanos()[0] >= 30_000_000
