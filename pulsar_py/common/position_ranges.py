@@ -243,6 +243,19 @@ class PositionRangeSet:
             for ledger_id, bitmap in self._bitmaps.items()
         )
 
+    def among(self, positions: Iterable[Position]) -> PositionRangeSet:
+        """A new set of those of `positions`, in any order, that are in this one."""
+        entry_ids: dict[int, list[int]] = {ledger_id: [] for ledger_id in self._bitmaps}
+        for ledger_id, entry_id in positions:
+            # Foreign ids may be negative or too large for a bitmap.
+            if ledger_id in entry_ids and 0 <= entry_id < _MAX_ENTRIES:
+                entry_ids[ledger_id].append(entry_id)
+        return self._of_bitmaps(
+            (ledger_id, BitMap(found) & self._bitmaps[ledger_id])
+            for ledger_id, found in entry_ids.items()
+            if found
+        )
+
     def without(self, other: PositionRangeSet) -> PositionRangeSet:
         """A new set of the positions that `other` has not."""
         return self._of_bitmaps(

@@ -60,6 +60,20 @@ def test_sets_are_compared_ledger_by_ledger():
     assert Position(1, 3) not in other
 
 
+def test_positions_that_are_among_a_set():
+    ours = ranges_of("1:3", "1:4", "2:0", "3:9")
+    asked = [Position(*each) for each in ((3, 9), (1, 4), (1, 5), (1, 4), (4, 1), (2, 2**40))]
+    asked += [Position(1, -1), Position(2, -5)]
+    found = ours.among(asked)
+    found.check()
+    assert str(found) == "[(1:3..1:4],(3:8..3:9]]"
+    found.add(Position(2, 7))
+    found.add(Position(1, 3))
+    assert ours == ranges_of("1:3", "1:4", "2:0", "3:9")
+    assert not ours.among([])
+    assert not ours.among([Position(2, 1)]).ledger_ids()
+
+
 def test_positions_between_two_entries_are_counted():
     found = ranges_of("1:3", "1:4", "1:9")
     assert found.count_between(1, 3, 9) == 3
