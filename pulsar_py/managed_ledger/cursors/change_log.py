@@ -8,7 +8,8 @@ partly, or not at all after a reset.
 
 What always holds: while `is_complete`, the last whole state in the cursor ledger, the changes
 written after it and the touched positions make up the cursor's state. A whole state begins the log
-anew. The log grows until `is_long`: then a whole state has to be written.
+anew, or lets it rest if it is small: then the next write is a whole state, too. The log grows until
+`is_long`: then a whole state has to be written.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class CursorChangeLog:
         self._entries_count = self._size_bytes = 0
         self.is_complete = True
 
+    def rest(self) -> None:
+        """A whole state is being encoded, and the next write is one, too: nothing is noted."""
+        self.begin()
+        self.is_complete = False
+
     def stored(self, state_bytes: int) -> None:
         """Note the size of the whole state, once it is written."""
         self._max_bytes = max(LEAST_MAX_BYTES, state_bytes // _PART_OF_STATE)
@@ -78,13 +84,15 @@ class CursorChangeLog:
 
     def take(self, state: CursorState) -> CursorSnapshot:
         """What the touched positions are by now; they count as written, or else call `fail`."""
-        changes = CursorSnapshot(state.mark_delete_position, properties=state.properties)
         touched, self._touched = self._touched, []
-        for position in touched:
-            if position in state.individual_deleted_messages:
-                changes.individual_deleted_messages.add(position)
-            elif (bits := state.batch_deleted_indexes.get(position)) is not None:
-                changes.batch_deleted_indexes.put(position, bits)
+        # Whole entries in one step, by bitmaps: groups have thousands of them, and few batches.
+        found = state.individual_deleted_messages.among(touched)
+        changes = CursorSnapshot(state.mark_delete_position, found, properties=state.properties)
+        if state.batch_deleted_indexes:
+            for position in touched:
+                bits = state.batch_deleted_indexes.get(position)
+                if bits is not None and position not in found:
+                    changes.batch_deleted_indexes.put(position, bits)
         return changes
 
     def written(self, size_bytes: int) -> None:

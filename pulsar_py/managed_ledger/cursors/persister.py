@@ -65,7 +65,8 @@ from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 logger = logging.getLogger(__name__)
 
 _FEW_RANGES = 32
-"""A state with at most so many is written as a whole: an entry with its changes isn't shorter."""
+"""A state with at most so many is written as a whole: an entry with its changes isn't shorter. So
+what is acknowledged after it need not be noted either."""
 
 
 class PersisterOwner(Protocol):
@@ -222,10 +223,18 @@ class CursorPersister:
         """A whole state is encoded from now on: changes are counted from here."""
         self._ranges_shown_at = self._clock.monotonic_seconds()
         if self.changes is not None:
-            if self._were_receipts_asked:
-                self.changes.begin()
-            else:
+            if not self._were_receipts_asked:
                 self.changes = None
+            elif self._has_few_ranges():
+                # The next write is a whole state, too; if it has many ranges, they are new.
+                self.changes.rest()
+            else:
+                self.changes.begin()
+
+    def _has_few_ranges(self) -> bool:
+        """Whether the whole state is as short as its changes."""
+        most = min(_FEW_RANGES, self._owner.config.max_ranges_in_cursor_entry)
+        return fits_one_entry(self._state, most)
 
     def _try_write_changes(self, log: CursorChangeLog, on_written: OnWritten) -> bool:
         """Append what changed without waiting; False if the whole state has to be written."""

@@ -7,6 +7,7 @@ import pytest
 
 from pulsar_py.common.errors import CursorClosedError, StorageError
 from pulsar_py.common.position import Position
+from pulsar_py.managed_ledger.cursors.format import CursorSnapshot
 from pulsar_py.managed_ledger.cursors.segments import StoredChanges, decode_entry
 from pulsar_py.managed_ledger.managed_ledger import InitialPosition
 from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
@@ -139,6 +140,28 @@ async def test_many_holes_at_random_places_cost_few_bytes_an_entry():
     assert sum(map(len, written)) <= groups * 4 * 64
     again = await after_a_crash(world, **options)
     assert again.backlog_count() == cursor.backlog_count()
+
+
+async def test_with_few_holes_nothing_is_noted_and_many_new_ones_are_written_as_a_whole():
+    world = World()
+    _, cursor = await with_holes(world, holes=1)
+    kinds = []
+    for group in ([100], [102], list(range(104, 184, 2)), [190], [192]):
+        cursor.acknowledge([Position(3, entry_id) for entry_id in group])
+        outcome = asked(cursor)
+        log = cursor._persister.changes
+        await settle()
+        assert outcome == [None]
+        kinds.append((type(decode_entry(bytes(entries_of(world, cursor)[-1]))), log.is_complete))
+    again = await after_a_crash(world)
+    assert again.individual_ranges_count() == cursor.individual_ranges_count() == 45
+    assert kinds == [
+        (CursorSnapshot, False),
+        (CursorSnapshot, False),
+        (CursorSnapshot, True),
+        (StoredChanges, True),
+        (StoredChanges, True),
+    ]
 
 
 async def test_a_reset_that_was_answered_is_not_undone_by_later_receipts():
