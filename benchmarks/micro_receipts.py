@@ -7,8 +7,17 @@ clients' default receiver queue hold: that bounds the rate, since a receipt take
 or two. Printed are acknowledgements a second, bytes written an acknowledgement, the mean of them in
 a group, the CPU of the loop, and how long a restart after it takes.
 
-Both kinds take turns for some rounds. The exit status is 1 if the median of the rates' ratios is
-too low, or too much is written, or a restart takes too long.
+Both kinds take turns for some rounds, and who begins changes from round to round. With holes, each
+writes the whole state once: without receipts at the end, with them at the first. A broker does so
+once in a second, or in some hundred thousand acknowledgements; with a small `--count` that write is
+too large a part of what is measured.
+
+A cursor alone does a tenth to a quarter of what a broker does for a message. So `--broker` measures
+a whole one, on a real disk, in a process of its own: a Shared subscription takes a backlog and
+acknowledges each message by a command, both kinds by turns on the same broker.
+
+The exit status is 1 if the median of the rates' ratios is too low, or too much is written, or a
+restart takes too long.
 """
 
 from __future__ import annotations
@@ -17,12 +26,18 @@ import argparse
 import asyncio
 import random
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvloop
 
 from benchmarks.limited_rows import exit_with, print_limited
+from benchmarks.loads import acknowledge
 from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
+from benchmarks.targets import start_ours
 from pulsar_py.common.position import Position
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.managed_ledger.cursors.state import CursorState
@@ -159,10 +174,12 @@ async def measure(disk_name: str, count: int, *, holes: bool, asks: bool) -> Row
 def measure_pairs(disk_name: str, count: int, rounds: int, *, holes: bool) -> list[str]:
     """Some rounds without and with receipts by turns; returns what is beyond its limit."""
     ratios, rows = [], []
-    for _ in range(rounds):
-        without, receipts = (
-            asyncio.run(measure(disk_name, count, holes=holes, asks=asks)) for asks in (False, True)
-        )
+    for number in range(rounds):
+        turns = {
+            asks: asyncio.run(measure(disk_name, count, holes=holes, asks=asks))
+            for asks in order(number)
+        }
+        without, receipts = turns[False], turns[True]
         ratios.append(without.per_second / receipts.per_second)
         rows.append(receipts)
     figures = {
@@ -174,13 +191,48 @@ def measure_pairs(disk_name: str, count: int, rounds: int, *, holes: bool) -> li
     return print_limited(title, figures, LIMITS)
 
 
+def order(number: int) -> tuple[bool, bool]:
+    """Who begins a round: without receipts in even ones, with them in odd ones."""
+    return (False, True) if number % 2 == 0 else (True, False)
+
+
+def measure_broker(count: int, rounds: int) -> list[str]:
+    """A whole broker without and with receipts by turns; returns what is beyond its limit."""
+    rates: list[float] = []
+    with tempfile.TemporaryDirectory() as directory:
+        target = start_ours(Path(directory))
+        try:
+            for number in range(rounds):
+                turns = {
+                    asks: uvloop.run(
+                        acknowledge(target, asks_for_receipts=asks, count=count)
+                    ).as_dict()
+                    for asks in order(number)
+                }
+                for asks, row in turns.items():
+                    print(
+                        f"whole broker    {'with' if asks else 'without':<8}receipts"
+                        f"  {row['entries_per_second'] / 1000:7.1f}k/s"
+                        f"  {row['cpu_micros_per_entry']:5.1f} us CPU"
+                    )
+                rates.append(turns[False]["entries_per_second"] / turns[True]["entries_per_second"])
+        finally:
+            target.stop()
+    figures = {"rate_without_to_with_receipts": statistics.median(rates)}
+    return print_limited("whole broker, with receipts", figures, LIMITS)
+
+
 def main() -> None:
     """Print one line a run, and what became of each case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=100_000, help="acknowledgements a row")
+    parser.add_argument("--count", type=int, default=200_000, help="acknowledgements a row")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-holes", action="store_true", help="only the cursor without holes")
+    parser.add_argument("--broker", action="store_true", help="a whole broker, on a real disk")
     arguments = parser.parse_args()
+    if arguments.broker:
+        exit_with(measure_broker(arguments.count, arguments.rounds))
+        return
     missed = []
     for holes in (False,) if arguments.no_holes else (False, True):
         for disk_name in SYNC_SECONDS:
