@@ -200,7 +200,7 @@ def test_a_sound_directory(tmp_path: Path, filled: Path, state: str) -> None:
         assert dumped.output or kind == "journal"
     stats = storage("stats", data, "--format", "json")
     total, *topics = map(json.loads, stats.output.splitlines())
-    assert (total["topics"], total["entry_logs"]) == (2, 1)
+    assert (total["topics"], total["entryLogs"]) == (2, 1)
     assert [topic["entries"] for topic in topics] == [BEFORE + BEHIND] * 2
     assert "garbage_share" in storage("stats", data).output
     assert contents(data) == before
