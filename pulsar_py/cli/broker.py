@@ -6,21 +6,20 @@ this process or its directory: another broker with the same settings goes on whe
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
 from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
-from pulsar_py.cli.answering.answers import json_line
 from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
 from pulsar_py.cli.standalone import (
     OpenPorts,
     load_settings,
     reach_of,
+    ready_json,
     run_to_the_end,
     set_up_logging,
     signals_to_event,
@@ -115,8 +114,7 @@ def ready_line(options: ClusterBrokerOptions, ports: OpenPorts, cluster: str, me
     """
     if not options.is_ready_json:
         return f"pulsar-py ready: {ports} cluster {cluster} metadata {metadata}"
-    more = {"cluster": cluster, "metadata": metadata, "pid": os.getpid()}
-    return json_line({"event": "ready", **asdict(ports), **more})
+    return ready_json(ports, {"cluster": cluster, "metadata": metadata})
 
 
 async def watch_session(

@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Final, Self
 
 import uvloop
 
+from pulsar_py.cli.answering.answers import json_line
 from pulsar_py.cli.journal_log import log_handler
 from pulsar_py.cli.reach import Reach
 from pulsar_py.cli.supervision import supervised
@@ -222,12 +222,14 @@ def ready_line(options: StandaloneOptions, ports: OpenPorts) -> str:
     """
     directory = None if options.data_dir is None else str(options.data_dir.absolute())
     if options.is_ready_json:
-        return json.dumps(
-            {"event": "ready", **asdict(ports), "data_dir": directory, "pid": os.getpid()},
-            ensure_ascii=False,
-        )
+        return ready_json(ports, {"data_dir": directory})
     data = "in memory" if directory is None else f"directory {directory}"
     return f"pulsar-py ready: {ports} data {data}"
+
+
+def ready_json(ports: OpenPorts, further: Mapping[str, object]) -> str:
+    """The line of any broker whose ports answer, with members of its kind beside those of all."""
+    return json_line({"event": "ready", **asdict(ports), **further, "pid": os.getpid()})
 
 
 def broker_of(options: StandaloneOptions, config: BrokerConfig) -> Broker:

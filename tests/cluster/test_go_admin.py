@@ -15,8 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,6 +23,7 @@ import pytest
 from pulsar_py.blocking import Client
 from pulsar_py.testing import BrokerThread
 from tests.cluster.java_programs import TARGET
+from tests.cluster.line_program import LineProgram
 
 pytestmark = [pytest.mark.slow, pytest.mark.interop]
 
@@ -36,7 +36,7 @@ MARK: Final = re.compile(r" (=>|==|!) ")
 SETTINGS: Final = {"forceDeleteNamespaceAllowed": True, "brokerDeleteInactiveTopicsEnabled": False}
 
 
-class GoAdmin:
+class GoAdmin(LineProgram):
     """The program, compiled once; it makes one call after the other."""
 
     def __init__(self, web_service_url: str) -> None:
@@ -56,29 +56,11 @@ class GoAdmin:
             )
         if built.returncode != 0:
             pytest.skip(f"go built nothing: {built.stderr[-1000:]}")
-        self._process = subprocess.Popen(
-            [program, web_service_url], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
+        super().__init__([program, web_service_url])
 
     def ask(self, line: str) -> Any:  # Any: JSON
         """The answer to one line."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
+        return json.loads(self.answer(line))
 
     def methods(self) -> dict[str, str]:
         """The signature of each method, by group and name."""

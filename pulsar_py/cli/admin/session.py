@@ -5,7 +5,6 @@ With `--dry-run` calls that only ask are sent, and the others are listed with wh
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from types import GeneratorType
@@ -13,6 +12,7 @@ from typing import Any
 
 from pulsar_py.admin_client.call import NO_BODY, Call, Reply, as_text, encoded, nothing
 from pulsar_py.cli.admin.words import Args, Word
+from pulsar_py.cli.answering.answers import json_line
 
 Exchange = Callable[[Call[Any]], Reply]
 
@@ -91,7 +91,7 @@ def _told(call: Call[Any]) -> str:
     is_none = call.body is NO_BODY
     body = call.body.decode() if isinstance(call.body, bytes) else None if is_none else call.body
     told = {"method": call.method, "path": call.path, "body": body, "lost": call.destroys or None}
-    return json.dumps(told, ensure_ascii=False)
+    return json_line(told)
 
 
 def answer_of(call: Call[Any], reply: Reply) -> Any:  # Any: JSON

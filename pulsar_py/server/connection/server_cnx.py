@@ -49,9 +49,9 @@ from pulsar_py.server.connection.handle_send import alike_sends, handle_odd_send
 from pulsar_py.server.connection.large_commands import serve_large
 from pulsar_py.server.connection.pending import PendingConsumer, PendingProducer
 from pulsar_py.server.connection.waiting_publishes import (
-    FRAME_BYTES,
     WaitingBudget,
     WaitingPublishes,
+    size_of,
 )
 from pulsar_py.server.limits.in_flight import InFlightPublishes, PublishBuffer
 from pulsar_py.server.security.peer import Peer, peer_of
@@ -320,7 +320,7 @@ class ServerCnx(asyncio.BufferedProtocol):
                     served.append(frame)
                     continue
             waiting.append(frame)
-            self._unproved_bytes += FRAME_BYTES + len(body) + len(rest or b"")
+            self._unproved_bytes += size_of(frame)
         if self._unproved_bytes > self.connections.settings.max_frame_bytes:
             self.refuse("more was sent than waits for credentials in place of expired ones")
             return []

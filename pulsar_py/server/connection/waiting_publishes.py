@@ -95,7 +95,7 @@ class WaitingPublishes:
                 continue
             self._frames.append((frame, producer_id))
             self._producer_ids[producer_id] += 1
-            self._count(_size_of(frame))
+            self._count(size_of(frame))
         return others
 
     def _waiting_producer(self, frame: Frame) -> int | None:
@@ -123,8 +123,8 @@ class WaitingPublishes:
             self._producer_ids[producer_id] -= 1
             if not self._producer_ids[producer_id]:
                 del self._producer_ids[producer_id]
-            self._count(-_size_of(frame))
-            size_bytes += _size_of(frame)
+            self._count(-size_of(frame))
+            size_bytes += size_of(frame)
             taken.append(frame)
             if not is_plain:
                 break
@@ -140,7 +140,7 @@ class WaitingPublishes:
             if its_id == producer_id:
                 is_send = frame.command.startswith(_SEND_START)
                 if is_former and is_send:
-                    self._count(-_size_of(frame))
+                    self._count(-size_of(frame))
                     self._producer_ids[producer_id] -= 1
                     continue
                 is_former = is_former and is_send
@@ -159,7 +159,8 @@ class WaitingPublishes:
         self._budget.bytes_count += size_bytes
 
 
-def _size_of(frame: Frame) -> int:
+def size_of(frame: Frame) -> int:
+    """The bytes of memory that a frame takes while it waits."""
     return FRAME_BYTES + len(frame.command) + len(frame.headers_and_payload or b"")
 
 
