@@ -46,7 +46,7 @@ REFUSED: Final = {
     "topics set-entry-filters": "Entry filter 'f1' not found",
     "topicPolicies set-entry-filters": "Entry filter 'f1' not found",
     "namespaces set-entry-filters": "Entry filter 'f1' not found",
-    "topics expire-messages -s s/1 ": "almost catch up",
+    "topics expire-messages -s s/1 -t": "almost catch up",
     "schemas get -v 3": "not found",
     "tenants update --admin-roles": "Cannot remove cluster standalone",
     "topics set-replication-clusters": "have to include this one",
