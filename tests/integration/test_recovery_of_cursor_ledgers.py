@@ -237,11 +237,19 @@ def flip_manifest(data: Path) -> None:
     path.write_bytes(content)
 
 
-def remove_index_and_page(data: Path) -> None:
-    """Both kinds of damage at once: the tables that say where entries are, and SQLite's index."""
+def remove_index(data: Path) -> None:
+    """Remove the tables that say where entries are: no ledger has a record any more.
+
+    The metadata is whole, and so alone says which ledgers are in use: all others go.
+    """
     flip_manifest(data)
     for each in (data / "ledgers" / "index").iterdir():
         each.unlink()
+
+
+def remove_index_and_page(data: Path) -> None:
+    """Both kinds of damage at once: the tables that say where entries are, and SQLite's index."""
+    remove_index(data)
     wipe_index_of_keys(data)
 
 
@@ -250,7 +258,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     return filled(tmp_path_factory.mktemp("killed") / "data")
 
 
-@pytest.mark.parametrize("damage", [wipe_index_of_keys, flip_manifest, remove_index_and_page])
+@pytest.mark.parametrize(
+    "damage", [wipe_index_of_keys, flip_manifest, remove_index, remove_index_and_page]
+)
 def test_a_recovery_keeps_what_cursors_own(
     tmp_path: Path, killed: Killed, damage: Callable[[Path], None]
 ) -> None:
