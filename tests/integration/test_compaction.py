@@ -193,3 +193,34 @@ async def test_our_reader_and_table_view_read_the_compacted_topic(broker: Broker
             view = await ours.create_table_view(topic)
             assert dict(view) == {"k0": b"tail", "k1": b"9", "k2": b"10", "k3": b"7"}
             await view.close()
+
+
+def messages_out(broker: BrokerThread, topic: str) -> int:
+    """The messages that the topic has sent to all its consumers so far."""
+    count: int = json.loads(call(broker, f"{topic}/stats"))["msgOutCounter"]
+    return count
+
+
+async def test_table_views_are_sent_compacted_entries_alone(
+    broker: BrokerThread, client: pulsar.Client
+) -> None:
+    """Of 2,000 messages four are left, of which two come compacted, behind them three more."""
+    topic = "counted"
+    for number in range(500):
+        publish(client, topic, {f"k{key}": b"%d" % number for key in range(4)})
+    publish(client, topic, {"k0": b"", "k1": b""})
+    await asyncio.to_thread(compact, broker, topic)
+    publish(client, topic, {"k0": b"tail", "k2": b"tail", "k4": b"tail"}, batching_enabled=False)
+    expected = {"k0": b"tail", "k2": b"tail", "k3": b"499", "k4": b"tail"}
+    before = messages_out(broker, topic)
+    async with sdk.Client(broker.service_url) as ours:
+        view = await ours.create_table_view(topic)
+        assert dict(view) == expected
+        await view.close()
+    after_ours = messages_out(broker, topic)
+    theirs = await asyncio.to_thread(client.create_table_view, topic)
+    found: dict[str, bytes] = {}
+    theirs.for_each(found.__setitem__)
+    assert found == expected
+    theirs.close()
+    assert (after_ours - before, messages_out(broker, topic) - after_ours) == (5, 5)
