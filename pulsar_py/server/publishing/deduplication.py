@@ -50,6 +50,11 @@ GONE: Final = -1
 """The sequence id of a name that was forgotten, among changes."""
 
 
+def name_bytes(name: str) -> int:
+    """What a name takes where it is stored, as UTF-8."""
+    return len(name) if name.isascii() else len(name.encode())
+
+
 class DuplicateStatus(Enum):
     """The decision about a message before it is stored."""
 
@@ -86,6 +91,7 @@ class Deduplication:
         self.entries_since_snapshot = 0
         self._ids: dict[str, ProducerIds] = {}
         self._names_bytes = 0  # of the names in `_ids`
+        self._longest_bytes = 0  # of all names there ever were
         # Names that differ from the last snapshot: those with its number, and what was forgotten.
         self._changed: list[str] = []
         self._next_snapshot = 0  # its number
@@ -101,13 +107,16 @@ class Deduplication:
             assert ids.persisted <= ids.pushed, name
             assert ids.changed_before <= self._next_snapshot, name
             assert ids.changed_before < self._next_snapshot or name in self._changed, name
-        assert self._names_bytes == sum(map(len, self._ids))
+        assert self._names_bytes == sum(map(name_bytes, self._ids))
+        assert all(name_bytes(name) <= self._longest_bytes for name in self._ids)
         left = [ids.left_seconds for ids in self._ids.values() if ids.left_seconds is not None]
         assert left == sorted(left)
 
     def _new(self, producer_name: str, left_seconds: int | None = None) -> ProducerIds:
         ids = self._ids[producer_name] = ProducerIds(left_seconds=left_seconds)
-        self._names_bytes += len(producer_name)
+        size_bytes = name_bytes(producer_name)
+        self._names_bytes += size_bytes
+        self._longest_bytes = max(self._longest_bytes, size_bytes)
         return ids
 
     def _left(self) -> Iterator[tuple[str, int]]:
@@ -124,7 +133,7 @@ class Deduplication:
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             if self._ids.pop(name, None) is not None:
-                self._names_bytes -= len(name)
+                self._names_bytes -= name_bytes(name)
                 self._changed.append(name)
 
     def decide(self, producer_name: str, sequence_id: int, highest_id: int) -> DuplicateStatus:
@@ -245,8 +254,12 @@ class Deduplication:
         names_count = min(len(self._ids), self.max_producers)
         if names_count > PROPERTIES_MAX_NAMES:
             return False
-        stored_bytes = self._names_bytes + _PROPERTY_BYTES * len(self._ids)
-        return stored_bytes * names_count <= PROPERTIES_MAX_BYTES * len(self._ids)
+        room_bytes = PROPERTIES_MAX_BYTES - _PROPERTY_BYTES * names_count
+        if min(self._names_bytes, self._longest_bytes * names_count) <= room_bytes:
+            return True
+        if names_count == len(self._ids):
+            return False
+        return sum(map(name_bytes, self.newest_names())) <= room_bytes  # those that left stay out
 
     def snapshot(self) -> dict[str, int]:
         """The ids to store, of at most `max_producers`: those that left first are dropped."""

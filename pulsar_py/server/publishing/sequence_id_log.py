@@ -35,6 +35,7 @@ from pulsar_py.managed_ledger.cursors.managed_cursor import ManagedCursor
 from pulsar_py.managed_ledger.log.whole_ledger import WholeLedgerWriter
 from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
 from pulsar_py.proto.MLDataFormats_pb2 import PositionInfo
+from pulsar_py.server.publishing.deduplication import name_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -207,7 +208,7 @@ async def _write(
         info = PositionInfo(ledgerId=position.ledger_id, entryId=position.entry_id)
         size = 0
         for name in names[start : start + NAMES_AT_ONCE]:
-            size += len(name)
+            size += name_bytes(name)
             if size > ENTRY_MAX_BYTES and info.properties:
                 break
             info.properties.add(name=name, value=id_of(name))

@@ -166,6 +166,23 @@ def test_ten_thousand_names_fit_properties_unless_they_are_long() -> None:
     assert not long.fits_properties
 
 
+def test_names_count_by_what_is_stored_of_them() -> None:
+    wide = Deduplication(max_producers=10_000)
+    wide.recover({"\u6f22" * 30 + str(n): n for n in range(10_000)}, now=0.0)
+    wide.check()
+    assert not wide.fits_properties, "three bytes a character"
+    wide.forget_inactive(100.0, 10.0)
+    wide.check()
+
+    mixed = Deduplication(max_producers=100)
+    mixed.recover({str(n): n for n in range(900)}, now=0.0)
+    mixed.recover({"n" * 10_000 + str(n): n for n in range(100)}, now=1.0)
+    assert not mixed.fits_properties, "the newest ones are the long ones"
+    mixed.recover({f"late-{n}": n for n in range(100)}, now=2.0)
+    assert mixed.fits_properties, "the long ones left before those that are stored"
+    assert set(mixed.snapshot()) == {f"late-{n}" for n in range(100)}
+
+
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.booleans())))
 def test_nothing_is_stored_twice(sends: list[tuple[str, int, bool]]) -> None:
     dedup = state()
