@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from math import ceil
+from typing import Final
 
 from pulsar_py.common.ack_set import to_bits
 from pulsar_py.common.position import Position
@@ -42,6 +43,8 @@ from pulsar_py.server.dispatch.short_delays import ShortDelayNotice
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.wire.entry_summary import EntrySummary
+
+_NO_LIMIT: Final = 2**31 - 1
 
 
 def is_available(consumer: DispatchConsumer) -> bool:
@@ -277,6 +280,34 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         elif self.unacked_messages < limit // 2:
             self.is_blocked_by_subscription = False
 
+    def _unacked_allowance(self) -> int:
+        """Messages of new entries that may be sent before a limit blocks; large without one."""
+        allowance = _NO_LIMIT
+        limit = self._host.settings.max_unacked_messages_per_subscription
+        if limit and self._cursor.is_durable:
+            allowance = limit - self.unacked_messages
+        broker = self._broker_limit
+        if broker is not None and broker.max_unacked_messages:
+            allowance = min(allowance, broker.allowance(self))
+        return allowance
+
+    def _cut_at_limits(self, filtered: FilteredEntries) -> FilteredEntries:
+        """The entries up to the one that reaches a limit; the cursor moves back to the others."""
+        entries, left = filtered.entries, self._unacked_allowance()
+        if filtered.messages_count <= left:
+            return filtered
+        assert left > 0 or self.is_blocked, f"{left} messages allowed"
+        messages_count = count = 0
+        while messages_count < left and count < len(entries):
+            messages_count += filtered.messages_of(entries[count])
+            count += 1
+        if count == len(entries):
+            return filtered
+        self._cursor.seek(entries[count].position)
+        return FilteredEntries(
+            entries[:count], filtered.ack_sets, messages_count, has_chunks=filtered.has_chunks
+        )
+
     def on_settings_changed(self) -> None:
         """Use the host's changed settings; new delays are grouped by the new tick."""
         super().on_settings_changed()
@@ -471,6 +502,8 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
         if self._throttle is not None:
             self._charge_refused(filtered.refused)
             filtered = self._cut_at_rates(filtered)
+        if len(filtered.entries) > 1:
+            filtered = self._cut_at_limits(filtered)
         self._distribute(filtered, is_replay=False)
 
     # Sending.

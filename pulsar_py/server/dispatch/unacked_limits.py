@@ -47,6 +47,14 @@ class BrokerUnackedLimit:
         """Unacknowledged messages of all dispatchers."""
         return self._total
 
+    def allowance(self, holder: UnackedHolder) -> int:
+        """Messages that a dispatcher may send before it is blocked, if nobody else sends any.
+
+        There has to be a limit.
+        """
+        left = self._max_unacked_messages - self._total
+        return max(left, self._max_of_dispatcher + 1 - holder.unacked_messages)
+
     def add(self, holder: UnackedHolder, delta: int) -> None:
         """Count `delta` more unacknowledged messages of a dispatcher; negative for fewer."""
         self._total += delta

@@ -287,8 +287,7 @@ class BrokerTopicSettings(Settings):
         minimum=0,
         category=SUBSCRIPTIONS,
         doc="Unacknowledged messages in the whole broker, after which subscriptions with many of "
-        "them read no more: what was read at once, at most dispatcherMaxReadBatchSize entries, is "
-        "still sent; 0 is no limit.",
+        "them get no more; 0 is no limit.",
     )
     maxUnackedMessagesPerSubscriptionOnBrokerBlocked: float = setting(
         default=0.16,

@@ -232,7 +232,7 @@ async def test_readers_have_no_limit(topic: Topic) -> None:
 
 
 async def test_a_subscription_at_its_limit_reads_nothing_new(topic: Topic) -> None:
-    topic.set(max_unacked_messages_per_subscription=4, max_read_batch_entries=2)
+    topic.set(max_unacked_messages_per_subscription=4)
     await topic.publish_many(10)
     consumer = await topic.consume(permits=100)
     await settle()
@@ -242,7 +242,35 @@ async def test_a_subscription_at_its_limit_reads_nothing_new(topic: Topic) -> No
     assert received(consumer) == [0, 1, 2, 3, 0]
     ack(consumer, 0, 1, 2)
     await settle()
-    assert received(consumer)[5:] == [4, 5, 6, 7]  # The last batch of two passes the limit.
+    assert received(consumer)[5:] == [4, 5, 6]
+
+
+async def test_the_entry_that_reaches_a_limit_is_the_last(topic: Topic) -> None:
+    topic.set(max_unacked_messages_per_subscription=7)
+    await topic.publish(*(message(batch=3) for _ in range(10)))
+    consumer = await topic.consume(permits=100)
+    await settle()
+    assert received(consumer) == [0, 1, 2]
+    ack(consumer, 0, 1, 2)
+    await settle()
+    assert received(consumer) == [0, 1, 2, 3, 4, 5]
+
+
+async def test_what_is_read_at_once_does_not_pass_the_limit_of_the_broker(topic: Topic) -> None:
+    limit = BrokerUnackedLimit(max_unacked_messages=10, blocked_share=0.3)
+    cursor = (await topic.subscription()).cursor
+    subscription = PersistentSubscription(
+        topic, "sub", topic.ledger, cursor, clock=topic.clock, broker_unacked_limit=limit
+    )
+    topic.subscriptions["sub"] = subscription
+    await topic.publish_many(50)
+    consumer = await topic.consume(permits=100)
+    await settle()
+    assert received(consumer) == list(range(10))
+    ack(consumer, *range(7))
+    await settle()
+    assert limit.unacked_messages == 10
+    assert received(consumer) == list(range(17))
 
 
 async def test_an_unwritable_consumer_is_passed_over(topic: Topic) -> None:

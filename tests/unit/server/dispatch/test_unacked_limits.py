@@ -27,6 +27,19 @@ def test_large_holders_are_blocked_at_the_limit_and_small_ones_are_not() -> None
     assert (large.is_blocked, small.is_blocked) == (True, False)
 
 
+def test_a_holder_may_send_up_to_the_limit_or_its_share() -> None:
+    limit = BrokerUnackedLimit(max_unacked_messages=100, blocked_share=0.16)
+    first, second = Holder(), Holder()
+    assert limit.allowance(first) == 100
+    first.add(limit, 90)
+    assert (limit.allowance(first), limit.allowance(second)) == (10, 17)
+    second.add(limit, 16)
+    assert not second.is_blocked
+    assert (limit.allowance(first), limit.allowance(second)) == (-6, 1)
+    second.add(limit, 1)
+    assert second.is_blocked
+
+
 def test_a_holder_goes_on_below_half_of_its_share() -> None:
     limit = BrokerUnackedLimit(max_unacked_messages=100, blocked_share=0.16)
     first, second = Holder(), Holder()
