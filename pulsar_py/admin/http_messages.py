@@ -12,7 +12,7 @@ Source: RestException and ObjectMapperFactory in Pulsar.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any, Final
@@ -57,7 +57,8 @@ class Response(Struct, frozen=True):
     `large_value` is a value that the body is yet to be encoded from, where that is too much for one
     turn of the loop; its lists and objects must not change any more. `stream` makes the body part
     by part while it is sent, in chunks without a length known before, and stands in its place; who
-    does not run it to its end closes it.
+    does not run it to its end closes it. `on_ended` is called once its peer has been sent the
+    answer, or will get no more of it.
     """
 
     status: int = HTTPStatus.OK
@@ -66,6 +67,7 @@ class Response(Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
     large_value: object | None = None
     stream: AsyncGenerator[bytes, None] | None = None
+    on_ended: Callable[[], None] | None = None
 
 
 NO_CONTENT = Response(HTTPStatus.NO_CONTENT)

@@ -367,9 +367,13 @@ class HttpConnection(asyncio.Protocol):
         if not isinstance(response, Response):
             self._hand_over(response)
             return
-        if self._transport is not None:
-            self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
-            await self._send_in_parts(response, is_head=request.method == b"HEAD")
+        try:
+            if self._transport is not None:
+                self.deadline = self._clock.monotonic_seconds() + self._limits.request_seconds
+                await self._send_in_parts(response, is_head=request.method == b"HEAD")
+        finally:
+            if response.on_ended is not None:
+                response.on_ended()
         self._is_serving = False
         if self._transport is not None:
             self._next_request()

@@ -21,11 +21,11 @@ from pulsar_py.admin.http_messages import (
     RedirectError,
     Request,
     Response,
-    json_response,
 )
 from pulsar_py.admin.resources.namespaces import NAMESPACE
 from pulsar_py.admin.resources.requests import namespace_of
 from pulsar_py.admin.resources.topic_access import is_sent_here, require_namespace
+from pulsar_py.admin.resources.topic_lists import list_response
 from pulsar_py.admin.router import Route, get, put
 from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName
@@ -70,6 +70,7 @@ class BundleOperations:
                 Action.DELETE_BUNDLE,
                 _TOPICS,
                 answer="HashPositions",
+                errors=(HTTPStatus.TOO_MANY_REQUESTS,),
             ),
         )
 
@@ -107,14 +108,25 @@ class BundleOperations:
         bundle = await self._bundle(namespace, request.path["bundle"])
         wanted = frozenset(_TOPICS.of(request))
         lower, upper = bundle_range(bundle)
-        found = {}
-        names = await self._broker.topics.list_topics(namespace, TopicListMode.ALL)
-        async for some in in_turns(names, NAMES_A_TURN):
-            for name in some:
-                if lower <= topic_hash(name) < upper and (not wanted or name in wanted):
-                    found[name] = topic_hash(name)
-        return json_response(
-            {"namespace": str(namespace), "bundle": bundle, "topicHashPositions": found}
+
+        async def positions() -> dict[str, int]:
+            found = {}
+            names = await self._broker.topics.list_topics(namespace, TopicListMode.ALL)
+            async for some in in_turns(names, NAMES_A_TURN):
+                for name in some:
+                    if lower <= topic_hash(name) < upper and (not wanted or name in wanted):
+                        found[name] = topic_hash(name)
+            return found
+
+        return await list_response(
+            self._broker,
+            f"{namespace}/{bundle}",
+            positions,
+            lambda found: {
+                "namespace": str(namespace),
+                "bundle": bundle,
+                "topicHashPositions": found,
+            },
         )
 
     async def _bundle(self, namespace: NamespaceName, text: str) -> str:

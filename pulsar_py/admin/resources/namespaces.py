@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from pulsar_py.admin.json_values import read_int, read_object, read_texts
 from pulsar_py.admin.resources.given_policies import given_policies
 from pulsar_py.admin.resources.requests import namespace_of, tenant_of
 from pulsar_py.admin.resources.topic_access import NOT_THERE, broker_id_of, require_namespace
+from pulsar_py.admin.resources.topic_lists import list_response
 from pulsar_py.admin.router import Route, delete, get, put
 from pulsar_py.common.errors import (
     MetadataExistsError,
@@ -83,6 +85,7 @@ class Namespaces:
                 _MODE,
                 _SYSTEM_TOO,
                 answer=list[str],
+                errors=(HTTPStatus.TOO_MANY_REQUESTS,),
             ),
             get(NAMESPACE + "/bundles", self.bundles, Action.GET_BUNDLE, answer="BundlesAnswer"),
             put(NAMESPACE + "/unload", self.unload, Action.UNLOAD_NAMESPACE),
@@ -194,10 +197,15 @@ class Namespaces:
         namespace = namespace_of(request)
         mode = _MODES[_MODE.of(request) or "PERSISTENT"]
         await require_namespace(self._broker, namespace, NOT_THERE)
-        return json_response(
-            await self._broker.topics.list_topics(
-                namespace, mode, includes_system=_SYSTEM_TOO.of(request)
-            )
+        return await list_response(
+            self._broker,
+            f"{namespace}/{mode.name}",
+            partial(
+                self._broker.topics.list_topics,
+                namespace,
+                mode,
+                includes_system=_SYSTEM_TOO.of(request),
+            ),
         )
 
     async def bundles(self, request: Request) -> Response:

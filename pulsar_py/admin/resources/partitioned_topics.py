@@ -28,6 +28,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_namespace,
     topic_not_found,
 )
+from pulsar_py.admin.resources.topic_lists import list_response
 from pulsar_py.admin.resources.topics import EXISTS, FORCE, NAMESPACE, SYSTEM_TOO, TOPIC
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import CountLimitError, TopicExistsError, TopicNotFoundError
@@ -70,6 +71,7 @@ class PartitionedTopicResource:
                 Action.GET_TOPICS,
                 SYSTEM_TOO,
                 answer=list[str],
+                errors=(HTTPStatus.TOO_MANY_REQUESTS,),
             ),
             get(
                 TOPIC + "/partitions",
@@ -106,8 +108,12 @@ class PartitionedTopicResource:
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
         prefix = request.path["domain"] + "://"
-        names = await self._topics.partitioned.names(namespace)
-        return json_response([name for name in names if name.startswith(prefix)])
+
+        async def names() -> list[str]:
+            found = await self._topics.partitioned.names(namespace)
+            return [name for name in found if name.startswith(prefix)]
+
+        return await list_response(self._broker, f"{namespace}/partitioned", names)
 
     async def partitions(self, request: Request) -> Response:
         """Return the number of partitions; 0 for a topic without."""

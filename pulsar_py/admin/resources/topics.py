@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -24,6 +25,7 @@ from pulsar_py.admin.resources.topic_access import (
     require_topic,
     topic_not_found,
 )
+from pulsar_py.admin.resources.topic_lists import list_response
 from pulsar_py.admin.resources.topic_stats_json import Json
 from pulsar_py.admin.router import Route, delete, get, post, put
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
@@ -67,7 +69,14 @@ class Topics:
     def routes(self) -> Iterable[Route]:
         """The routes of this resource."""
         return (
-            get(NAMESPACE, self.list_topics, Action.GET_TOPICS, SYSTEM_TOO, answer=list[str]),
+            get(
+                NAMESPACE,
+                self.list_topics,
+                Action.GET_TOPICS,
+                SYSTEM_TOO,
+                answer=list[str],
+                errors=(HTTPStatus.TOO_MANY_REQUESTS,),
+            ),
             put(TOPIC, self.create, Action.CREATE_TOPIC, PROPERTIES),
             delete(TOPIC, self.delete, Action.DELETE_TOPIC, FORCE),
             put(TOPIC + "/unload", self.unload, Action.UNLOAD),
@@ -94,12 +103,16 @@ class Topics:
         """Return full names; partitions one by one, non-persistent topics only while loaded."""
         namespace = namespace_of(request)
         await require_namespace(self._broker, namespace, NOT_THERE)
-        names = await self._topics.list_topics(
-            namespace,
-            TopicListMode(request.path["domain"]),
-            includes_system=SYSTEM_TOO.of(request),
+        return await list_response(
+            self._broker,
+            f"{namespace}/{request.path['domain']}",
+            partial(
+                self._topics.list_topics,
+                namespace,
+                TopicListMode(request.path["domain"]),
+                includes_system=SYSTEM_TOO.of(request),
+            ),
         )
-        return json_response(names)
 
     # --- create and delete ---------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ Source: ServerCnx.handleLookup, handlePartitionMetadataRequest, TopicListService
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import (
@@ -30,6 +30,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.server.connection.authorizing import authorize, rights_version
 from pulsar_py.server.connection.topic_list_watcher import TopicListWatcher
 from pulsar_py.server.connection.topic_patterns import TopicPattern, topics_hash
+from pulsar_py.server.limits.topic_list_budget import list_bytes
 from pulsar_py.server.namespaces.lookup import LookupType
 from pulsar_py.server.security.actions import Action
 from pulsar_py.server.security.authorization import AccessTarget
@@ -38,9 +39,6 @@ from pulsar_py.wire import commands
 
 if TYPE_CHECKING:
     from pulsar_py.server.connection.command_connection import CommandConnection
-
-LISTED_BYTES: Final = 60
-"""What a name costs in a list, beside its characters."""
 
 SENT_BYTES: Final = 64 * 1024
 """A list counts as sent when its client has no more than so much left to take."""
@@ -185,7 +183,7 @@ async def _get_topics(cnx: CommandConnection, command: CommandGetTopicsOfNamespa
         pattern = _usable_pattern(cnx, command.topics_pattern)
         held_bytes = await budget.acquire(command.namespace)
         topics = await cnx.connections.topics.list_topics(namespace, _MODES[command.mode])
-        held_bytes = budget.correct(command.namespace, held_bytes, _list_bytes(topics))
+        held_bytes = budget.correct(command.namespace, held_bytes, list_bytes(topics))
         if pattern is not None:
             topics = await pattern.filter_many(topics)
         text_hash = topics_hash(topics)
@@ -204,10 +202,6 @@ async def _get_topics(cnx: CommandConnection, command: CommandGetTopicsOfNamespa
         cnx.send_error(command.request_id, error)
     finally:
         budget.give_back(held_bytes)
-
-
-def _list_bytes(topics: Collection[str]) -> int:
-    return sum(map(len, topics)) + LISTED_BYTES * len(topics)
 
 
 async def _sent(cnx: CommandConnection) -> None:
@@ -288,7 +282,7 @@ async def _start_watcher(
             rights = rights_version(cnx)
             await authorize(cnx, Action.GET_TOPICS, target, refusal)
         topics = watcher.topics
-        held_bytes = budget.correct(command.namespace, held_bytes, _list_bytes(topics))
+        held_bytes = budget.correct(command.namespace, held_bytes, list_bytes(topics))
         if cnx.watchers.get(command.watcher_id) is not watcher:
             watcher.close()  # closed, or replaced by a newer one, meanwhile
             return

@@ -1,5 +1,7 @@
 """`TopicListBudget`: bytes of topic lists under way to clients, of all connections (edge).
 
+Both of the binary protocol and of REST, where Apache Pulsar counts the first alone.
+
 A list is taken account of before it is made, with the size of its namespace's last one, and until
 its client has been sent it. One that does not fit waits in line; the line is bounded, and so is the
 time in it. A list that is larger than the whole budget goes out alone.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
@@ -22,6 +25,9 @@ from pulsar_py.common.loops.clock import Clock
 
 FIRST_GUESS_BYTES: Final = 10 * 1024
 """What the first list of a namespace is taken for."""
+
+LISTED_BYTES: Final = 60
+"""What a name of a list takes in memory beside its characters."""
 
 GUESSES_COUNT: Final = 1000
 """Namespaces whose last size is known."""
@@ -100,6 +106,11 @@ class TopicListBudget:
                 self.in_flight_bytes += size_bytes
                 room.set_result(None)
             self._waiting.popleft()
+
+
+def list_bytes(topics: Collection[str]) -> int:
+    """What a list of full names takes in memory."""
+    return sum(map(len, topics)) + LISTED_BYTES * len(topics)
 
 
 def _expire(room: asyncio.Future[None]) -> None:

@@ -133,8 +133,8 @@ class ServerSettings(Settings):
         default=100,
         minimum=1,
         category=LIMITS,
-        doc="Megabytes of topic lists on their way to clients, all connections together; further "
-        "ones wait.",
+        doc="Megabytes of topic lists on their way to clients, over REST, too, all connections "
+        "together; further ones wait.",
     )
     maxTopicListInFlightHeapMemSizePermitsAcquireQueueSize: int = setting(
         default=10_000,

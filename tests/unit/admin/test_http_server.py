@@ -24,6 +24,10 @@ ENDS: Mapping[str, Exception | None] = {
 }
 
 
+ENDED: list[str] = []
+"""Targets of answers that have ended, in order."""
+
+
 async def stream(error: Exception | None) -> AsyncGenerator[bytes, None]:
     for number in range(3):
         yield f"part {number}\n".encode()
@@ -37,8 +41,9 @@ async def echo(
 ) -> Response:
     if target == "/who":
         return Response(200, peer.remote_address.encode(), "text/plain")
-    if target == "/large":
-        return Response(200, LARGE, "text/plain")
+    if target == "/large" or target.startswith("/held"):
+        answer = b"small" if target in {"/held", "/held/head"} else LARGE
+        return Response(200, answer, "text/plain", on_ended=lambda: ENDED.append(target))
     if target in ENDS:
         return Response(200, content_type="text/plain", stream=stream(ENDS[target]))
     if target == "/nothing":
@@ -110,6 +115,38 @@ class Shouting:
 
     def resume_writing(self) -> None:
         """As above."""
+
+
+async def test_who_holds_something_for_an_answer_hears_of_its_end() -> None:
+    ENDED.clear()
+    async with serving() as server, connected(server) as (reader, writer):
+        writer.write(b"GET /held/large HTTP/1.1\r\nHost: a\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        async with connected(server) as (other_reader, other_writer):
+            other_writer.write(b"HEAD /held/head HTTP/1.1\r\nHost: a\r\n\r\n")
+            await other_reader.readuntil(b"\r\n\r\n")
+            other_writer.write(b"GET /held HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await read_response(other_reader))[2] == b"small"
+        assert ENDED == ["/held/head", "/held"], "the large one is not taken yet"
+        assert await reader.readexactly(len(LARGE)) == LARGE
+        writer.write(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n")
+        await read_response(reader)
+        assert ENDED == ["/held/head", "/held", "/held/large"]
+
+
+async def test_an_answer_whose_peer_goes_has_ended() -> None:
+    ENDED.clear()
+    async with serving() as server:
+        async with connected(server) as (reader, writer):
+            writer.write(b"GET /held/large HTTP/1.1\r\nHost: a\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+            assert ENDED == []
+            writer.transport.abort()
+        async with asyncio.timeout(10):
+            while not ENDED:  # noqa: ASYNC110 - there is no event
+                await asyncio.sleep(0)
+    assert ENDED == ["/held/large"]
 
 
 async def test_another_protocol_takes_over_with_what_came_behind_its_request() -> None:
