@@ -536,6 +536,76 @@ class NamespacePolicies(Scenario):
         assert broker.ask("GET", f"{self.other}/bundles")["numBundles"] == 2
 
 
+class PoliciesOfTopic(Scenario):
+    """Policies of a topic, of this cluster and of all: messages of `__change_events`."""
+
+    POLICIES: Final[dict[str, object]] = {
+        "maxConsumers": 2,
+        "maxProducers": 3,
+        "maxMessageSize": 4096,
+        "maxUnackedMessagesOnConsumer": 17,
+        "maxSubscriptionsPerTopic": 9,
+        "retention": {"retentionTimeInMinutes": 60, "retentionSizeInMB": 100},
+        "persistence": {
+            "bookkeeperEnsemble": 2,
+            "bookkeeperWriteQuorum": 2,
+            "bookkeeperAckQuorum": 1,
+            "managedLedgerMaxMarkDeleteRate": 5.0,
+        },
+        "delayedDelivery": {"active": True, "tickTime": 2000, "maxDeliveryDelayInMillis": 0},
+        "compactionThreshold": 12_345_678,
+        "publishRate": {"publishThrottlingRateInMsg": 500, "publishThrottlingRateInByte": -1},
+        "subscribeRate": {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30},
+        "deduplicationSnapshotInterval": 77,
+        "deduplicationEnabled": True,
+    }
+    OF_ALL_CLUSTERS: Final[dict[str, object]] = {
+        "maxConsumers": 8,
+        "retention": {"retentionTimeInMinutes": 70, "retentionSizeInMB": 200},
+        "maxSubscriptionsPerTopic": 5,
+    }
+    IN_FORCE_SECONDS: Final = 20.0
+
+    def write(self, broker: RunningBroker) -> None:
+        with connected(broker) as client:
+            client.subscribe(self.topic, "sub").close()
+        for word, value in self.POLICIES.items():
+            broker.ask("POST", self.path(word), value)
+        for word, value in self.OF_ALL_CLUSTERS.items():
+            broker.ask("POST", self.path(f"{word}?isGlobal=true"), value)
+        self._await(broker)
+
+    def _await(self, broker: RunningBroker) -> None:
+        """Changes are in force a moment later."""
+        deadline = time.monotonic() + self.IN_FORCE_SECONDS
+        while (found := self.answers(broker)) != self.expected():
+            assert time.monotonic() < deadline, found
+            time.sleep(0.2)
+
+    def expected(self) -> tuple[dict[str, object], dict[str, object]]:
+        return dict(self.POLICIES), dict(self.OF_ALL_CLUSTERS)
+
+    def answers(self, broker: RunningBroker) -> tuple[dict[str, object], dict[str, object]]:
+        return (
+            {word: broker.ask("GET", self.path(word)) for word in self.POLICIES},
+            {
+                word: broker.ask("GET", self.path(f"{word}?isGlobal=true"))
+                for word in self.OF_ALL_CLUSTERS
+            },
+        )
+
+    def check(self, broker: RunningBroker) -> None:
+        shared = pulsar.ConsumerType.Shared
+        with connected(broker) as client:
+            consumers = [client.subscribe(self.topic, "sub", shared) for _ in range(2)]
+            self._await(broker)
+            with contextlib.suppress(pulsar.ConsumerBusy):
+                client.subscribe(self.topic, "sub", shared)
+                raise AssertionError("a third consumer came in")
+            assert len(consumers) == 2
+            assert broker.ask("GET", self.path("maxMessageSize?applied=true")) == 4096
+
+
 SCENARIOS: Final = (
     Delayed,  # first: it waits for a time
     Holes,
@@ -548,4 +618,5 @@ SCENARIOS: Final = (
     Idle,
     Terminated,
     NamespacePolicies,
+    PoliciesOfTopic,
 )

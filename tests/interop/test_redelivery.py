@@ -38,6 +38,42 @@ def test_negative_ack_brings_the_message_again(client: pulsar.Client, topic: str
     assert_nothing_left(consumer, 500)
 
 
+def test_refused_and_delayed_messages_come_beside_each_other_and_none_early(
+    client: pulsar.Client, topic: str
+) -> None:
+    refused_millis, count = 300, 30
+    consumer = client.subscribe(
+        topic,
+        "sub",
+        consumer_type=ConsumerType.Shared,
+        negative_ack_redelivery_delay_ms=refused_millis,
+    )
+    producer = client.create_producer(topic, batching_enabled=False)
+    dues_millis: dict[int, float] = {}
+    for number in range(count):
+        now = int(time.time() * 1000)
+        dues_millis[number] = now + 400 + number * 20 if number % 3 == 0 else now
+        is_delayed = dues_millis[number] > now
+        due = {"deliver_at": int(dues_millis[number])} if is_delayed else {}
+        producer.send(b"%d" % number, **due)
+
+    counts = dict.fromkeys(range(count), 0)
+    while sum(counts.values()) < 3 * count:
+        message = consumer.receive(TIMEOUT)
+        number = int(message.data())
+        assert time.time() * 1000 >= dues_millis[number]
+        assert message.redelivery_count() == counts[number]
+        counts[number] += 1
+        if counts[number] < 3:
+            dues_millis[number] = time.time() * 1000 + refused_millis
+            consumer.negative_acknowledge(message)
+        else:
+            consumer.acknowledge(message)
+
+    assert counts == dict.fromkeys(range(count), 3)
+    assert_nothing_left(consumer, 500)
+
+
 def test_negative_ack_on_an_exclusive_subscription(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "sub", negative_ack_redelivery_delay_ms=200)
     publish(client, topic, 3)
