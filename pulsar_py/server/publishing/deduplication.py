@@ -90,6 +90,7 @@ class Deduplication:
         self.max_producers = max_producers
         self.entries_since_snapshot = 0
         self._ids: dict[str, ProducerIds] = {}
+        self._connected: dict[str, None] = {}  # names of `_ids` whose producers are connected
         self._names_bytes = 0  # of the names in `_ids`
         self._longest_bytes = 0  # of all names there ever were
         # Names that differ from the last snapshot: those with its number, and what was forgotten.
@@ -109,11 +110,15 @@ class Deduplication:
             assert ids.changed_before < self._next_snapshot or name in self._changed, name
         assert self._names_bytes == sum(map(name_bytes, self._ids))
         assert all(name_bytes(name) <= self._longest_bytes for name in self._ids)
+        connected = {name for name, ids in self._ids.items() if ids.left_seconds is None}
+        assert self._connected.keys() == connected
         left = [ids.left_seconds for ids in self._ids.values() if ids.left_seconds is not None]
         assert left == sorted(left)
 
     def _new(self, producer_name: str, left_seconds: int | None = None) -> ProducerIds:
         ids = self._ids[producer_name] = ProducerIds(left_seconds=left_seconds)
+        if left_seconds is None:
+            self._connected[producer_name] = None
         size_bytes = name_bytes(producer_name)
         self._names_bytes += size_bytes
         self._longest_bytes = max(self._longest_bytes, size_bytes)
@@ -133,6 +138,7 @@ class Deduplication:
     def _forget(self, names: Iterable[str]) -> None:
         for name in names:
             if self._ids.pop(name, None) is not None:
+                self._connected.pop(name, None)
                 self._names_bytes -= name_bytes(name)
                 self._changed.append(name)
 
@@ -213,6 +219,7 @@ class Deduplication:
         ids = self._ids.get(producer_name)
         if ids is not None:
             ids.left_seconds = None
+            self._connected[producer_name] = None
 
     def on_producer_removed(self, producer_name: str, now: float) -> None:
         """Note that the producer left at `now`, in seconds."""
@@ -221,6 +228,7 @@ class Deduplication:
             return
         ids.left_seconds = self._second_of(now)
         self._ids[producer_name] = ids
+        self._connected.pop(producer_name, None)
         limit = max(self.max_producers, MAX_NAMES)
         if len(self._ids) > limit:
             surplus = limit // FORGOTTEN_SHARE + 1
@@ -281,14 +289,20 @@ class Deduplication:
         return changed
 
     def newest_names(self) -> list[str]:
-        """The names of stored messages, of at most `max_producers`."""
-        surplus = len(self._ids) - self.max_producers
-        left = islice(self._left(), max(surplus, 0))
-        dropped = {name for name, _ in left}
-        names = [
-            name for name, ids in self._ids.items() if ids.persisted >= 0 and name not in dropped
-        ]
-        return names[: self.max_producers]
+        """The names of stored messages, of at most `max_producers`, those that left first first."""
+        known, most = self._ids, self.max_producers
+        if len(known) <= most:
+            return [name for name, ids in known.items() if ids.persisted >= 0]
+        # Of many names only those that are kept are looked at.
+        connected = [name for name in self._connected if known[name].persisted >= 0][:most]
+        left = (
+            name
+            for name, ids in reversed(known.items())
+            if ids.persisted >= 0 and ids.left_seconds is not None
+        )
+        newest = list(islice(left, most - len(connected)))
+        newest.reverse()
+        return newest + connected
 
     def persisted_ids(self, names: Iterable[str]) -> dict[str, int]:
         """The ids of these names now, `GONE` for what was forgotten."""

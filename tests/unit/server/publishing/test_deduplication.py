@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -181,6 +186,41 @@ def test_names_count_by_what_is_stored_of_them() -> None:
     mixed.recover({f"late-{n}": n for n in range(100)}, now=2.0)
     assert mixed.fits_properties, "the long ones left before those that are stored"
     assert set(mixed.snapshot()) == {f"late-{n}" for n in range(100)}
+
+
+@contextmanager
+def lines_run() -> Iterator[list[int]]:
+    """The lines that run inside, one by one."""
+    lines: list[int] = []
+
+    def on_event(frame: FrameType, event: str, _: object) -> object:
+        if event == "line":
+            lines.append(frame.f_lineno)
+        return on_event
+
+    before = sys.gettrace()
+    sys.settrace(on_event)  # type: ignore[arg-type]
+    try:
+        yield lines
+    finally:
+        sys.settrace(before)
+
+
+def test_of_many_names_the_newest_are_kept_and_few_others_are_looked_at() -> None:
+    dedup = Deduplication(max_producers=100)
+    for number in range(20_000):
+        dedup.on_persisted(f"p{number}", number)
+        if number % 5_000:
+            dedup.on_producer_removed(f"p{number}", float(number))
+    dedup.check()
+    with lines_run() as lines:
+        names = dedup.newest_names()
+    connected = [f"p{number}" for number in range(0, 20_000, 5_000)]
+    assert names == [*(f"p{number}" for number in range(19_904, 20_000)), *connected]
+    assert len(lines) < 1_000
+    dedup.on_producer_added("p7")
+    assert dedup.newest_names() == [*names[1:96], *connected, "p7"]
+    dedup.check()
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9), st.booleans())))
