@@ -5,6 +5,12 @@ each load both brokers run, and take turns for some rounds; who begins changes f
 Each round gives one ratio, after / before. Printed are the median of the ratios and the interval
 that holds it in 95 of 100 resamplings, so that the drift of a machine and single bad rounds do not
 pass for a difference. Run it on a machine that does nothing else.
+
+With `--megabytes-before` both get so much before the first round, so that they use what a broker
+uses that has run for a while: journal files that were written before, tables and entry logs.
+
+A load that goes by the rate that a broker reaches has the same one for both: half of what a
+consumer of the version before has just kept up with.
 """
 
 from __future__ import annotations
@@ -15,12 +21,14 @@ import random
 import statistics
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import uvloop
+
 from benchmarks.__main__ import LOADS, Load, run_load
-from benchmarks.loads import Figures
+from benchmarks.loads import Figures, durable_publish, half_rate
 from benchmarks.targets import Target, start_ours
 
 _RESAMPLINGS: Final = 10_000
@@ -85,6 +93,23 @@ def measure(
     }
 
 
+def fill(target: Target, megabytes: int) -> None:
+    """Publish so much, in entries of 1 KB."""
+    total_bytes = megabytes << 20
+    uvloop.run(
+        durable_publish(target, size_bytes=1024, connections=1, seconds=0, total_bytes=total_bytes)
+    )
+
+
+def at_one_rate(load: Load, before: Target) -> Load:
+    """The load at half of what the version before takes, if its rate depends on the broker."""
+    run_at = load.run_at
+    if run_at is None:
+        return load
+    rate = uvloop.run(half_rate(before))
+    return replace(load, run=lambda target, seconds: run_at(target, seconds, rate))
+
+
 def main() -> None:
     """Measure what the arguments ask for, and print it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.by_turns", description=__doc__)
@@ -92,6 +117,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=3.0, help="a load's time in a round")
     parser.add_argument("--loads", default="", help="only loads whose name contains this")
+    parser.add_argument(
+        "--megabytes-before", type=int, default=0, help="what is published before the rounds"
+    )
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     arguments = parser.parse_args()
     found: dict[str, dict[str, Ratio]] = {}
@@ -105,7 +133,12 @@ def main() -> None:
             before = start_ours(directory, settings, tree=arguments.before, is_tls=is_tls)
             after = start_ours(directory, settings, is_tls=is_tls)
             try:
-                found[load.name] = measure(load, before, after, arguments.rounds, arguments.seconds)
+                if arguments.megabytes_before:
+                    fill(before, arguments.megabytes_before)
+                    fill(after, arguments.megabytes_before)
+                found[load.name] = measure(
+                    at_one_rate(load, before), before, after, arguments.rounds, arguments.seconds
+                )
             finally:
                 before.stop()
                 after.stop()

@@ -478,13 +478,22 @@ async def end_to_end_latency(
     )
 
 
-async def latency_at_half_rate(target: Target, *, seconds: float) -> Figures:
-    """Publish to receive, 1 KB, at half of the rate at which one subscription has just kept up."""
+async def half_rate(target: Target) -> int:
+    """Half of the messages of 1 KB a second at which one subscription has just kept up."""
     taken = await tailing_consume(target, subscriptions=1, seconds=2.0)
     assert taken.entries_per_second is not None
-    rate = int(taken.entries_per_second / 2)
-    figures = await end_to_end_latency(target, rate_per_second=rate, seconds=seconds)
-    return replace(figures, entries_per_second=rate)
+    return int(taken.entries_per_second / 2)
+
+
+async def latency_at_half_rate(target: Target, *, seconds: float) -> Figures:
+    """Publish to receive, 1 KB, at half of the rate at which one subscription has just kept up."""
+    return await latency_at_rate(target, rate_per_second=await half_rate(target), seconds=seconds)
+
+
+async def latency_at_rate(target: Target, *, rate_per_second: int, seconds: float) -> Figures:
+    """Publish to receive, 1 KB, at a rate that is among the figures."""
+    figures = await end_to_end_latency(target, rate_per_second=rate_per_second, seconds=seconds)
+    return replace(figures, entries_per_second=rate_per_second)
 
 
 async def many_connections(target: Target, *, count: int = 2000) -> Figures:
