@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -55,11 +55,20 @@ SLICE_LEDGERS_COUNT = 50
 """Ledgers looked up in one turn of the loop: about 2 ms if no page has to be read."""
 
 
+Rest = Callable[[int], Awaitable[None]]
+"""Awaited after each piece that was written, with the bytes that are not published yet."""
+
+
+async def no_rest(_: int) -> None:
+    """Go on at once."""
+
+
 class RunWriter:
     """Writes runs to entry logs, rolling at a size; one for flushes, one for each collection."""
 
     def __init__(self, storage: LedgerStorage) -> None:
         self._storage = storage
+        self.rest: Rest = no_rest
         self._log: EntryLogWriter | None = None
         self._has_new_name = False
         # Logs that are full and not synced yet.
@@ -86,6 +95,7 @@ class RunWriter:
             await log.write()
             if log.unsynced_bytes >= self._storage.settings.flush_sync_bytes:
                 await log.sync()
+            await self.rest(sum(self.added_bytes.values()))
         return location
 
     async def sync(self) -> None:
@@ -183,6 +193,10 @@ class LedgerStorage:
         self._copier: RunWriter | None = None
         # Ledgers deleted while a log is copied: their copies must not get into the index.
         self._deleted_meanwhile: set[int] | None = None
+
+    def let_flushes_rest(self, rest: Rest) -> None:
+        """Have `rest` awaited after each piece of a flush: who calls it knows how much time is."""
+        self._writer.rest = rest
 
     @property
     def busy_log_ids(self) -> set[int]:

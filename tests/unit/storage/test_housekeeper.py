@@ -5,13 +5,20 @@ import logging
 import random
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 
 import pytest
 
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.errors import DiskFullError, LedgerNotFoundError, StorageError
+from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.storage.bookie import Bookie
-from pulsar_py.storage.housekeeper import disk_room_bytes
+from pulsar_py.storage.housekeeper import (
+    FLUSH_REST_SECONDS,
+    RELEASE_ENTRIES_COUNT,
+    disk_room_bytes,
+    has_time_to_rest,
+)
 from pulsar_py.storage.shared.write_cache import Generation
 from pulsar_py.testing.disk import SimulatedDisk
 from tests.unit.storage.support import Ids, entry, fill, start, turns, write
@@ -35,6 +42,71 @@ async def test_a_full_generation_is_flushed_and_journals_go() -> None:
     assert bookie.statistics().write_cache_bytes < 80_000
     assert bookie.storage.manifest.mark[0] > 1
     assert "0000000001" not in await disk.list_directory("journal")
+    await bookie.close()
+
+
+@pytest.mark.parametrize("is_asked_for", [False, True])
+async def test_a_flush_that_nobody_waits_for_rests(
+    monkeypatch: pytest.MonkeyPatch, *, is_asked_for: bool
+) -> None:
+    rests: list[float] = []
+
+    async def rest(_: SystemClock, delay_seconds: float) -> None:
+        rests.append(delay_seconds)
+
+    monkeypatch.setattr(SystemClock, "sleep", rest)
+    cache_bytes = 10_000_000 if is_asked_for else 400_000
+    bookie = await start(
+        MemoryDisk(),
+        write_cache_bytes=cache_bytes,
+        append_limit_bytes=2 * cache_bytes,
+        journal_files_count=10**6,
+        disk_check_interval_seconds=3600.0,
+    )
+    writer, listener = await write(bookie, 1)
+    for _ in range(400):  # a run each, of which 200 are a piece
+        last = writer.append(bytes(1000))
+    await listener.until(last)
+    if is_asked_for:
+        await bookie.flush()
+        assert not rests
+    else:
+        await turns(500)
+        assert bookie.storage.manifest.logs
+        assert rests
+        assert set(rests) == {FLUSH_REST_SECONDS}
+    await bookie.close()
+
+
+def test_a_flush_rests_while_it_is_ahead_of_what_fills_the_cache() -> None:
+    def has_time(written: int, filled: int) -> bool:
+        return has_time_to_rest(
+            written_bytes=written, sealed_bytes=100, filled_bytes=filled, write_cache_bytes=100
+        )
+
+    assert has_time(1, 0)
+    assert has_time(50, 24)
+    assert not has_time(50, 25)
+    assert not has_time(0, 0)
+    assert not has_time(99, 100)
+
+
+async def test_the_entries_of_a_flushed_generation_are_freed_in_steps() -> None:
+    bookie = await start(MemoryDisk(), write_cache_bytes=10_000_000, append_limit_bytes=20_000_000)
+    writer, listener = await write(bookie, 1)
+    for _ in range(3 * RELEASE_ENTRIES_COUNT):
+        writer.append(b"x")
+    await listener.until(3 * RELEASE_ENTRIES_COUNT)
+    (cached,) = bookie.cache.current.ledgers.values()
+    counts = {len(cached.entries)}
+    flush = asyncio.get_running_loop().create_task(bookie.flush())
+    while not flush.done():
+        await asyncio.sleep(0)
+        counts.add(len(cached.entries))
+
+    found = sorted(counts)
+    assert found[0] == 0
+    assert max(more - less for less, more in pairwise(found)) <= RELEASE_ENTRIES_COUNT
     await bookie.close()
 
 

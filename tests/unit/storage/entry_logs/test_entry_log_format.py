@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from pulsar_py.common.errors import CorruptDataError
+from pulsar_py.storage.entry_logs import entry_log_format
 from pulsar_py.storage.entry_logs.entry_log_format import (
     PADDING_LEDGER_ID,
     check_log_header,
@@ -68,6 +71,38 @@ def test_runs_are_cut_by_size_with_at_least_one_entry() -> None:
     assert list(cut_runs(entries, 100)) == [(0, 3), (3, 4), (4, 7), (7, 8)]
     assert list(cut_runs(entries, 10_000)) == [(0, 8)]
     assert list(cut_runs([], 100)) == []
+
+
+@pytest.mark.parametrize("run_bytes", [1, 500, 5_000, 30_000, 10**9])
+def test_runs_are_the_same_however_many_entries_are_measured_at_once(
+    run_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(run_bytes)
+    entries = [b"x" * chance.choice((0, 1, 10, 900)) for _ in range(300)]
+    whole = list(cut_runs(entries, run_bytes))
+
+    for count in (1, 2, 7, 299, 300, 301):
+        monkeypatch.setattr(entry_log_format, "MEASURED_ENTRIES_COUNT", count)
+        assert list(cut_runs(entries, run_bytes)) == whole
+
+    assert [end for _, end in whole] == [*(start for start, _ in whole[1:]), len(entries)]
+    assert all(
+        sum(map(len, entries[start:end])) <= run_bytes or end == start + 1 for start, end in whole
+    )
+
+
+def test_runs_are_cut_as_they_are_asked_for() -> None:
+    measured = 0
+
+    class Measured(bytes):
+        def __len__(self) -> int:
+            nonlocal measured
+            measured += 1
+            return 100
+
+    next(cut_runs([Measured()] * 50_000, 1_000))
+
+    assert 0 < measured <= 5_000
 
 
 def test_the_log_header_names_log_and_version() -> None:
