@@ -5,7 +5,7 @@ flushes, compacts topics and entry logs, writes cursors and collects garbage: ot
 published to, acknowledged message by message and deleted, one after the other, so that entry logs
 lose what is alive in them; one topic is compacted again and again; and the write cache is smaller
 than usual. Before and after each load a bare loop writes and syncs 4 KB a thousand times a second
-on the same disk.
+on the same disk, and another one does what journal and flushes do to the disk at the load's rate.
 
 The broker (`traced_broker`) notes what it does, and so does the process of the load. For the worst
 moments that do not overlap, all that was under way from send to receipt is printed, the longest
@@ -26,9 +26,11 @@ import asyncio
 import gc
 import http.client
 import json
+import mmap
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -65,6 +67,12 @@ TOPIC_SECONDS = 3.0
 """How long one of the topics beside is published to, until it is deleted."""
 BARE_SECONDS = 3.0
 BARE_PER_SECOND = 1000
+BARE_BLOCK_BYTES = 4096
+BARE_GROUP_BYTES = 4 << 20
+"""Of the bare loop of groups: the most of one group, as in the journal."""
+BARE_FILE_BYTES = 64 << 20
+"""Of a journal file, and of a generation of the write cache."""
+BARE_SYNC_BYTES = 2 << 20
 LEAST_LIMIT_MILLIS = 5.0
 MOMENTS = 8
 NAMED = 6
@@ -120,6 +128,65 @@ def bare_syncs(directory: Path, seconds: float = BARE_SECONDS) -> list[float]:
             if end > begun + seconds:
                 break
     return millis
+
+
+def bare_groups(directory: Path, rate: int, seconds: float = BARE_SECONDS) -> list[float]:
+    """The milliseconds of each group of a loop that writes and syncs what has come meanwhile.
+
+    So many messages of 1 KB come a second; the groups go past the page cache into a file that was
+    written before, and beside them, every 64 MB, as many bytes go through it into another one, with
+    a sync after each 2 MB: what a journal and a flush do to the disk, and nothing else.
+    """
+    millis: list[float] = []
+    room = mmap.mmap(-1, BARE_GROUP_BYTES)
+    room.write(os.urandom(BARE_GROUP_BYTES))
+    with tempfile.NamedTemporaryFile(dir=directory, buffering=0) as file:
+        for at in range(0, BARE_FILE_BYTES, BARE_GROUP_BYTES):
+            os.pwrite(file.fileno(), room, at)
+        os.fsync(file.fileno())
+        try:
+            descriptor = os.open(file.name, os.O_WRONLY | os.O_DIRECT)
+        except OSError:  # a file system without
+            descriptor = os.open(file.name, os.O_WRONLY)
+        ended = threading.Event()
+        flushing = threading.Thread(target=_bare_flushes, args=(directory, rate, ended))
+        flushing.start()
+        try:
+            begun = since = time.perf_counter()
+            offset = 0
+            while since < begun + seconds:
+                start = time.perf_counter()
+                due_bytes = int((start - since) * rate) * 1024
+                if due_bytes < BARE_BLOCK_BYTES:
+                    time.sleep(0.0002)
+                    continue
+                since = start
+                due_bytes = min(due_bytes - due_bytes % BARE_BLOCK_BYTES, BARE_GROUP_BYTES)
+                if offset + due_bytes > BARE_FILE_BYTES:
+                    offset = 0
+                with memoryview(room)[:due_bytes] as group:
+                    os.pwritev(descriptor, [group], offset, os.RWF_DSYNC)
+                offset += due_bytes
+                millis.append((time.perf_counter() - start) * 1e3)
+        finally:
+            ended.set()
+            flushing.join()
+            os.close(descriptor)
+    return millis
+
+
+def _bare_flushes(directory: Path, rate: int, ended: threading.Event) -> None:
+    piece = os.urandom(BARE_SYNC_BYTES)
+    period = BARE_FILE_BYTES / (rate * 1024)
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        while not ended.is_set():
+            begun = time.perf_counter()
+            for _ in range(BARE_FILE_BYTES // BARE_SYNC_BYTES):
+                if ended.is_set():
+                    return
+                file.write(piece)
+                os.fdatasync(file.fileno())
+            ended.wait(max(begun + period - time.perf_counter(), 0))
 
 
 class Beside:
@@ -198,6 +265,8 @@ class Load:
     times: list[tuple[int, int]]
     bare: Percentiles
     limit_millis: float
+    groups: Percentiles
+    """Of the bare loop of groups at the same rate, beside bare flushes."""
     missing: int
     """Messages that had not come 10 s after the last one was sent."""
 
@@ -220,7 +289,13 @@ class Load:
         print(f"    a bare loop of syncs before and after: {self.bare}")
         verdict = "BEYOND" if self.beyond() else "within"
         limit = f"{verdict} the limit of {self.limit_millis:.2f} ms"
-        print(f"    p99.9 {self.found.p999:.2f} ms, {limit}", flush=True)
+        print(f"    p99.9 {self.found.p999:.2f} ms, {limit}")
+        times = self.found.p999 / self.groups.p999
+        print(
+            f"    a bare loop of groups at that rate, beside bare flushes: {self.groups}; "
+            f"{times:.1f} times its p99.9",
+            flush=True,
+        )
 
 
 @asynccontextmanager
@@ -270,12 +345,14 @@ async def one_load(
 ) -> Load:
     """Messages at a rate, with the bare loops around them."""
     title = f"{rate:,} a second"
-    millis = bare_syncs(directory)
+    millis, groups = bare_syncs(directory), bare_groups(directory, rate)
     async with step(f"{title}, for {seconds:g} s", seconds + MORE_SECONDS), beside(target):
         times = await timed_messages(target, rate_per_second=rate, seconds=seconds)
     bare = Percentiles.of(millis + bare_syncs(directory))
     limit = max(LEAST_LIMIT_MILLIS, factor * bare.p999)
-    return Load(title, times, bare, limit, int(rate * (seconds + 1)) - rate - len(times))
+    missing = int(rate * (seconds + 1)) - rate - len(times)
+    groups += bare_groups(directory, rate)
+    return Load(title, times, bare, limit, Percentiles.of(groups), missing)
 
 
 def worst_moments(times: Sequence[tuple[int, int]], count: int) -> Iterator[tuple[int, int]]:

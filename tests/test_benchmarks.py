@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tails import Load, Percentiles, bare_syncs, step, under_way, worst_moments
+from benchmarks import tails
+from benchmarks.tails import (
+    Load,
+    Percentiles,
+    bare_groups,
+    bare_syncs,
+    step,
+    under_way,
+    worst_moments,
+)
 from benchmarks.traced_broker import ProcessorTimes
 
 
@@ -55,11 +64,25 @@ async def test_a_timeout_within_a_step_is_not_taken_for_its_limit() -> None:
 
 
 def test_messages_that_did_not_come_are_beyond_any_limit() -> None:
-    load = Load("1 a second", [(0, 4_000_000)] * 9, Percentiles(1, 1, 1, 1), 5.0, missing=0)
+    bare = Percentiles(1, 1, 1, 1)
+    load = Load("1 a second", [(0, 4_000_000)] * 9, bare, 5.0, bare, missing=0)
     assert load.beyond() == []
     assert replace(load, limit_millis=3.0).beyond() == ["1 a second: p99.9 4.00 ms"]
     late = replace(load, missing=1)
     assert late.beyond() == ["1 a second: 1 of 10 messages did not come in time"]
+
+
+def test_a_bare_loop_of_groups_has_a_time_for_each_and_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "BARE_FILE_BYTES", 4 << 20)
+    before = time.perf_counter()
+    millis = bare_groups(tmp_path, 5_000, seconds=0.05)
+    took = (time.perf_counter() - before) * 1e3
+
+    assert 1 <= len(millis) <= 50 * 5
+    assert all(0 < each < took for each in millis)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_time_that_a_thread_worked_is_told_from_the_time_that_it_slept() -> None:
