@@ -98,11 +98,7 @@ def _with_changes(snapshot: CursorSnapshot, changes: Sequence[CursorSnapshot]) -
     newest = changes[0]
     addition = CursorSnapshot(newest.mark_delete_position, properties=newest.properties)
     for each in reversed(changes):
-        holes = each.individual_deleted_messages
-        for ledger_id in holes.ledger_ids():
-            addition.individual_deleted_messages.add_serialized(
-                ledger_id, holes.serialized(ledger_id)
-            )
+        addition.individual_deleted_messages.add_all(each.individual_deleted_messages)
         _merge_batches(addition, each)
     join_states(snapshot, addition)
     return snapshot
@@ -191,8 +187,7 @@ def join_states(snapshot: CursorSnapshot, addition: CursorSnapshot) -> None:
         snapshot.mark_delete_position, addition.mark_delete_position
     )
     snapshot.properties = addition.properties
-    for ledger_id, first, last in addition.individual_deleted_messages.ranges():
-        snapshot.individual_deleted_messages.add_range(ledger_id, first, last)
+    snapshot.individual_deleted_messages.add_all(addition.individual_deleted_messages)
     for position in _merge_batches(snapshot, addition):
         snapshot.added_pages.add(holes_key(position))
 
