@@ -13,8 +13,9 @@ Source: LongPairRangeSet, ConcurrentOpenLongPairRangeSet in Pulsar's managed-led
 
 from __future__ import annotations
 
+from array import array
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pyroaring import BitMap
@@ -243,17 +244,13 @@ class PositionRangeSet:
             for ledger_id, bitmap in self._bitmaps.items()
         )
 
-    def among(self, positions: Iterable[Position]) -> PositionRangeSet:
-        """A new set of those of `positions`, in any order, that are in this one."""
-        entry_ids: dict[int, list[int]] = {ledger_id: [] for ledger_id in self._bitmaps}
-        for ledger_id, entry_id in positions:
-            # Foreign ids may be negative or too large for a bitmap.
-            if ledger_id in entry_ids and 0 <= entry_id < _MAX_ENTRIES:
-                entry_ids[ledger_id].append(entry_id)
+    def among(self, entry_ids: Mapping[int, array[int]]) -> PositionRangeSet:
+        """A new set of those entries, by ledger and in any order, that are in this one."""
+        # Hot path: acknowledge with a receipt. A bitmap takes the memory of an array as it is.
         return self._of_bitmaps(
-            (ledger_id, BitMap(found) & self._bitmaps[ledger_id])
-            for ledger_id, found in entry_ids.items()
-            if found
+            (ledger_id, BitMap(asked) & self._bitmaps[ledger_id])
+            for ledger_id, asked in entry_ids.items()
+            if ledger_id in self._bitmaps
         )
 
     def without(self, other: PositionRangeSet) -> PositionRangeSet:

@@ -242,7 +242,6 @@ class ManagedCursor:
         """
         self._raise_if_closed()
         before = self._state.mark_delete_position
-        self._touch(positions)
         try:
             return self._state.acknowledge(positions, ack_sets, self._clock.monotonic_seconds())
         finally:
@@ -268,14 +267,8 @@ class ManagedCursor:
             raise CursorBusyError(f"{self.name}: a reset is under way")
         before = self._state.mark_delete_position
         now = self._clock.monotonic_seconds()
-        self._touch((position,))
         self._state.acknowledge_cumulative(position, ack_set, properties, now)
         self._after_change(before)
-
-    def _touch(self, positions: Sequence[Position]) -> None:
-        persister = self._persister
-        if persister is not None and persister.changes is not None:
-            persister.changes.touch(positions)
 
     def when_durable(self, on_durable: OnDurable, number: int = 0) -> None:
         """Call `on_durable` when all that was acknowledged so far is durable, or never will be.
@@ -303,7 +296,7 @@ class ManagedCursor:
         await self._persister.load(ledger_id)
 
     def _on_loaded(self, before: Position, finished: list[Position]) -> None:
-        self._touch(finished)
+        self._state.note(finished)
         if finished and self.on_acknowledged_late is not None:
             self.on_acknowledged_late(finished)
         if before != self._state.mark_delete_position:

@@ -10,10 +10,11 @@ it without a task, too. Limits of the settings never drop an acknowledgement: th
 counted, and those that could not be written anywhere stay dirty. If the bit sets of batches make a
 segment larger than an entry may be, the highest batches are left out, counted, and stay in memory.
 
-While clients ask for receipts of acknowledgements, a write begins as soon as the one before has
-ended, and has only what changed since (`CursorChangeLog`), unless the whole state is as short. At
-most a second later an entry has the ranges that fit, too. A receipt waits for the write that covers
-it; a failed write is tried once more, in a new cursor ledger, before the receipt becomes an error.
+While clients ask for receipts of acknowledgements, a write begins when the one before has ended,
+in the same turn of the loop, and has only what changed since (`CursorChangeLog`), unless the whole
+state is as short. At most a second later an entry has the ranges that fit, too. A receipt waits for
+the write that covers it; a failed write is tried once more, in a new cursor ledger, before the
+receipt becomes an error.
 
 What always holds: `CursorState.persisted` is called only for a state that recovery will find.
 
@@ -171,7 +172,7 @@ class CursorPersister:
             return
         self._were_receipts_asked = True
         if self.changes is None:
-            self.changes = CursorChangeLog()
+            self.changes = CursorChangeLog(self._state)
         self._receipts.add(on_durable, number)
         self._write_soon()
 
@@ -183,6 +184,9 @@ class CursorPersister:
     def write_for_receipts(self) -> None:
         """Begin a write if receipts wait for one and none is under way; called by the flusher."""
         self._is_soon = False
+        self._begin_for_receipts()
+
+    def _begin_for_receipts(self) -> None:
         if not self._receipts or self._is_closed:
             return
         if self._owner.is_fenced:
@@ -224,6 +228,7 @@ class CursorPersister:
         self._ranges_shown_at = self._clock.monotonic_seconds()
         if self.changes is not None:
             if not self._were_receipts_asked:
+                self.changes.rest()
                 self.changes = None
             elif self._has_few_ranges():
                 # The next write is a whole state, too; if it has many ranges, they are new.
@@ -246,7 +251,7 @@ class CursorPersister:
         max_ranges = SHOWN_RANGES if shows_ranges else _FEW_RANGES
         if fits_one_entry(state, min(max_ranges, config.max_ranges_in_cursor_entry)):
             return False
-        data = encode_changes(log.take(state), state, shows_ranges=shows_ranges)
+        data = encode_changes(log.take(), state, shows_ranges=shows_ranges)
         log.written(len(data))
         if shows_ranges:
             self._ranges_shown_at = now
@@ -367,7 +372,11 @@ class CursorPersister:
             )
             self._fence_if_lost(error)
         self.schedule()
-        if self._receipts:
+        if not self._receipts:
+            return
+        if error is None and not self._lock.locked():
+            self._begin_for_receipts()  # the disk is idle: each turn of the loop counts
+        else:
             self._write_soon()
 
     def _note_stored(self) -> None:

@@ -24,6 +24,8 @@ Source: ManagedCursorImpl (asyncDelete, asyncMarkDelete, internalResetCursor).
 
 from __future__ import annotations
 
+from array import array
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -84,6 +86,7 @@ class CursorState:
         "is_batch_index_ack_enabled",
         "ledgers",
         "mark_delete_position",
+        "noted",
         "pages",
         "passed_over",
         "persistent_mark_delete_position",
@@ -111,6 +114,9 @@ class CursorState:
         self.individual_deleted_messages = PositionRangeSet()
         self.batch_deleted_indexes = BatchDeletedIndexes()
         self.pages = CursorPages()
+        # Entry ids by ledger of what is acknowledged above the mark-delete position, whole or in
+        # part, as long as anybody wants that. Only a CursorChangeLog sets and empties it.
+        self.noted: defaultdict[int, array[int]] | None = None
         self.properties: dict[str, int] = dict(properties or {})
         self.is_batch_index_ack_enabled = is_batch_index_ack_enabled
         self._resets_count = 0  # a write begun before a reset does not make its position durable
@@ -133,15 +139,18 @@ class CursorState:
         deleted = self.individual_deleted_messages
         records = self.batch_deleted_indexes
         dirty = self.pages.dirty
+        noted = self.noted
         is_changed = False
         taken_count = len(positions)
         for place, position in enumerate(positions):
             if position > last:  # clients may send any position; those after it are ignored, too
                 taken_count = place
                 break
-            if position <= mark_delete or not self.ledgers.contains(position):
-                continue
-            if position in deleted:
+            if (
+                position <= mark_delete
+                or not self.ledgers.contains(position)
+                or position in deleted
+            ):
                 continue
             if ack_sets is not None and (words := ack_sets[place]):
                 outcome = self._keep_waiting(position, ack_set.to_bits(words))
@@ -154,6 +163,8 @@ class CursorState:
                 mark_delete = Position(position[0], position[1])
             else:
                 deleted.add(position)
+                if noted is not None:
+                    noted[position[0]].append(position[1])
                 if dirty is not None:
                     dirty.add((_HOLES, position[0], position[1] >> _HOLES_SHIFT))
                     self.pages.touch(position[0])
@@ -174,6 +185,8 @@ class CursorState:
         if waiting == known:
             return _Outcome.NOTHING
         self.batch_deleted_indexes.put(position, waiting)
+        if self.noted is not None:
+            self.noted[position[0]].append(position[1])
         pages = self.pages
         if pages.dirty is not None:
             pages.dirty.add((_BATCHES, position[0], position[1] >> _BATCHES_SHIFT))
@@ -270,6 +283,12 @@ class CursorState:
                 f"{position} is past the last entry {ledgers.last_confirmed_entry}"
             )
         return ledgers.last_at_or_before(position)
+
+    def note(self, positions: Sequence[Position]) -> None:
+        """Note positions that became acknowledged without a call of `acknowledge`, if wanted."""
+        if self.noted is not None:
+            for ledger_id, entry_id in positions:
+                self.noted[ledger_id].append(entry_id)
 
     def is_acknowledged(self, position: Position) -> bool:
         """Whether the whole entry is acknowledged; in a cold ledger only new acks are known."""

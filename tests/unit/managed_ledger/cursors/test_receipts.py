@@ -72,6 +72,28 @@ async def test_acknowledgements_of_one_turn_share_a_write():
     assert len(entries_of(world, cursor)) == before + 1
 
 
+async def test_the_next_write_begins_in_the_turn_in_which_the_one_before_ends():
+    world = World()
+    _, cursor = await with_holes(world)
+    loop = asyncio.get_running_loop()
+    are_under_way = []
+
+    def on_durable(numbers, error):
+        assert error is None
+        # Before timers of the same turn, and those are how a first write begins.
+        loop.call_soon(lambda: are_under_way.append(cursor.state.is_write_in_flight))
+
+    cursor.acknowledge([Position(3, 100)])
+    cursor.when_durable(on_durable)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert cursor.state.is_write_in_flight
+    cursor.acknowledge([Position(3, 102)])
+    cursor.when_durable(on_durable)
+    await settle()
+    assert are_under_way == [True, False]
+
+
 async def test_changes_are_written_alone_and_recovered():
     world = World()
     _, cursor = await with_holes(world)
