@@ -101,6 +101,47 @@ async def test_unusable_entries_are_reported_and_give_permits_back(broker: Scrip
         assert consumer.statistics().receive_failures == 3
 
 
+@pytest.mark.parametrize(
+    ("messages_limit", "bytes_limit", "expected"),
+    [
+        (100, 99, 40),
+        (30, 99, 30),
+        (20, 99, 20),
+        (5, 99, 5),
+        (100, 40, 40),
+        (100, 30, 30),
+        (9, 7, 7),
+    ],
+)
+def test_a_run_ends_at_its_limits_also_within_a_batch(
+    messages_limit: int, bytes_limit: int, expected: int
+) -> None:
+    simulated(lambda broker: check_run(broker, messages_limit, bytes_limit, expected))()
+
+
+async def check_run(
+    broker: ScriptedBroker, messages_limit: int, bytes_limit: int, expected: int
+) -> None:
+    payloads = [bytes((number,)) for number in range(40)]
+    async with new_client(broker) as client:
+        consumer = await open_consumer(client, receiver_queue_size=10)
+        await asyncio.sleep(0.01)
+        deliver(broker, (1, 0), batch(payloads[:20]))
+        deliver(broker, (1, 1), batch(payloads[20:]))
+        await asyncio.sleep(0.01)
+        run = await consumer.receive_run(
+            1000, messages_limit=messages_limit, bytes_limit=bytes_limit
+        )
+        assert [each.data() for each in run] == payloads[:expected]
+        await asyncio.sleep(0.01)
+        given = sum(permits(broker)[1:])
+        assert expected - 5 < given <= expected
+        rest = [(await consumer.receive()).data() for _ in range(40 - expected)]
+        assert rest == payloads[expected:]
+        await asyncio.sleep(0.01)
+        assert sum(permits(broker)[1:]) == 40
+
+
 @simulated
 async def test_runs_give_large_batches_whole_and_the_rest_together(broker: ScriptedBroker) -> None:
     payloads = [b"x"] * MIN_WHOLE_BATCH
