@@ -24,8 +24,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Final, Generic, Self
 
 from pulsar_py.client.consuming.broker_statistics import BrokerConsumerStatistics
 from pulsar_py.client.consuming.consumer_config import ConsumerConfig
@@ -34,7 +36,7 @@ from pulsar_py.client.consuming.consumer_session import ConsumerSession
 from pulsar_py.client.consuming.message_loops import MessageLoops
 from pulsar_py.client.consuming.settlement import Settlement
 from pulsar_py.client.consuming.statistics_source import ConsumerStatisticsSource
-from pulsar_py.client.messages.message import EntryKey, Message
+from pulsar_py.client.messages.message import EntryKey, Message, ReceivedEntry
 from pulsar_py.client.messages.option_checks import check_seek_target
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
@@ -56,6 +58,9 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 logger = logging.getLogger(__name__)
+
+_entry_of: Final[Callable[[Message], ReceivedEntry]] = attrgetter("entry")
+_batch_index_of: Final[Callable[[Message], int]] = attrgetter("batch_index")
 
 
 @blocks
@@ -375,12 +380,14 @@ class Consumer(Generic[T_co]):
         # Hot path: consume in `make bench-client`.
         if not self._is_acknowledging_plainly:
             return
-        acknowledge, entry_done = self._tracker.acknowledge, self._entry_done
-        for message in messages:
-            if acknowledge(message.entry, message.batch_index):
-                entry_done(message.entry)
-            elif self._is_batch_index_enabled:
-                self._acknowledger.changed()
+        tracker = self._tracker
+        for entry, run in groupby(messages, key=_entry_of):
+            indexes = list(map(_batch_index_of, run))
+            for index in indexes[tracker.count_in_order(entry, indexes) :]:
+                if tracker.acknowledge(entry, index):
+                    self._entry_done(entry)
+                elif self._is_batch_index_enabled:
+                    self._acknowledger.changed()
 
     async def acknowledge_cumulative(self, message: Message | MessageId) -> None:
         """Acknowledge all messages of the subscription up to this one.

@@ -151,6 +151,49 @@ def test_any_order_of_acknowledgements_ends_with_the_last_one(
         assert tracker.is_empty is (left != 0)
 
 
+@given(
+    st.integers(1, 2**12 - 1),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(1, 12)), max_size=12),
+    st.booleans(),
+)
+def test_acknowledgements_in_order_are_those_of_each(
+    wanted: int,
+    runs: list[tuple[int, int]],
+    is_batch_index_enabled: bool,  # noqa: FBT001
+) -> None:
+    trackers = [
+        AcknowledgmentsGroupingTracker(is_batch_index_enabled=is_batch_index_enabled)
+        for _ in range(2)
+    ]
+    batches = [entry((1, 5), batch_size=12) for _ in range(2)]
+    for each in batches:
+        each.unacked_bits = wanted
+    for start, count in runs:
+        indexes = [i for i in range(12) if wanted >> i & 1][start : start + count]
+        if not indexes:
+            continue
+        by_each = [trackers[0].acknowledge(batches[0], index) for index in indexes]
+        done = trackers[1].count_in_order(batches[1], indexes)
+        rest = [trackers[1].acknowledge(batches[1], index) for index in indexes[done:]]
+        assert [False] * done + rest == by_each
+        assert batches[1].unacked_bits == batches[0].unacked_bits
+    assert trackers[1].take() == trackers[0].take()
+
+
+def test_many_acknowledgements_in_order_are_counted() -> None:
+    tracker = AcknowledgmentsGroupingTracker()
+    batch = entry((1, 5), batch_size=3)
+    assert tracker.count_in_order(batch, [0, 1, 2]) == 2
+    assert tracker.is_empty
+    assert tracker.acknowledge(batch, 2)
+    assert tracker.take().individual == {(1, 5): 0}
+    for other in (
+        AcknowledgmentsGroupingTracker(is_batch_index_enabled=True),
+        NoAcknowledgmentsTracker(),
+    ):
+        assert other.count_in_order(entry((1, 6), batch_size=3), [0, 1]) == 0
+
+
 def test_cumulative_within_a_batch_means_the_entry_before() -> None:
     tracker = AcknowledgmentsGroupingTracker()
     middle = MessageId(1, 5, batch_index=1, batch_size=3)
