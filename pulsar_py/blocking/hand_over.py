@@ -203,10 +203,10 @@ class HandOver:
     def _submit(self, messages: Sequence[Outgoing], results: Sequence[SendResult]) -> None:
         # Hot path: produce in `make bench-client`.
         if len(messages) > 1 and set(map(type, messages)) == _ONLY_BYTES:
-            completions = self._producer.submit_plain_run(messages)  # type: ignore[arg-type]  # bytes
-            if completions:
-                for result, completion in zip(results, completions, strict=True):
-                    result.submitted(completion)
+            sends = self._producer.submit_plain_run(messages)  # type: ignore[arg-type]  # bytes
+            if sends:
+                for result, (completion, batch_index) in zip(results, sends, strict=True):
+                    result.submitted(completion, batch_index)
                 return
         self._submit_each(list(zip(messages, results, strict=True)))
 

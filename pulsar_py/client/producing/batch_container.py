@@ -21,11 +21,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.pending_messages import PendingEntry
-from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.send_result import PlainSend, SendResult
 
 __all__ = [
     "PLAIN_TRAITS",
@@ -87,6 +90,15 @@ class Container(ABC):
     @abstractmethod
     def add_plain(self, payload: bytes, size: int) -> SendResult | None:
         """`add` of a message that has nothing else, if a batch is open for it; None if not."""
+
+    @abstractmethod
+    def add_plain_run(
+        self, payloads: Sequence[bytes], ends: Sequence[int], start: int
+    ) -> Sequence[PlainSend]:
+        """`add_plain` of messages from `start` on, while they fit; may be none.
+
+        `ends` has the bytes of all messages up to and with each.
+        """
 
     @abstractmethod
     def fits(self, message: OutgoingMessage, size: int) -> bool:
@@ -158,6 +170,29 @@ class BatchContainer(Container):
             self.is_full = True
         return SendResult(batch.entry, index)
 
+    def add_plain_run(
+        self, payloads: Sequence[bytes], ends: Sequence[int], start: int
+    ) -> Sequence[PlainSend]:
+        """As `Container.add_plain_run`."""
+        # Hot path: produce in `make bench-client`, blocking.
+        batch = self._batch
+        if batch is None or batch.traits is not PLAIN_TRAITS:
+            return ()
+        begin = ends[start - 1] if start else 0
+        fitting = bisect_right(ends, begin + self.bytes_limit - self.bytes_count, start) - start
+        count = min(fitting, self.messages_limit - self.messages_count)
+        if not count:
+            return ()
+        index = len(batch.messages)
+        batch.messages += payloads[start : start + count]
+        self.messages_count += count
+        self.bytes_count += ends[start + count - 1] - begin
+        batch.bytes_count = self.bytes_count
+        self.is_full = (
+            self.messages_count >= self.messages_limit or self.bytes_count >= self.bytes_limit
+        )
+        return list(zip(repeat(batch.entry), range(index, index + count)))
+
     def fits(self, message: OutgoingMessage, size: int) -> bool:
         """Whether it may join the batch."""
         batch = self._batch
@@ -206,6 +241,13 @@ class KeyBasedBatchContainer(Container):
         """None always: messages have to be looked at for their keys, if only the empty one."""
         del payload, size
         return None
+
+    def add_plain_run(
+        self, payloads: Sequence[bytes], ends: Sequence[int], start: int
+    ) -> Sequence[PlainSend]:
+        """None always, as `add_plain`."""
+        del payloads, ends, start
+        return ()
 
     def fits(self, message: OutgoingMessage, size: int) -> bool:
         """Whether it may join the batch of its key."""

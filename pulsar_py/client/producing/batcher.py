@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final
 
 from pulsar_py.client.producing.batch_container import (
@@ -28,7 +29,7 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.outbox import Outbox
 from pulsar_py.client.producing.pending_messages import PendingEntry
 from pulsar_py.client.producing.producer_config import ProducerConfig
-from pulsar_py.client.producing.send_result import SendResult
+from pulsar_py.client.producing.send_result import PlainSend, SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.enums import BatchingType
 from pulsar_py.client.shared.statistics import ProducerCounters
@@ -132,20 +133,36 @@ class Batcher:
     def takes_run(self, largest_size: int) -> bool:
         """Whether `post_plain_run` may be called with messages of that size and below."""
         outbox = self._outbox
-        return (
-            self._container is None
-            and outbox.is_plain
-            and largest_size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
+        return self._container is not None or (
+            outbox.is_plain and largest_size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
         )
 
-    def post_plain_run(self, payloads: Sequence[bytes]) -> list[PendingEntry]:
+    def post_plain_run(self, payloads: Sequence[bytes]) -> list[PlainSend]:
         """Post messages that have nothing but a payload, as `post_plain`; see `takes_run`."""
-        # Hot path: produce unbatched in `make bench-client`.
+        # Hot path: produce in `make bench-client`, blocking.
+        if self._container is not None:
+            return self._batch_run(self._container, payloads)
         self._send_run()
         now, partition_index = self._clock.monotonic_seconds(), self._partition_index
         entries = [PendingEntry(now, partition_index, len(each)) for each in payloads]
         self._post_run(entries, payloads)
-        return entries
+        return [(entry, -1) for entry in entries]
+
+    def _batch_run(self, container: Container, payloads: Sequence[bytes]) -> list[PlainSend]:
+        # Hot path: produce in `make bench-client`, blocking.
+        sends: list[PlainSend] = []
+        ends = list(accumulate(map(len, payloads)))
+        while (count := len(sends)) < len(payloads):
+            joined = container.add_plain_run(payloads, ends, count)
+            if joined:
+                sends += joined
+                if container.is_full:
+                    self.send_batches()
+            else:  # no batch is open that it fits: this one begins the next
+                payload = payloads[count]
+                sent = self.post_plain(payload, len(payload))
+                sends.append(sent._parts)  # noqa: SLF001 - for its other half
+        return sends
 
     def _send_run(self) -> None:
         # Hot path: produce unbatched in `make bench-client`.

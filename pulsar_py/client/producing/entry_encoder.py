@@ -17,6 +17,7 @@ layouts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import add
 from struct import Struct
 from typing import Final
 
@@ -42,7 +43,34 @@ _pack_size = _SIZE.pack
 _pack_checksum = _CHECKSUM.pack
 _SEQUENCE_ID_TAG: Final = b"\x10"  # field 2 of MessageMetadata, a number of variable length
 _PUBLISH_TIME_TAG: Final = b"\x18"  # field 3, likewise
+_PAYLOAD_SIZE_TAG: Final = b"\x18"  # field 3 of SingleMessageMetadata, likewise
+_SINGLE_ID_TAG: Final = b"\x40"  # field 8, likewise
 _CHEAP_TO_COPY: Final = 16 * 1024  # shorter payloads are joined with their headers
+
+
+_ONLY_BYTES: Final = frozenset((bytes,))
+
+
+def _plain_parts(payloads: Sequence[bytes], first_sequence_id: int) -> list[bytes]:
+    """What a batch consists of: size and metadata of each message, and its payload, in turns.
+
+    Without protobuf, which costs 0.3 us a message more: the metadata of messages differ in two
+    numbers.
+    """
+    # Hot path: produce in `make bench-client`.
+    ids = varints_in_row(first_sequence_id, len(payloads))
+    sizes = list(zip(map(len, payloads), map(len, ids), strict=True))
+    heads = {sizes_of_one: _head_before_id(*sizes_of_one) for sizes_of_one in dict.fromkeys(sizes)}
+    parts: list[bytes] = [b""] * (2 * len(payloads))
+    parts[::2] = map(add, map(heads.__getitem__, sizes), ids)
+    parts[1::2] = payloads
+    return parts
+
+
+def _head_before_id(payload_bytes: int, id_bytes: int) -> bytes:
+    """A message in a batch, up to its sequence id, which takes `id_bytes`."""
+    before_id = _PAYLOAD_SIZE_TAG + varint(payload_bytes) + _SINGLE_ID_TAG
+    return _pack_size(len(before_id) + id_bytes) + before_id
 
 
 class Draft:
@@ -164,9 +192,13 @@ class EntryEncoder:
         highest = first_sequence_id + count - 1
         metadata.highest_sequence_id = highest
         serialized = metadata.SerializeToString()
-        parts = [_pack_size(len(serialized)), serialized]
-        self._add_messages(parts, messages, range(first_sequence_id, highest + 1))
-        entry = b"".join(parts)
+        head = _pack_size(len(serialized)) + serialized
+        if set(map(type, messages)) == _ONLY_BYTES:
+            parts = _plain_parts(messages, first_sequence_id)  # type: ignore[arg-type]  # bytes
+        else:
+            parts = []
+            self._add_messages(parts, messages, range(first_sequence_id, highest + 1))
+        entry = b"".join((head, *parts))
         command = self._send.encode(
             first_sequence_id,
             6 + len(entry),

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
 
 __all__ = ["SendCompletion", "SendResult"]
+
+
+PlainSend: TypeAlias = "tuple[SendCompletion, int]"
+"""What a `SendResult` is made of: a message's entry, and its index in a batch."""
 
 
 class SendCompletion:
@@ -145,6 +149,11 @@ class SendResult:
         if not completion.is_done:
             yield from completion.waiter()
         return completion.outcome(self._batch_index)
+
+    @property
+    def _parts(self) -> PlainSend:
+        """What it is made of."""
+        return (self._completion, self._batch_index)
 
     def done(self) -> bool:
         """Whether `result` has an answer."""

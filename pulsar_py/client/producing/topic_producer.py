@@ -29,7 +29,7 @@ from pulsar_py.client.producing.producer_interceptor import ProducerInterceptors
 from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.producer_session import ProducerSession
 from pulsar_py.client.producing.send_permits import SendPermits
-from pulsar_py.client.producing.send_result import SendCompletion, SendResult
+from pulsar_py.client.producing.send_result import PlainSend, SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.client.shared.type_variables import T_contra
@@ -218,15 +218,17 @@ class TopicProducer(Producer[T_contra]):
         permits.used += 1
         return self._batcher.post_plain(payload, size)
 
-    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[SendCompletion]:
+    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSend]:
         """As `Producer.submit_plain_run`."""
-        # Hot path: produce unbatched in `make bench-client`.
+        # Hot path: produce in `make bench-client`, blocking.
         permits, count = self._permits, len(payloads)
+        largest_size = max(map(len, payloads))
         if (
             not self._takes_plain
             or not self._is_direct
             or self._context.closed_error is not None
-            or not self._batcher.takes_run(max(map(len, payloads)))
+            or largest_size > self._outbox.largest_payload
+            or not self._batcher.takes_run(largest_size)
             or (0 < permits.limit < permits.used + count and not self._config.block_if_queue_full)
             or not self._memory.try_reserve_within(sum(map(len, payloads)))
         ):

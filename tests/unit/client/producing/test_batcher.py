@@ -162,11 +162,51 @@ async def test_messages_handed_over_together_keep_their_place(broker: ScriptedBr
         await producer.flush()
         assert payloads(broker) == [[b"%d" % number] for number in range(151)]
         assert [each.send.sequence_id for each in sent(broker)] == list(range(151))
-        assert [each.outcome(-1).entry_id for each in run] == list(range(2, 150))
+        ids = [completion.outcome(index).entry_id for completion, index in run]
+        assert ids == list(range(2, 150))
         assert (await last).entry_id == 150
         figures = producer.statistics()
         assert figures.messages_sent == figures.receipts_received == 151
         assert producer.pending_count() == 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"batching_max_messages": 10},
+        {"batching_max_messages": 30, "batching_max_allowed_size_in_bytes": 64},
+        {"batching_max_messages": 1},
+        {"batching_type": BatchingType.KeyBased, "batching_max_messages": 10},
+    ],
+)
+def test_messages_handed_over_together_are_batched_as_one_by_one(options: dict[str, Any]) -> None:
+    simulated(lambda broker: check_batches_of_runs(broker, options))()
+
+
+async def check_batches_of_runs(broker: ScriptedBroker, options: dict[str, Any]) -> None:
+    broker.script[BaseCommand.SEND] = confirming()
+    contents = [bytes(number % 19) for number in range(95)]
+    contents[40] = bytes(65)  # larger than a batch may be
+    async with simulated_client(broker) as client:
+        alone = await batching(client, **options)
+        send_all(alone, *contents)
+        await alone.flush()
+        expected = payloads(broker)
+        together = await batching(client, **options)
+        results = [together.send_nowait(contents[0])._parts]
+        for start, end in ((1, 2), (2, 34), (34, 95)):
+            run = together.submit_plain_run(contents[start:end])
+            assert len(run) == end - start
+            results += run
+        await together.flush()
+        assert payloads(broker)[len(expected) :] == expected
+        ids = [completion.outcome(index) for completion, index in results]
+        assert [(each.entry_id, each.batch_index, each.batch_size) for each in ids] == [
+            (entry_id, index if len(entry) > 1 else -1, len(entry) if len(entry) > 1 else 0)
+            for entry_id, entry in enumerate(expected, ids[0].entry_id)
+            for index in range(len(entry))
+        ]
+        assert together.pending_count() == 0
 
 
 @simulated

@@ -93,6 +93,21 @@ def test_a_batch() -> None:
     assert messages[1].metadata.properties[0].value == "b"
 
 
+@pytest.mark.parametrize("first", [0, 126, 16_382, 2**62])
+def test_a_batch_of_payloads_is_written_as_protobuf_writes_it(first: int) -> None:
+    sizes = [5, 0, 5, 200, 127, 128, 20_000, 5]
+    made = BatchContainer(100, 1 << 20)
+    for index, size in enumerate(sizes):
+        payload = bytes((index,)) * size
+        made.add(message(payload), size, 0.0, -1)
+    (batch,) = made.take()
+    assert set(map(type, batch.messages)) == {bytes}
+    with_protobuf = encoder().draft_batch(batch, range(first, first + len(sizes)), 1234)
+    _, entry = read(encoder().encode_batch(batch, first, 1234))
+    assert entry.payload == with_protobuf.body
+    assert entry.metadata == with_protobuf.metadata
+
+
 def test_a_batch_shows_the_keys_of_its_first_message() -> None:
     first = message(b"a", partition_key="k", ordering_key="o")
     (batch,) = container(first, message(b"b")).take()
