@@ -198,6 +198,8 @@ def describe(figures: Figures) -> str:
         parts.append(f"{figures.seconds:.2f} s")
     if figures.cpu_micros_per_entry is not None:
         parts.append(f"{figures.cpu_micros_per_entry:6.1f} us CPU")
+    if figures.stores_cpu_micros_per_entry is not None:
+        parts.append(f"and {figures.stores_cpu_micros_per_entry:6.1f} us of its stores")
     if figures.entry_log_megabytes_read is not None:
         parts.append(f"{figures.entry_log_megabytes_read:.0f} MB of entry logs read")
     return " ".join(parts)

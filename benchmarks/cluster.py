@@ -90,10 +90,11 @@ def _port(url: str) -> int:
     return int(url.rpartition(":")[2])
 
 
-def _target(name: str, broker: Broker) -> Target:
+def _target(name: str, broker: Broker, bookkeeper: BookKeeperCluster) -> Target:
     return Target(
         name, "127.0.0.1", _port(broker.service_url), broker.pid,
         web_port=_port(broker.web_service_url),
+        stores=tuple(bookie.pid for bookie in bookkeeper.bookies),
     )  # fmt: skip
 
 
@@ -110,7 +111,7 @@ def running(directory: Path, *, ours_only: bool) -> Iterator[tuple[list[Target],
         ours = OurBroker(directory / "ours", f"{url}/ours", settings=SETTINGS)
         stack.callback(ours.kill)
         ours.start()
-        targets = [_target(OURS, ours)]
+        targets = [_target(OURS, ours, bookkeeper)]
         if not ours_only:
             uri = f"zk+hierarchical://{bookkeeper.zookeeper.hosts}{ROOT}"
             apache = ApacheBroker(
@@ -121,7 +122,7 @@ def running(directory: Path, *, ours_only: bool) -> Iterator[tuple[list[Target],
             stack.callback(apache.kill)
             apache.initialize_cluster()
             apache.start()
-            targets.append(_target(APACHE, apache))
+            targets.append(_target(APACHE, apache, bookkeeper))
         yield targets, _as_it_is
 
 
@@ -147,7 +148,7 @@ def running_mixed(directory: Path) -> Iterator[tuple[list[Target], Prepare]]:
         def prepare(target: Target) -> None:
             give_all_topics(Mixed([*brokers.values()]), brokers[target.name])
 
-        yield [_target(name, broker) for name, broker in brokers.items()], prepare
+        yield [_target(name, broker, bookkeeper) for name, broker in brokers.items()], prepare
 
 
 def give_all_topics(cluster: Mixed, to: Broker) -> None:

@@ -50,6 +50,7 @@ class Figures:
     seconds: float | None = None
     entry_log_megabytes_read: float | None = None
     worst_millis: float | None = None
+    stores_cpu_micros_per_entry: float | None = None
 
     def as_dict(self) -> dict[str, float]:
         """The figures that are there."""
@@ -174,6 +175,7 @@ async def durable_publish(
         publisher.start()
     await asyncio.sleep(warm_up)
     before, cpu = sum(p.receipts_count for p in publishers), target.cpu_seconds()
+    stores_cpu = target.stores_cpu_seconds()
     start = time.perf_counter()
     if total_bytes:
         wanted = before + total_bytes // size_bytes
@@ -186,6 +188,7 @@ async def durable_publish(
     elapsed = time.perf_counter() - start
     count = sum(p.receipts_count for p in publishers) - before
     used = target.cpu_seconds() - cpu
+    stores_used = target.stores_cpu_seconds() - stores_cpu
     for publisher in publishers:
         await publisher.drain()
         publisher.connection.close()
@@ -193,6 +196,9 @@ async def durable_publish(
         entries_per_second=count / elapsed,
         megabytes_per_second=count * size_bytes / elapsed / 1e6,
         cpu_micros_per_entry=used / max(count, 1) * 1e6,
+        stores_cpu_micros_per_entry=(
+            stores_used / max(count, 1) * 1e6 if target.stores else None
+        ),
     )
 
 

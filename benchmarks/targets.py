@@ -39,6 +39,8 @@ class Target:
     settings: dict[str, str] = field(default_factory=dict)
     tls: ssl.SSLContext | None = None
     """What connects to `port`, if that takes TLS."""
+    stores: tuple[int, ...] = ()
+    """Processes in which it stores entries, whose CPU time is told beside its own."""
 
     @property
     def is_ours(self) -> bool:
@@ -47,10 +49,11 @@ class Target:
 
     def cpu_seconds(self) -> float:
         """User and system time of all threads so far; 0 where the process is not visible."""
-        if self.pid is None:
-            return 0.0
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
+        return 0.0 if self.pid is None else _cpu_seconds(self.pid)
+
+    def stores_cpu_seconds(self) -> float:
+        """The same of the processes that store its entries."""
+        return sum(map(_cpu_seconds, self.stores))
 
     def resident_megabytes(self) -> float:
         """Resident memory now."""
@@ -87,6 +90,11 @@ class Target:
             self.process.wait()
         if self.data_dir is not None:
             shutil.rmtree(self.data_dir, ignore_errors=True)
+
+
+def _cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_SECOND
 
 
 def free_port() -> int:

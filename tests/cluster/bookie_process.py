@@ -182,6 +182,12 @@ class BookieProcess:
         """It was started, and not killed."""
         return self._process is not None
 
+    @property
+    def pid(self) -> int:
+        """Process id while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def is_registered(self) -> bool:
         """Whether it takes entries; also for a while after it was killed."""
         return self._is_listed("available")
