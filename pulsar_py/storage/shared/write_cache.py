@@ -208,9 +208,17 @@ class Generation:
 
     def flush_bytes(self) -> int:
         """The most space on the disk that flushing it takes; deleted ledgers take none."""
-        return LEDGER_OVERHEAD_BYTES * len(self.ledgers) + sum(
-            sum(map(len, cached.living_entries)) for cached in self.ledgers.values()
+        # Each tick asks for it: the entries of those that were deleted since are measured alone.
+        all_cached = self.ledgers.values()
+        beside = sum(
+            cached.kept_bytes + ENTRY_OVERHEAD_BYTES * len(cached.entries) for cached in all_cached
         )
+        gone = sum(
+            sum(map(len, cached.entries))
+            for cached in all_cached
+            if cached.ledger.record.is_deleted
+        )
+        return LEDGER_OVERHEAD_BYTES * len(self.ledgers) + self.entries_cost_bytes - beside - gone
 
     def touch(self, ledger: Ledger) -> CachedLedger:
         """The ledger's part; a new one begins after the ledger's last confirmed entry."""

@@ -6,7 +6,12 @@ from pulsar_py.common.errors import DiskFullError, StorageError, StoreBusyError
 from pulsar_py.storage.shared.ledger_record import TOMBSTONE, LedgerRecord
 from pulsar_py.storage.shared.ledgers import Ledger
 from pulsar_py.storage.shared.location import Location
-from pulsar_py.storage.shared.write_cache import AppendGate, WriteCache, cut
+from pulsar_py.storage.shared.write_cache import (
+    LEDGER_OVERHEAD_BYTES,
+    AppendGate,
+    WriteCache,
+    cut,
+)
 
 
 def add(cache: WriteCache, ledger: Ledger, entries: list[bytes]) -> None:
@@ -55,6 +60,23 @@ def test_deletion_frees_what_is_not_flushed() -> None:
     assert cache.current.entries_cost_bytes == 0
     assert cache.find(5, 0) is None
     assert cache.current.ledgers[5].final_record().is_deleted
+
+
+def test_a_flush_takes_the_bytes_of_living_entries() -> None:
+    cache = WriteCache(0.0, (1, 0))
+    kept, late, gone = (Ledger(ledger_id, LedgerRecord()) for ledger_id in (5, 6, 7))
+    add(cache, kept, [b"0" * 10, b"1" * 20])
+    cache.current.add(kept, [b"2" * 30], 30, kept_bytes=1000)
+    add(cache, late, [b"4" * 500])
+    add(cache, gone, [b"3" * 700])
+    gone.record = TOMBSTONE
+    cache.current.set_record(gone)
+    sealed = cache.seal(1.0)
+    assert sealed.flush_bytes() == 3 * LEDGER_OVERHEAD_BYTES + 560
+
+    late.record = TOMBSTONE
+
+    assert sealed.flush_bytes() == 3 * LEDGER_OVERHEAD_BYTES + 60
 
 
 def test_dropping_the_sealed_generation_gives_its_cost() -> None:
