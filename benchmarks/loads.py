@@ -196,9 +196,7 @@ async def durable_publish(
         entries_per_second=count / elapsed,
         megabytes_per_second=count * size_bytes / elapsed / 1e6,
         cpu_micros_per_entry=used / max(count, 1) * 1e6,
-        stores_cpu_micros_per_entry=(
-            stores_used / max(count, 1) * 1e6 if target.stores else None
-        ),
+        stores_cpu_micros_per_entry=(stores_used / max(count, 1) * 1e6 if target.stores else None),
     )
 
 
