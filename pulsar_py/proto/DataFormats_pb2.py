@@ -2,18 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x11DataFormats.proto"\x87\x06\n\x14LedgerMetadataFormat\x12\x1e\n\nquorumSize\x18\x01 \x02(\x05R\nquorumSize\x12"\n\x0censembleSize\x18\x02 \x02(\x05R\x0censembleSize\x12\x16\n\x06length\x18\x03 \x02(\x03R\x06length\x12 \n\x0blastEntryId\x18\x04 \x01(\x03R\x0blastEntryId\x127\n\x05state\x18\x05 \x02(\x0e2\x1b.LedgerMetadataFormat.State:\x04OPENR\x05state\x127\n\x07segment\x18\x06 \x03(\x0b2\x1d.LedgerMetadataFormat.SegmentR\x07segment\x12@\n\ndigestType\x18\x07 \x01(\x0e2 .LedgerMetadataFormat.DigestTypeR\ndigestType\x12\x1a\n\x08password\x18\x08 \x01(\x0cR\x08password\x12$\n\rackQuorumSize\x18\t \x01(\x05R\rackQuorumSize\x12\x14\n\x05ctime\x18\n \x01(\x03R\x05ctime\x12O\n\x0ecustomMetadata\x18\x0b \x03(\x0b2\'.LedgerMetadataFormat.cMetadataMapEntryR\x0ecustomMetadata\x12\x16\n\x06cToken\x18\x0c \x01(\x03R\x06cToken\x1aU\n\x07Segment\x12&\n\x0eensembleMember\x18\x01 \x03(\tR\x0eensembleMember\x12"\n\x0cfirstEntryId\x18\x02 \x02(\x03R\x0cfirstEntryId\x1a;\n\x11cMetadataMapEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\x0cR\x05value".\n\x05State\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06CLOSED\x10\x03"8\n\nDigestType\x12\t\n\x05CRC32\x10\x01\x12\x08\n\x04HMAC\x10\x02\x12\n\n\x06CRC32C\x10\x03\x12\t\n\x05DUMMY\x10\x04"O\n\x1fLedgerRereplicationLayoutFormat\x12\x12\n\x04type\x18\x01 \x02(\tR\x04type\x12\x18\n\x07version\x18\x02 \x02(\x05R\x07version"M\n\x1bUnderreplicatedLedgerFormat\x12\x18\n\x07replica\x18\x01 \x03(\tR\x07replica\x12\x14\n\x05ctime\x18\x02 \x01(\x03R\x05ctime"\xac\x01\n\x0cCookieFormat\x12\x1e\n\nbookieHost\x18\x01 \x02(\tR\nbookieHost\x12\x1e\n\njournalDir\x18\x02 \x02(\tR\njournalDir\x12\x1e\n\nledgerDirs\x18\x03 \x02(\tR\nledgerDirs\x12\x1e\n\ninstanceId\x18\x04 \x01(\tR\ninstanceId\x12\x1c\n\tindexDirs\x18\x05 \x01(\tR\tindexDirs",\n\x0eLockDataFormat\x12\x1a\n\x08bookieId\x18\x01 \x01(\tR\x08bookieId"/\n\x11AuditorVoteFormat\x12\x1a\n\x08bookieId\x18\x01 \x01(\tR\x08bookieId"K\n\x15CheckAllLedgersFormat\x122\n\x14checkAllLedgersCTime\x18\x01 \x01(\x03R\x14checkAllLedgersCTime"Z\n\x1aPlacementPolicyCheckFormat\x12<\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03R\x19placementPolicyCheckCTime"E\n\x13ReplicasCheckFormat\x12.\n\x12replicasCheckCTime\x18\x01 \x01(\x03R\x12replicasCheckCTime"\xf8\x02\n\x17BookieServiceInfoFormat\x12?\n\tendpoints\x18\x06 \x03(\x0b2!.BookieServiceInfoFormat.EndpointR\tendpoints\x12H\n\nproperties\x18\x07 \x03(\x0b2(.BookieServiceInfoFormat.PropertiesEntryR\nproperties\x1a\x92\x01\n\x08Endpoint\x12\x0e\n\x02id\x18\x01 \x02(\tR\x02id\x12\x12\n\x04port\x18\x02 \x02(\x05R\x04port\x12\x12\n\x04host\x18\x03 \x02(\tR\x04host\x12\x1a\n\x08protocol\x18\x04 \x02(\tR\x08protocol\x12\x12\n\x04auth\x18\x05 \x03(\tR\x04auth\x12\x1e\n\nextensions\x18\x06 \x03(\tR\nextensions\x1a=\n\x0fPropertiesEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x028\x01'
 )
-LedgerMetadataFormat = message_class(POOL.FindMessageTypeByName("LedgerMetadataFormat"))
-LedgerRereplicationLayoutFormat = message_class(POOL.FindMessageTypeByName("LedgerRereplicationLayoutFormat"))
-UnderreplicatedLedgerFormat = message_class(POOL.FindMessageTypeByName("UnderreplicatedLedgerFormat"))
-CookieFormat = message_class(POOL.FindMessageTypeByName("CookieFormat"))
-LockDataFormat = message_class(POOL.FindMessageTypeByName("LockDataFormat"))
-AuditorVoteFormat = message_class(POOL.FindMessageTypeByName("AuditorVoteFormat"))
-CheckAllLedgersFormat = message_class(POOL.FindMessageTypeByName("CheckAllLedgersFormat"))
-PlacementPolicyCheckFormat = message_class(POOL.FindMessageTypeByName("PlacementPolicyCheckFormat"))
-ReplicasCheckFormat = message_class(POOL.FindMessageTypeByName("ReplicasCheckFormat"))
-BookieServiceInfoFormat = message_class(POOL.FindMessageTypeByName("BookieServiceInfoFormat"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,9 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n DbLedgerStorageDataFormats.proto"\x92\x01\n\nLedgerData\x12\x16\n\x06exists\x18\x01 \x02(\x08R\x06exists\x12\x16\n\x06fenced\x18\x02 \x02(\x08R\x06fenced\x12\x1c\n\tmasterKey\x18\x03 \x02(\x0cR\tmasterKey\x12 \n\x0bexplicitLac\x18\x04 \x01(\x0cR\x0bexplicitLac\x12\x14\n\x05limbo\x18\x05 \x01(\x08R\x05limbo'
 )
-LedgerData = message_class(POOL.FindMessageTypeByName("LedgerData"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,10 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\'DelayedMessageIndexBucketMetadata.proto\x12\x0cpulsar.delay"\xbe\x02\n\x17SnapshotSegmentMetadata\x12p\n\x15delayed_index_bit_map\x18\x01 \x03(\x0b2=.pulsar.delay.SnapshotSegmentMetadata.DelayedIndexBitMapEntryR\x12delayedIndexBitMap\x124\n\x16max_schedule_timestamp\x18\x02 \x02(\x04R\x14maxScheduleTimestamp\x124\n\x16min_schedule_timestamp\x18\x03 \x02(\x04R\x14minScheduleTimestamp\x1aE\n\x17DelayedIndexBitMapEntry\x12\x10\n\x03key\x18\x01 \x01(\x04R\x03key\x12\x14\n\x05value\x18\x02 \x01(\x0cR\x05value:\x028\x01"^\n\x10SnapshotMetadata\x12J\n\rmetadata_list\x18\x01 \x03(\x0b2%.pulsar.delay.SnapshotSegmentMetadataR\x0cmetadataList'
 )
-SnapshotSegmentMetadata = message_class(POOL.FindMessageTypeByName("pulsar.delay.SnapshotSegmentMetadata"))
-SnapshotMetadata = message_class(POOL.FindMessageTypeByName("pulsar.delay.SnapshotMetadata"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,10 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n&DelayedMessageIndexBucketSegment.proto\x12\x0cpulsar.delay"d\n\x0cDelayedIndex\x12\x1c\n\ttimestamp\x18\x01 \x02(\x04R\ttimestamp\x12\x1b\n\tledger_id\x18\x02 \x02(\x04R\x08ledgerId\x12\x19\n\x08entry_id\x18\x03 \x02(\x04R\x07entryId"G\n\x0fSnapshotSegment\x124\n\x07indexes\x18\x01 \x03(\x0b2\x1a.pulsar.delay.DelayedIndexR\x07indexes'
 )
-DelayedIndex = message_class(POOL.FindMessageTypeByName("pulsar.delay.DelayedIndex"))
-SnapshotSegment = message_class(POOL.FindMessageTypeByName("pulsar.delay.SnapshotSegment"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,7 +2,7 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x13PulsarMarkers.proto\x12\x0cpulsar.proto"p\n&ReplicatedSubscriptionsSnapshotRequest\x12\x1f\n\x0bsnapshot_id\x18\x01 \x02(\tR\nsnapshotId\x12%\n\x0esource_cluster\x18\x02 \x01(\tR\rsourceCluster"\x84\x01\n\'ReplicatedSubscriptionsSnapshotResponse\x12\x1f\n\x0bsnapshot_id\x18\x01 \x02(\tR\nsnapshotId\x128\n\x07cluster\x18\x02 \x01(\x0b2\x1e.pulsar.proto.ClusterMessageIdR\x07cluster"\xcc\x01\n\x1fReplicatedSubscriptionsSnapshot\x12\x1f\n\x0bsnapshot_id\x18\x01 \x02(\tR\nsnapshotId\x12L\n\x10local_message_id\x18\x02 \x01(\x0b2".pulsar.proto.MarkersMessageIdDataR\x0elocalMessageId\x12:\n\x08clusters\x18\x03 \x03(\x0b2\x1e.pulsar.proto.ClusterMessageIdR\x08clusters"\x88\x01\n\x1dReplicatedSubscriptionsUpdate\x12+\n\x11subscription_name\x18\x01 \x02(\tR\x10subscriptionName\x12:\n\x08clusters\x18\x02 \x03(\x0b2\x1e.pulsar.proto.ClusterMessageIdR\x08clusters"o\n\x10ClusterMessageId\x12\x18\n\x07cluster\x18\x01 \x02(\tR\x07cluster\x12A\n\nmessage_id\x18\x02 \x02(\x0b2".pulsar.proto.MarkersMessageIdDataR\tmessageId"N\n\x14MarkersMessageIdData\x12\x1b\n\tledger_id\x18\x01 \x02(\x04R\x08ledgerId\x12\x19\n\x08entry_id\x18\x02 \x02(\x04R\x07entryId*\xfa\x01\n\nMarkerType\x12\x12\n\x0eUNKNOWN_MARKER\x10\x00\x12,\n(REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST\x10\n\x12-\n)REPLICATED_SUBSCRIPTION_SNAPSHOT_RESPONSE\x10\x0b\x12$\n REPLICATED_SUBSCRIPTION_SNAPSHOT\x10\x0c\x12"\n\x1eREPLICATED_SUBSCRIPTION_UPDATE\x10\r\x12\x12\n\x0eTXN_COMMITTING\x10\x14\x12\x0e\n\nTXN_COMMIT\x10\x15\x12\r\n\tTXN_ABORT\x10\x16'
@@ -16,9 +16,4 @@ REPLICATED_SUBSCRIPTION_UPDATE = 13
 TXN_COMMITTING = 20
 TXN_COMMIT = 21
 TXN_ABORT = 22
-ReplicatedSubscriptionsSnapshotRequest = message_class(POOL.FindMessageTypeByName("pulsar.proto.ReplicatedSubscriptionsSnapshotRequest"))
-ReplicatedSubscriptionsSnapshotResponse = message_class(POOL.FindMessageTypeByName("pulsar.proto.ReplicatedSubscriptionsSnapshotResponse"))
-ReplicatedSubscriptionsSnapshot = message_class(POOL.FindMessageTypeByName("pulsar.proto.ReplicatedSubscriptionsSnapshot"))
-ReplicatedSubscriptionsUpdate = message_class(POOL.FindMessageTypeByName("pulsar.proto.ReplicatedSubscriptionsUpdate"))
-ClusterMessageId = message_class(POOL.FindMessageTypeByName("pulsar.proto.ClusterMessageId"))
-MarkersMessageIdData = message_class(POOL.FindMessageTypeByName("pulsar.proto.MarkersMessageIdData"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,12 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x14PulsarPyCursor.proto\x12\tpulsar.py"\xdb\x01\n\x0fCursorExtension\x123\n\x07segment\x18\xe9\x07 \x01(\x0b2\x18.pulsar.py.CursorSegmentR\x07segment\x129\n\x08segments\x18\xea\x07 \x01(\x0b2\x1c.pulsar.py.CursorSegmentListR\x08segments\x12#\n\x0caddsToLedger\x18\xeb\x07 \x01(\x08R\x0caddsToLedger\x123\n\x07changes\x18\xec\x07 \x01(\x0b2\x18.pulsar.py.CursorChangesR\x07changes"\x81\x01\n\rCursorSegment\x12\x18\n\x07version\x18\x01 \x02(\x05R\x07version\x12\x12\n\x04kind\x18\x02 \x02(\x05R\x04kind\x12\x1a\n\x08ledgerId\x18\x03 \x02(\x03R\x08ledgerId\x12\x12\n\x04page\x18\x04 \x02(\x03R\x04page\x12\x12\n\x04data\x18\x05 \x02(\x0cR\x04data"\x8b\x02\n\x11CursorSegmentList\x12\x18\n\x07version\x18\x01 \x02(\x05R\x07version\x12\x16\n\x04kind\x18\x02 \x03(\x05B\x02\x10\x01R\x04kind\x12\x1e\n\x08ledgerId\x18\x03 \x03(\x03B\x02\x10\x01R\x08ledgerId\x12\x16\n\x04page\x18\x04 \x03(\x03B\x02\x10\x01R\x04page\x12\x1c\n\x07entryId\x18\x05 \x03(\x03B\x02\x10\x01R\x07entryId\x12&\n\x0centriesCount\x18\x06 \x03(\x03B\x02\x10\x01R\x0centriesCount\x12$\n\x0brangesCount\x18\x07 \x03(\x03B\x02\x10\x01R\x0brangesCount\x12 \n\tsizeBytes\x18\x08 \x03(\x03B\x02\x10\x01R\tsizeBytes"\x93\x01\n\rCursorChanges\x12\x18\n\x07version\x18\x01 \x02(\x05R\x07version\x12\x1e\n\x08ledgerId\x18\x02 \x03(\x03B\x02\x10\x01R\x08ledgerId\x12\x14\n\x05holes\x18\x03 \x03(\x0cR\x05holes\x122\n\x07batches\x18\x04 \x03(\x0b2\x18.pulsar.py.CursorSegmentR\x07batches'
 )
-CursorExtension = message_class(POOL.FindMessageTypeByName("pulsar.py.CursorExtension"))
-CursorSegment = message_class(POOL.FindMessageTypeByName("pulsar.py.CursorSegment"))
-CursorSegmentList = message_class(POOL.FindMessageTypeByName("pulsar.py.CursorSegmentList"))
-CursorChanges = message_class(POOL.FindMessageTypeByName("pulsar.py.CursorChanges"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,9 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x13PulsarPyEntry.proto\x12\tpulsar.py"\xb7\x07\n\x0bEntryFields\x12#\n\rproducer_name\x18\x01 \x02(\tR\x0cproducerName\x12\x1f\n\x0bsequence_id\x18\x02 \x02(\x04R\nsequenceId\x12!\n\x0cpublish_time\x18\x03 \x02(\x04R\x0bpublishTime\x12\'\n\x0freplicated_from\x18\x05 \x01(\tR\x0ereplicatedFrom\x12#\n\rpartition_key\x18\x06 \x01(\tR\x0cpartitionKey\x12#\n\x0bcompression\x18\x08 \x01(\x05:\x010R\x0bcompression\x12.\n\x11uncompressed_size\x18\t \x01(\r:\x010R\x10uncompressedSize\x124\n\x15num_messages_in_batch\x18\x0b \x01(\x05:\x011R\x12numMessagesInBatch\x12 \n\nevent_time\x18\x0c \x01(\x04:\x010R\teventTime\x12\'\n\x0fencryption_keys\x18\r \x01(\x0cR\x0eencryptionKeys\x12@\n\x19partition_key_b64_encoded\x18\x11 \x01(\x08:\x05falseR\x16partitionKeyB64Encoded\x12!\n\x0cordering_key\x18\x12 \x01(\x0cR\x0borderingKey\x12&\n\x0fdeliver_at_time\x18\x13 \x01(\x03R\rdeliverAtTime\x12\x1f\n\x0bmarker_type\x18\x14 \x01(\x05R\nmarkerType\x12(\n\x10txnid_least_bits\x18\x16 \x01(\x04R\x0etxnidLeastBits\x12&\n\x0ftxnid_most_bits\x18\x17 \x01(\x04R\rtxnidMostBits\x121\n\x13highest_sequence_id\x18\x18 \x01(\x04:\x010R\x11highestSequenceId\x12$\n\nnull_value\x18\x19 \x01(\x08:\x05falseR\tnullValue\x12\x12\n\x04uuid\x18\x1a \x01(\tR\x04uuid\x12-\n\x13num_chunks_from_msg\x18\x1b \x01(\x05R\x10numChunksFromMsg\x12/\n\x14total_chunk_msg_size\x18\x1c \x01(\x05R\x11totalChunkMsgSize\x12\x19\n\x08chunk_id\x18\x1d \x01(\x05R\x07chunkId\x123\n\x12null_partition_key\x18\x1e \x01(\x08:\x05falseR\x10nullPartitionKey'
 )
-EntryFields = message_class(POOL.FindMessageTypeByName("pulsar.py.EntryFields"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,11 +2,10 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 import pulsar_py.proto.SchemaStorageFormat_pb2  # noqa: F401
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x14PulsarPySchema.proto\x12\tpulsar.py\x1a\x19SchemaStorageFormat.proto"\x8e\x01\n\x10MarkedIndexEntry\x12\x18\n\x07version\x18\x01 \x02(\x03R\x07version\x127\n\x08position\x18\x02 \x02(\x0b2\x1b.pulsar.schema.PositionInfoR\x08position\x12\x12\n\x04hash\x18\x03 \x02(\x0cR\x04hash\x12\x13\n\x04mark\x18\xe9\x07 \x01(\x06R\x04mark"\x8e\x01\n\x13MarkedSchemaLocator\x12/\n\x04info\x18\x01 \x02(\x0b2\x1b.pulsar.py.MarkedIndexEntryR\x04info\x121\n\x05index\x18\x02 \x03(\x0b2\x1b.pulsar.py.MarkedIndexEntryR\x05index\x12\x13\n\x04room\x18\xe9\x07 \x03(\x0cR\x04room'
 )
-MarkedIndexEntry = message_class(POOL.FindMessageTypeByName("pulsar.py.MarkedIndexEntry"))
-MarkedSchemaLocator = message_class(POOL.FindMessageTypeByName("pulsar.py.MarkedSchemaLocator"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,7 +2,7 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 import pulsar_py.proto.PulsarApi_pb2  # noqa: F401
 DESCRIPTOR = POOL.AddSerializedFile(
@@ -14,5 +14,4 @@ COMMITTING = 1
 COMMITTED = 2
 ABORTING = 3
 ABORTED = 4
-TransactionMetadataEntry = message_class(POOL.FindMessageTypeByName("pulsar.proto.TransactionMetadataEntry"))
-BatchedTransactionMetadataEntry = message_class(POOL.FindMessageTypeByName("pulsar.proto.BatchedTransactionMetadataEntry"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

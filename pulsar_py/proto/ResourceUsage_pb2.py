@@ -2,12 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x13ResourceUsage.proto\x12\x15pulsar.resource.usage"d\n\x0cNetworkUsage\x12&\n\x0ebytesPerPeriod\x18\x01 \x02(\x04R\x0ebytesPerPeriod\x12,\n\x11messagesPerPeriod\x18\x02 \x02(\x04R\x11messagesPerPeriod".\n\x0cStorageUsage\x12\x1e\n\ntotalBytes\x18\x01 \x02(\x04R\ntotalBytes"\xe4\x01\n\rResourceUsage\x12\x14\n\x05owner\x18\x01 \x02(\tR\x05owner\x12=\n\x07publish\x18\x02 \x01(\x0b2#.pulsar.resource.usage.NetworkUsageR\x07publish\x12?\n\x08dispatch\x18\x03 \x01(\x0b2#.pulsar.resource.usage.NetworkUsageR\x08dispatch\x12=\n\x07storage\x18\x04 \x01(\x0b2#.pulsar.resource.usage.StorageUsageR\x07storage"m\n\x11ResourceUsageInfo\x12\x16\n\x06broker\x18\x01 \x02(\tR\x06broker\x12@\n\x08usageMap\x18\x02 \x03(\x0b2$.pulsar.resource.usage.ResourceUsageR\x08usageMap'
 )
-NetworkUsage = message_class(POOL.FindMessageTypeByName("pulsar.resource.usage.NetworkUsage"))
-StorageUsage = message_class(POOL.FindMessageTypeByName("pulsar.resource.usage.StorageUsage"))
-ResourceUsage = message_class(POOL.FindMessageTypeByName("pulsar.resource.usage.ResourceUsage"))
-ResourceUsageInfo = message_class(POOL.FindMessageTypeByName("pulsar.resource.usage.ResourceUsageInfo"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,12 +2,9 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 DESCRIPTOR = POOL.AddSerializedFile(
     b'\n\x19SchemaStorageFormat.proto\x12\rpulsar.schema"D\n\x0cPositionInfo\x12\x1a\n\x08ledgerId\x18\x01 \x02(\x03R\x08ledgerId\x12\x18\n\x07entryId\x18\x02 \x02(\x03R\x07entryId"s\n\nIndexEntry\x12\x18\n\x07version\x18\x01 \x02(\x03R\x07version\x127\n\x08position\x18\x02 \x02(\x0b2\x1b.pulsar.schema.PositionInfoR\x08position\x12\x12\n\x04hash\x18\x03 \x02(\x0cR\x04hash"_\n\x0bSchemaEntry\x12\x1f\n\x0bschema_data\x18\x02 \x02(\x0cR\nschemaData\x12/\n\x05index\x18\x05 \x03(\x0b2\x19.pulsar.schema.IndexEntryR\x05index"o\n\rSchemaLocator\x12-\n\x04info\x18\x01 \x02(\x0b2\x19.pulsar.schema.IndexEntryR\x04info\x12/\n\x05index\x18\x02 \x03(\x0b2\x19.pulsar.schema.IndexEntryR\x05index'
 )
-PositionInfo = message_class(POOL.FindMessageTypeByName("pulsar.schema.PositionInfo"))
-IndexEntry = message_class(POOL.FindMessageTypeByName("pulsar.schema.IndexEntry"))
-SchemaEntry = message_class(POOL.FindMessageTypeByName("pulsar.schema.SchemaEntry"))
-SchemaLocator = message_class(POOL.FindMessageTypeByName("pulsar.schema.SchemaLocator"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)

@@ -2,7 +2,7 @@
 
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 
-from pulsar_py.proto.pool import POOL, message_class
+from pulsar_py.proto.pool import POOL, late_messages
 
 import pulsar_py.proto.PulsarApi_pb2  # noqa: F401
 DESCRIPTOR = POOL.AddSerializedFile(
@@ -12,6 +12,4 @@ PendingAckOp = EnumTypeWrapper(POOL.FindEnumTypeByName("pulsar.proto.pendingack.
 ACK = 1
 COMMIT = 2
 ABORT = 3
-PendingAckMetadata = message_class(POOL.FindMessageTypeByName("pulsar.proto.pendingack.PendingAckMetadata"))
-PendingAckMetadataEntry = message_class(POOL.FindMessageTypeByName("pulsar.proto.pendingack.PendingAckMetadataEntry"))
-BatchedPendingAckMetadataEntry = message_class(POOL.FindMessageTypeByName("pulsar.proto.pendingack.BatchedPendingAckMetadataEntry"))
+__getattr__ = late_messages(globals(), DESCRIPTOR)
