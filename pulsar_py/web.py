@@ -1,8 +1,8 @@
 """`Web`: one broker's HTTP applications: the REST API, the console, and WebSocket.
 
 It is built before the ports are bound, and learns the broker's addresses when they are. The REST
-API is imported by a thread once they answer, or by the first request: it is a tenth of what a start
-imports, and a client of the binary protocol does not need it. WebSocket is imported by its first
+API is imported by a thread with the first request: it is a tenth of what a broker imports, and a
+client of the binary protocol does not need it. WebSocket is imported by its first
 handshake, and has the rights of whoever sends it: credentials are those of HTTP, or the parameter
 `token`.
 
@@ -26,12 +26,10 @@ from pulsar_py.admin.foreign_pages import PageRules
 from pulsar_py.admin.http_messages import Response
 from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
 from pulsar_py.admin.request_log import logged
-from pulsar_py.admin.resources.access import Access
 from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.common.network.tls import TlsOptions
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.namespaces.lookup import LocalAddresses
@@ -46,6 +44,7 @@ from pulsar_py.server.security_parts import proxy_rules
 
 if TYPE_CHECKING:
     from pulsar_py.admin.app import AdminApp
+    from pulsar_py.admin.resources.access import Access
     from pulsar_py.client.client import Client
     from pulsar_py.console.service import Console
     from pulsar_py.websocket.broker_client import OwnBroker
@@ -106,7 +105,7 @@ class Web:
         self._addresses = addresses
 
     def prepare(self) -> None:
-        """Import the REST API behind the back of the loop, before somebody asks for it."""
+        """Import the REST API behind the back of the loop."""
         if self._admin is None and self._making is None:
             self._making = self._tasks.spawn(self._import_and_make(), "import of the REST API")
 
@@ -210,6 +209,7 @@ class Web:
 
     def _own_broker(self) -> OwnBroker:
         """The broker of this process, for clients within it."""
+        from pulsar_py.common.network.tls import TlsOptions  # noqa: PLC0415 - at first use
         from pulsar_py.websocket.broker_client import OwnBroker  # noqa: PLC0415 - at first use
 
         assert self._addresses is not None, "nobody is let in before the ports are bound"
@@ -288,6 +288,8 @@ def access_of(service: BrokerService) -> Access | None:
     """The guard of HTTP; None while everybody may call everything."""
     if not service.authenticators.is_enabled:
         return None
+    from pulsar_py.admin.resources.access import Access  # noqa: PLC0415 - at first use
+
     return Access(
         service.authenticators,
         service.authorization,

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from pulsar_py.admin.api.all_routes import all_routes
 from pulsar_py.admin.foreign_pages import PageRules
-from pulsar_py.admin.http_server import HttpConnection
+from pulsar_py.admin.http_connection import HttpConnection
 from pulsar_py.client import Client, Consumer, MultiTopicsConsumer, Producer
 from pulsar_py.common.errors import RemoteProtocolError
 from pulsar_py.common.loops.clock import SystemClock

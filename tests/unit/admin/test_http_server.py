@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from pulsar_py.admin.http_connection import PART_BYTES, HttpConnection
 from pulsar_py.admin.http_messages import NO_CONTENT, AnswerEndedError, Response, page_response
-from pulsar_py.admin.http_server import PART_BYTES, HttpConnection, HttpLimits, HttpServer
+from pulsar_py.admin.http_server import HttpLimits, HttpServer
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.server.security.peer import Peer
 

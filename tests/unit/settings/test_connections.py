@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from pulsar_py.admin.http_connection import HttpConnection
 from pulsar_py.admin.http_messages import NO_CONTENT, Response
-from pulsar_py.admin.http_server import HttpConnection, HttpServer
+from pulsar_py.admin.http_server import HttpServer
 from pulsar_py.common.disks.memory_disk import MemoryDisk
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.metadata.memory_store import MemoryMetadataStore

@@ -15,7 +15,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
     SingleMessageMetadata,
 )
 from pulsar_py.schema.json_schema import JsonSchema
-from pulsar_py.server.schema_registry.compatibility import SchemaPolicies
+from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
 from pulsar_py.wire.batch import join_batch
 from pulsar_py.wire.payload import encode_entry
