@@ -42,13 +42,11 @@ from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
 from pulsar_py.metadata.move_progress import check_no_move
-from pulsar_py.policy_logs import PolicyLogs
 from pulsar_py.ports import PortNumbers, Ports
 from pulsar_py.server.broker import BrokerService
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.hooks.broker_hooks import MODULES_CALLING_USERS
 from pulsar_py.server.listeners import Listener
-from pulsar_py.server.log_owners import ClusterLogOwners
 from pulsar_py.server.namespaces.lookup import (
     BrokerAddresses,
     LocalAddresses,
@@ -282,7 +280,11 @@ class Broker:
         in_virtual_time = not self._is_loop_watched
         web = Web(service, clock, self._page_rules, imports_at_once=in_virtual_time)
         ports = Ports(
-            Listener(service.connections, proxy_rules(config).binary),
+            Listener(
+                service.connections,
+                proxy_rules(config).binary,
+                imports_at_once=in_virtual_time,
+            ),
             web.server,
             binary_tls=tls_settings(config, is_http=False),
             http_tls=tls_settings(config, is_http=True),
@@ -319,10 +321,14 @@ class Broker:
         web.set_addresses(addresses)
         await service.join_cluster()
         if service.membership is not None:
+            from pulsar_py.policy_logs import PolicyLogs  # noqa: PLC0415 - of a cluster alone
+            from pulsar_py.server.log_owners import (  # noqa: PLC0415 - the same
+                ClusterLogOwners,
+            )
+
             owners = ClusterLogOwners(service.namespaces, service.membership, service.elsewhere)
             service.topic_policies.follow_others(owners, PolicyLogs(service, self._chance).open)
         await ports.serve(clock)
-        web.prepare()
 
     def _temporary_directory(self) -> Path | None:
         """Where files may be that do not outlive the broker; None if the first one decides that."""

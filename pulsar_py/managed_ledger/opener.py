@@ -22,7 +22,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulsar_py.common.errors import (
     LedgerNotFoundError,
@@ -36,9 +36,7 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
 from pulsar_py.ledgers.store import LedgerStore
 from pulsar_py.managed_ledger.cursors.flusher import CursorFlusher
-from pulsar_py.managed_ledger.cursors.format import NO_LEDGER, decode_cursor_record, owned_ledgers
 from pulsar_py.managed_ledger.cursors.memory import DEFAULT_LIMIT_BYTES, CursorMemory
-from pulsar_py.managed_ledger.cursors.registry import StoredCursor
 from pulsar_py.managed_ledger.cut_short_deletions import NAMES_AT_ONCE, CutShortDeletions
 from pulsar_py.managed_ledger.log.config import ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.entry_cache import EntryCacheManager
@@ -53,8 +51,14 @@ from pulsar_py.managed_ledger.log.ledger_format import (
 )
 from pulsar_py.managed_ledger.log.list_deletion import remove_marked
 from pulsar_py.managed_ledger.log.owned_record import OwnedRecord
-from pulsar_py.managed_ledger.managed_ledger import MARK_BITS, ManagedLedger
 from pulsar_py.metadata.store import MUST_NOT_EXIST, MetadataStore, Versioned
+
+if TYPE_CHECKING:
+    from pulsar_py.managed_ledger.cursors.registry import StoredCursor
+    from pulsar_py.managed_ledger.managed_ledger import ManagedLedger
+
+    Ledger = ManagedLedger[Any]  # Any: the listener's owner knows the type of contexts
+
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +70,6 @@ DEFAULT_CACHE_SIZE_BYTES = 64 * 1024 * 1024
 
 CheckRecord = Callable[[bytes], None]
 """Raises for a stored list of ledgers that must not be opened."""
-
-Ledger = ManagedLedger[Any]  # Any: the listener's owner knows the type of contexts
 
 
 class ManagedLedgerOpener:
@@ -208,9 +210,18 @@ class ManagedLedgerOpener:
             if not create_if_missing:
                 raise MetadataNotFoundError(f"managed ledger {name} does not exist")
             return await self._create(name, config, MUST_NOT_EXIST)
-        ledger: Ledger = ManagedLedger(name, config, self, stored, version=found.version)
+        ledger = self._new_ledger(name, config, stored, found.version)
         await self._take_over(ledger, stored)
         return ledger
+
+    def _new_ledger(
+        self, name: str, config: ManagedLedgerConfig, stored: LedgerList, version: int
+    ) -> Ledger:
+        from pulsar_py.managed_ledger.managed_ledger import (  # noqa: PLC0415 - at first use
+            ManagedLedger,
+        )
+
+        return ManagedLedger(name, config, self, stored, version=version)
 
     async def _take_over(self, ledger: Ledger, stored: LedgerList) -> None:
         """Keep a former owner from changing anything, and recover what it left."""
@@ -247,6 +258,10 @@ class ManagedLedgerOpener:
 
         record = OwnedRecord(self.metadata, ledger_path(name), check_owner=check_owner)
         if marked is None:
+            from pulsar_py.managed_ledger.managed_ledger import (  # noqa: PLC0415 - at first use
+                MARK_BITS,
+            )
+
             owner_mark = f"{self.chance.getrandbits(MARK_BITS):x}"
             doomed = LedgerList(is_being_deleted=True, owner_mark=owner_mark)
             await record.write(encode_ledger_list(doomed))
@@ -255,7 +270,7 @@ class ManagedLedgerOpener:
         await remove_marked(self.metadata, record, check_owner)
 
     async def _create(self, name: str, config: ManagedLedgerConfig, version: int) -> Ledger:
-        ledger: Ledger = ManagedLedger(name, config, self, LedgerList(), version=version)
+        ledger = self._new_ledger(name, config, LedgerList(), version)
         await ledger.create_first_ledger()
         return ledger
 
@@ -336,6 +351,12 @@ class ManagedLedgerOpener:
         found = await self.metadata.get(path)
         if found is None:
             return []
+        from pulsar_py.managed_ledger.cursors.format import (  # noqa: PLC0415 - at first use
+            NO_LEDGER,
+            decode_cursor_record,
+            owned_ledgers,
+        )
+
         record = decode_cursor_record(found.value)
         named = owned_ledgers(record.snapshot.properties, record.cursor_properties)
         return named if record.cursor_ledger_id == NO_LEDGER else [*named, record.cursor_ledger_id]

@@ -42,15 +42,12 @@ from pulsar_py.server.broker_settings import (
     registry_settings,
 )
 from pulsar_py.server.bundle_moves import BundleMoves
-from pulsar_py.server.change_events.namespace_events import EventParts
+from pulsar_py.server.change_events.event_parts import EventParts
 from pulsar_py.server.change_events.topic_policies_service import TopicPoliciesService
 from pulsar_py.server.compaction.compaction_status import CompactionTotals
 from pulsar_py.server.compaction.spill_directory import SpillDirectory
-from pulsar_py.server.compaction.topic_compaction import CompactionParts
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.connections import Connections
-from pulsar_py.server.delayed.delayed_index import DelayedIndexParts
-from pulsar_py.server.dispatch.unacked_limits import BrokerUnackedLimit
 from pulsar_py.server.elsewhere import Elsewhere
 from pulsar_py.server.hooks.broker_hooks import BrokerHooks
 from pulsar_py.server.hooks.contained import HookErrors
@@ -59,7 +56,6 @@ from pulsar_py.server.hooks.interceptors import Interceptors
 from pulsar_py.server.ledger_collector import LedgerCollector
 from pulsar_py.server.limits.broker_limits import BrokerLimits
 from pulsar_py.server.limits.in_flight import PublishBuffer
-from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.other_brokers import OtherBrokers
 from pulsar_py.server.namespaces.joining import first_report
 from pulsar_py.server.namespaces.lookup import LocalAddresses
@@ -70,16 +66,15 @@ from pulsar_py.server.security.audit import Audit
 from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Authorization
 from pulsar_py.server.security_parts import authorization_of, authorization_settings
-from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.server.topics.topic import Topic, TopicContext
-from pulsar_py.server.upkeep import topic_upkeep
 from pulsar_py.server.upkeep.maintenance import Chore, Maintenance
-from pulsar_py.wire.commands import SendReceiptEncoder
 
 if TYPE_CHECKING:
     from pulsar_py.server.cluster_load import ClusterLoad
+    from pulsar_py.server.load.cluster_membership import ClusterMembership
+    from pulsar_py.server.topics.persistent import PersistentTopic
+    from pulsar_py.server.topics.topic import Topic, TopicContext
 
 logger = logging.getLogger(__name__)
 
@@ -161,7 +156,7 @@ class BrokerService:
             resources=self.resources,
             ownership=self.namespaces,
             schemas=self.schemas,
-            context=self._topic_context(config),
+            new_context=lambda: self._topic_context(config),
             settings=registry_settings(config, self._ledger_options),
             tasks=self._tasks,
         )
@@ -268,6 +263,19 @@ class BrokerService:
         )
 
     def _topic_context(self, config: BrokerConfig) -> TopicContext:
+        """What topics share; a broker that nobody talks to does not import what it is made of."""
+        from pulsar_py.server.compaction.topic_compaction import (  # noqa: PLC0415 - at first use
+            CompactionParts,
+        )
+        from pulsar_py.server.delayed.delayed_index import (  # noqa: PLC0415 - at first use
+            DelayedIndexParts,
+        )
+        from pulsar_py.server.dispatch.unacked_limits import (  # noqa: PLC0415 - at first use
+            BrokerUnackedLimit,
+        )
+        from pulsar_py.server.topics.topic import TopicContext  # noqa: PLC0415 - at first use
+        from pulsar_py.wire.commands import SendReceiptEncoder  # noqa: PLC0415 - at first use
+
         return TopicContext(
             clock=self.clock,
             tasks=self._tasks,
@@ -467,12 +475,12 @@ class BrokerService:
             Chore(
                 "expire messages",
                 config.messageExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(topic_upkeep.expire_messages),
+                _for_persistent(_expire_messages),
             ),
             Chore(
                 "check backlog quotas",
                 config.backlogQuotaCheckIntervalInSeconds,
-                _for_persistent(topic_upkeep.enforce_backlog_quota),
+                _for_persistent(_enforce_backlog_quota),
             ),
             Chore(
                 "trim ledgers",
@@ -482,7 +490,7 @@ class BrokerService:
             Chore(
                 "delete expired subscriptions",
                 config.subscriptionExpiryCheckIntervalInMinutes * 60,
-                _for_persistent(topic_upkeep.delete_expired_subscriptions),
+                _for_persistent(_delete_expired_subscriptions),
             ),
             Chore(
                 "snapshot deduplication",
@@ -497,7 +505,7 @@ class BrokerService:
             Chore(
                 "compact topics",
                 config.brokerServiceCompactionMonitorIntervalInSeconds,
-                _for_persistent(topic_upkeep.compact_if_due),
+                _for_persistent(_compact_if_due),
             ),
             Chore("measure rates", config.statsUpdateFrequencyInSecs, self._roll_rates),
         ]
@@ -506,7 +514,9 @@ class BrokerService:
         topic.roll_rates(self.config.statsUpdateFrequencyInSecs)
 
     async def _delete_if_inactive(self, topic: Topic) -> None:
-        if not topic_upkeep.is_inactive(topic):
+        from pulsar_py.server.upkeep.topic_upkeep import is_inactive  # noqa: PLC0415 - at first use
+
+        if not is_inactive(topic):
             return
         logger.info("inactive topic deleted", extra={"topic": str(topic.name)})
         await self.topics.delete(topic.name)
@@ -520,10 +530,41 @@ def _for_persistent(
     """A chore's function that does nothing for non-persistent topics."""
 
     async def run_if_persistent(topic: Topic) -> None:
+        from pulsar_py.server.topics.persistent import (  # noqa: PLC0415 - at first use
+            PersistentTopic,
+        )
+
         if isinstance(topic, PersistentTopic):
             await run(topic)
 
     return run_if_persistent
+
+
+# A broker without topics does not import what looks after them.
+
+
+async def _expire_messages(topic: PersistentTopic) -> None:
+    from pulsar_py.server.upkeep.topic_upkeep import expire_messages  # noqa: PLC0415 - at first use
+
+    await expire_messages(topic)
+
+
+async def _enforce_backlog_quota(topic: PersistentTopic) -> None:
+    from pulsar_py.server.upkeep.topic_upkeep import enforce_backlog_quota  # noqa: PLC0415 - at first use
+
+    await enforce_backlog_quota(topic)
+
+
+async def _delete_expired_subscriptions(topic: PersistentTopic) -> None:
+    from pulsar_py.server.upkeep.topic_upkeep import delete_expired_subscriptions  # noqa: PLC0415 - at first use
+
+    await delete_expired_subscriptions(topic)
+
+
+async def _compact_if_due(topic: PersistentTopic) -> None:
+    from pulsar_py.server.upkeep.topic_upkeep import compact_if_due  # noqa: PLC0415 - at first use
+
+    await compact_if_due(topic)
 
 
 async def _trim(topic: PersistentTopic) -> None:

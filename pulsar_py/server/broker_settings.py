@@ -9,6 +9,8 @@ and topics replace some fields afterwards (`policies/effective_settings.py`).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pulsar_py.common.policies import (
     AutoTopicCreation,
     BacklogQuota,
@@ -22,10 +24,8 @@ from pulsar_py.common.policies import (
 from pulsar_py.ledgers.store import LedgerOptions
 from pulsar_py.managed_ledger.log.config import MEBIBYTE, ManagedLedgerConfig
 from pulsar_py.managed_ledger.log.record_values import RecordCompression
-from pulsar_py.server.compaction.compactor import CompactionRules
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection.settings import ConnectionSettings
-from pulsar_py.server.delayed.bucket_tracker import BucketSettings
 from pulsar_py.server.dispatch.settings import DispatchSettings
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
 from pulsar_py.server.limits.topic_list_budget import TopicListLimits
@@ -40,6 +40,10 @@ from pulsar_py.server.policies.topic_settings import TopicSettings
 from pulsar_py.server.schema_registry import SchemaPolicies
 from pulsar_py.server.settings.topics import CompactionOrder, DelayedTrackerKind
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS, RegistrySettings
+
+if TYPE_CHECKING:
+    from pulsar_py.server.compaction.compactor import CompactionRules
+    from pulsar_py.server.delayed.bucket_tracker import BucketSettings
 
 
 def connection_settings(config: BrokerConfig) -> ConnectionSettings:
@@ -156,6 +160,10 @@ def _dispatch_rate(config: BrokerConfig, messages_count: int, bytes_count: int) 
 
 def compaction_rules(config: BrokerConfig) -> CompactionRules:
     """What compactions keep."""
+    from pulsar_py.server.compaction.compactor import (  # noqa: PLC0415 - at first use
+        CompactionRules,
+    )
+
     return CompactionRules(
         retains_null_keys=config.topicCompactionRetainNullKey,
         is_by_event_time=config.compactionServiceFactoryClassName is CompactionOrder.EVENT_TIME,
@@ -231,6 +239,10 @@ def bucket_settings(config: BrokerConfig) -> BucketSettings | None:
     """Settings of delayed indexes on disk; None where delays are kept in memory."""
     if config.delayedDeliveryTrackerFactoryClassName is not DelayedTrackerKind.BUCKETS:
         return None
+    from pulsar_py.server.delayed.bucket_tracker import (  # noqa: PLC0415 - at first use
+        BucketSettings,
+    )
+
     return BucketSettings(
         min_indexes=config.delayedDeliveryMinIndexCountPerBucket,
         max_segment_indexes=config.delayedDeliveryMaxIndexesPerBucketSnapshotSegment,

@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 from pulsar_py.common.errors import BundleSplitError, PulsarError
@@ -24,14 +24,16 @@ from pulsar_py.common.loops.work import NAMES_A_TURN, in_turns
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.connection.connections import Connections
 from pulsar_py.server.load.broker_report import BrokerReport
-from pulsar_py.server.load.bundle_hand_over import BundleHandOver
-from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.load.other_brokers import OtherBrokers
 from pulsar_py.server.namespaces.bundles import MAX_BUNDLES, in_bundle, topic_hash
 from pulsar_py.server.namespaces.ownership_log import HANDED_OVER
 from pulsar_py.server.namespaces.service import NamespaceService
 from pulsar_py.server.namespaces.splitting import SplitInput, split_places
 from pulsar_py.server.topics.registry import TopicListMode, TopicRegistry
+
+if TYPE_CHECKING:
+    from pulsar_py.server.load.cluster_membership import ClusterMembership
+
 
 logger = logging.getLogger(__name__)
 
@@ -164,6 +166,10 @@ class BundleMoves:
                 key = name.namespace_name, await self._namespaces.bundle_of(name)
                 if key in counts:
                     counts[key] += 1
+        from pulsar_py.server.load.bundle_hand_over import (  # noqa: PLC0415 - of a cluster
+            BundleHandOver,
+        )
+
         await BundleHandOver(
             self._membership,
             transfer=partial(self.transfer, reason=HANDED_OVER),

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs, quote, urlsplit
 
 from pulsar_py.common.errors import ClientError, ServiceNotReadyError, TopicBusyError
 from pulsar_py.common.names import NamespaceName, TopicName
-from pulsar_py.common.network.http_client import HttpResponse
 from pulsar_py.server.load.other_brokers import OtherBrokerError, OtherBrokers
 from pulsar_py.server.namespaces.lookup import LookupResult, LookupType
 from pulsar_py.server.namespaces.service import NamespaceService
+
+if TYPE_CHECKING:
+    from pulsar_py.common.network.http_client import HttpResponse
+
 
 MAX_HOPS: Final = 6
 """Brokers that are asked for the owner of one topic: leader and choice, and both once more."""

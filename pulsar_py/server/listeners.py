@@ -10,6 +10,7 @@ import asyncio
 import ssl
 
 from pulsar_py.server.connection.connections import Connections
+from pulsar_py.server.early_connections import EarlyConnections
 from pulsar_py.server.security.paced_server import PacedServer
 from pulsar_py.server.security.tls import HANDSHAKE_SECONDS
 from pulsar_py.server.security.trusted_proxies import TrustedProxies
@@ -21,10 +22,21 @@ BACKLOG = 4096
 class Listener:
     """The listening addresses of one broker, which owns it."""
 
-    def __init__(self, connections: Connections, proxies: TrustedProxies | None = None) -> None:
-        """`proxies` may name their clients by a header of the PROXY protocol; None: nobody may."""
-        self._connections = connections
+    def __init__(
+        self,
+        connections: Connections,
+        proxies: TrustedProxies | None = None,
+        *,
+        imports_at_once: bool = False,
+    ) -> None:
+        """`proxies` may name their clients by a header of the PROXY protocol; None: nobody may.
+
+        With `imports_at_once` no thread is used, which has no place in virtual time.
+        """
+        self._early = EarlyConnections(connections)
         self._proxies = proxies
+        if imports_at_once:
+            self._early.import_now()
         self._servers: list[asyncio.Server | PacedServer] = []  # those that are bound
 
     async def start(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
@@ -46,7 +58,7 @@ class Listener:
         server: asyncio.Server | PacedServer
         if self._proxies or tls is not None:
             server = PacedServer(
-                self._connections.new_proxied_connection,
+                self._early.new_connection,
                 self._proxies.includes if self._proxies else None,
                 tls=tls,
                 handshake_seconds=HANDSHAKE_SECONDS if tls is not None else None,
@@ -55,7 +67,7 @@ class Listener:
             await server.bind(host, port)
         else:
             server = await asyncio.get_running_loop().create_server(
-                self._connections.new_connection,
+                self._early.new_connection,
                 host,
                 port,
                 backlog=BACKLOG,
@@ -81,3 +93,4 @@ class Listener:
         for server in self._servers:
             server.close()
         self._servers.clear()
+        await self._early.close()

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple, Protocol
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.names import NamespaceName, TopicName
 from pulsar_py.server.change_events.event_decoder import EventDecoder
+from pulsar_py.server.change_events.event_parts import EventParts
 from pulsar_py.server.change_events.foreign_log import ForeignLog, OpenLog
 from pulsar_py.server.change_events.namespace_events import (
     Document,
-    EventParts,
     NamespaceEvents,
     events_topic,
 )

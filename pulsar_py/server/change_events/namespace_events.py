@@ -25,8 +25,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pulsar_py.common.errors import (
     ManagedLedgerError,
@@ -35,17 +34,13 @@ from pulsar_py.common.errors import (
     ServiceNotReadyError,
     TopicNotFoundError,
 )
-from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
-from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.change_events.event_decoder import LoggedEvent
 from pulsar_py.server.change_events.event_log import EventLog
+from pulsar_py.server.change_events.event_parts import EventParts
 from pulsar_py.server.change_events.policy_copies import Key, PolicyCopies
 from pulsar_py.server.policies.policy_events import PolicyEvent
-from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.registry import TopicOwnership
-from pulsar_py.server.topics.topic import Topic
 
 logger = logging.getLogger(__name__)
 
@@ -58,28 +53,6 @@ Document = Mapping[str, Any]  # Any: JSON of many shapes
 def events_topic(namespace: NamespaceName) -> TopicName:
     """The topic that holds the events of a namespace."""
     return namespace.topic(CHANGE_EVENTS)
-
-
-class TopicLoader(Protocol):
-    """The part of the `TopicRegistry` that is used here."""
-
-    async def get_or_load(self, name: TopicName, *, create_if_missing: bool) -> Topic:
-        """The topic, loaded once for all callers."""
-
-    async def exists(self, name: TopicName) -> bool:
-        """Whether the topic is stored or loaded."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventParts:
-    """What all namespaces of one broker share; `cluster` is its own."""
-
-    topics: TopicLoader
-    ownership: TopicOwnership
-    resources: Resources
-    schemas: SchemaRegistry
-    cluster: str
-    tasks: TaskOwner
 
 
 class NamespaceEvents:

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import ServiceNotReadyError
 from pulsar_py.common.names import CHANGE_EVENTS, NamespaceName, TopicName
-from pulsar_py.server.change_events.foreign_log import OpenLog
-from pulsar_py.server.change_events.foreign_logs import ForeignLogs, LogOwners
-from pulsar_py.server.change_events.namespace_events import (
-    Document,
-    EventParts,
-    NamespaceEvents,
-)
+from pulsar_py.server.change_events.event_parts import EventParts
+
+if TYPE_CHECKING:
+    from pulsar_py.server.change_events.foreign_log import OpenLog
+    from pulsar_py.server.change_events.foreign_logs import ForeignLogs, LogOwners
+    from pulsar_py.server.change_events.namespace_events import (
+        Document,
+        NamespaceEvents,
+    )
 
 
 class TopicPoliciesService:
@@ -39,11 +42,19 @@ class TopicPoliciesService:
     def _of(self, namespace: NamespaceName) -> NamespaceEvents:
         events = self._namespaces.get(namespace)
         if events is None:
+            from pulsar_py.server.change_events.namespace_events import (  # noqa: PLC0415 - at first use
+                NamespaceEvents,
+            )
+
             events = self._namespaces[namespace] = NamespaceEvents(namespace, self._parts)
         return events
 
     def follow_others(self, owners: LogOwners, open_log: OpenLog) -> None:
         """From now on follow logs that brokers of another kind serve, too; call it once."""
+        from pulsar_py.server.change_events.foreign_logs import (  # noqa: PLC0415 - of a cluster
+            ForeignLogs,
+        )
+
         self._others = ForeignLogs(
             self._parts, self._of, owners, open_log, is_enabled=self._is_enabled
         )

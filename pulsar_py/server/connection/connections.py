@@ -13,6 +13,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pulsar_py.common.errors import NotAllowedError
 from pulsar_py.common.loops.clock import Clock
@@ -20,12 +22,8 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.connection.ending_credentials import EndingCredentials
 from pulsar_py.server.connection.held_closes import HeldCloses
-from pulsar_py.server.connection.revoking import Revoking
-from pulsar_py.server.connection.server_cnx import ServerCnx
 from pulsar_py.server.connection.settings import ConnectionSettings
-from pulsar_py.server.connection.waiting_publishes import WaitingBudget
-from pulsar_py.server.connection.watched_cnx import CALLS, WatchedCnx
-from pulsar_py.server.hooks.interceptors import Interceptors
+from pulsar_py.server.hooks.interceptors import CONNECTION_CALLS, Interceptors
 from pulsar_py.server.limits.in_flight import PublishBuffer
 from pulsar_py.server.limits.topic_list_budget import TopicListBudget
 from pulsar_py.server.namespaces.service import NamespaceService
@@ -35,9 +33,13 @@ from pulsar_py.server.security.authentication import Authenticators
 from pulsar_py.server.security.authorization import Authorization, Caller, Unrestricted
 from pulsar_py.server.security.peer import named_peer
 from pulsar_py.server.topics.registry import TopicRegistry
-from pulsar_py.wire import commands
-from pulsar_py.wire.connection_state import KeepAliveDecision
 from pulsar_py.wire.receive_memory import ReceiveMemory
+
+if TYPE_CHECKING:
+    from pulsar_py.server.connection.revoking import Revoking
+    from pulsar_py.server.connection.server_cnx import ServerCnx
+    from pulsar_py.server.connection.waiting_publishes import WaitingBudget
+
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,6 @@ class Connections:
         self.namespaces = namespaces
         self.schemas = schemas
         self.publish_buffer = publish_buffer
-        self.waiting_budget = WaitingBudget()
         self.receive_memory = ReceiveMemory()
         self.clock = clock
         self.settings = settings
@@ -76,11 +77,15 @@ class Connections:
         self.authorization = authorization or Unrestricted()
         self.audit = audit or Audit(clock)
         self._interceptors: Interceptors | None = None  # None if none listens
-        if interceptors is not None and interceptors.hears(*CALLS):
+        if interceptors is not None and interceptors.hears(*CONNECTION_CALLS):
             self._interceptors = interceptors
         self.tasks = TaskOwner("connections")
         self.revoking: Revoking | None = None  # None while rights are not checked
         if resources is not None and self.authorization.is_enabled:
+            from pulsar_py.server.connection.revoking import (  # noqa: PLC0415 - at first use
+                Revoking,
+            )
+
             self.revoking = Revoking(
                 self.authorization, resources, lambda: self._open, self.tasks, self.audit
             )
@@ -101,9 +106,20 @@ class Connections:
         self._is_closed = False
 
     def new_connection(self) -> ServerCnx:
-        """A protocol object for one accepted socket; usable as `loop.create_server`'s factory."""
+        """A protocol object for one accepted socket.
+
+        What serves clients is imported with the first, if `EarlyConnections` has not done it.
+        """
         if self._interceptors is not None:
+            from pulsar_py.server.connection.watched_cnx import (  # noqa: PLC0415 - at first use
+                WatchedCnx,
+            )
+
             return WatchedCnx(self, self._interceptors)
+        from pulsar_py.server.connection.server_cnx import (  # noqa: PLC0415 - at first use
+            ServerCnx,
+        )
+
         return ServerCnx(self)
 
     def new_proxied_connection(self, client: tuple[str, int] | None) -> ServerCnx:
@@ -124,6 +140,15 @@ class Connections:
         cnx.vouched_for = caller
         cnx.on_right_lost = on_right_lost
         return cnx
+
+    @cached_property
+    def waiting_budget(self) -> WaitingBudget:
+        """The bound of publishes that wait, of all connections together; made with the first."""
+        from pulsar_py.server.connection.waiting_publishes import (  # noqa: PLC0415 - at first use
+            WaitingBudget,
+        )
+
+        return WaitingBudget()
 
     @property
     def count(self) -> int:
@@ -160,6 +185,8 @@ class Connections:
         if reason is None:
             return
         logger.warning("connection refused", extra={"remote_address": cnx.remote_address})
+        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+
         code = NotAllowedError.code
         cnx.send(commands.error(commands.NO_REQUEST_ID, code, reason))
         cnx.close()
@@ -210,6 +237,9 @@ class Connections:
             peer_version=cnx.protocol_version,
             is_reading_paused=cnx.is_reading_paused,
         )
+        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+        from pulsar_py.wire.connection_state import KeepAliveDecision  # noqa: PLC0415 - at first use
+
         if decision is KeepAliveDecision.SEND_PING:
             cnx.send(commands.ping())
         elif decision.is_close:

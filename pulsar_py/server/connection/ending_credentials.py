@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.server.security.authentication import Authenticated
-from pulsar_py.wire.connection_state import ConnectionState, Handshake
+
+if TYPE_CHECKING:
+    from pulsar_py.wire.connection_state import ConnectionState, Handshake
+
 
 __all__ = ["LOOK_SECONDS", "CredentialsHolder", "EndingCredentials"]
 

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Protocol
 
 from pulsar_py.common.names import TopicName
-from pulsar_py.wire import commands
 
 
 class HoldingConnection(Protocol):
@@ -82,6 +81,8 @@ def _close_producer(
     cnx: HoldingConnection, producer_id: int, url: str | None, url_tls: str | None
 ) -> None:
     if not cnx.uses_producer_id(producer_id):
+        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+
         cnx.send(commands.close_producer(producer_id, assigned_url=url, assigned_url_tls=url_tls))
 
 
@@ -89,4 +90,6 @@ def _close_consumer(
     cnx: HoldingConnection, consumer_id: int, url: str | None, url_tls: str | None
 ) -> None:
     if not cnx.uses_consumer_id(consumer_id):
+        from pulsar_py.wire import commands  # noqa: PLC0415 - at first use
+
         cnx.send(commands.close_consumer(consumer_id, assigned_url=url, assigned_url_tls=url_tls))

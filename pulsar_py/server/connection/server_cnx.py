@@ -107,8 +107,11 @@ class ServerCnxOwner(BrokerServices, Protocol):
     clock: Clock
     tasks: TaskOwner  # runs what handlers spawn
     publish_buffer: PublishBuffer
-    waiting_budget: WaitingBudget
     receive_memory: ReceiveMemory  # of all connections
+
+    @property
+    def waiting_budget(self) -> WaitingBudget:
+        """The bound of publishes that wait, of all connections together."""
 
     def opened(self, cnx: ServerCnx) -> None:
         """Add a connection whose socket is open."""

@@ -7,14 +7,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 from pulsar_py.server.connection.server_cnx import ServerCnx, ServerCnxOwner
 from pulsar_py.server.hooks.broker_interceptor import ClientInfo
 from pulsar_py.server.hooks.interceptors import Interceptors
-
-CALLS: Final = ("on_connection_created", "on_connection_closed", "on_pulsar_command")
 
 
 class WatchedCnx(ServerCnx):

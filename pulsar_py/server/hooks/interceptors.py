@@ -19,6 +19,9 @@ SETTING: Final = "brokerInterceptors"
 
 _CALLS: Final = tuple(name for name in vars(BrokerInterceptor) if not name.startswith("_"))
 
+CONNECTION_CALLS: Final = ("on_connection_created", "on_connection_closed", "on_pulsar_command")
+"""Those for which a connection has to tell of its life and its commands."""
+
 Listener = tuple[Callable[..., Any], Contained]  # Any: what users return, which is ignored
 
 

@@ -22,12 +22,12 @@ from msgspec import Struct
 
 from pulsar_py.common.errors import ConfigurationError, ServiceError
 from pulsar_py.common.foreign_json import parse_json
-from pulsar_py.common.network.http_client import HttpClient, HttpRequest, HttpResponse
-from pulsar_py.common.network.tls import TlsOptions, client_ssl_context
 from pulsar_py.server.load.broker_report import BrokerReport
 
 if TYPE_CHECKING:
     import ssl
+
+    from pulsar_py.common.network.http_client import HttpClient, HttpResponse
 
 FORWARDED: Final = "X-Pulsar-Py-Forwarded"
 """Header of a call that another broker made, for who looks at requests."""
@@ -102,6 +102,11 @@ class OtherBrokers:
         Raises:
             OtherBrokerError, ConfigurationError, ClientError: As `call`.
         """
+        from pulsar_py.common.network.http_client import (  # noqa: PLC0415 - of a cluster
+            HttpClient,
+            HttpRequest,
+        )
+
         headers = {FORWARDED: "true", **await _credentials(self._settings)}
         if body:
             headers["Content-Type"] = "application/json"
@@ -129,6 +134,11 @@ class OtherBrokers:
     async def _context(self, url: str) -> ssl.SSLContext | None:
         if not url.startswith("https:"):
             return None
+        from pulsar_py.common.network.tls import (  # noqa: PLC0415 - of a cluster
+            TlsOptions,
+            client_ssl_context,
+        )
+
         settings = self._settings
         certificate, key = settings.certificate_path, settings.key_path
         if settings.plugin.endswith("AuthenticationTls"):

@@ -16,7 +16,7 @@ hold no lookups.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -25,11 +25,14 @@ from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.names import NamespaceName
 from pulsar_py.metadata import paths
 from pulsar_py.server.load.broker_report import BrokerReport
-from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.namespaces.lookup import BrokerAddresses, LocalAddresses
 from pulsar_py.server.namespaces.owner_record import OwnerRecord, decode_listeners
 from pulsar_py.server.namespaces.owner_records import OwnerRecords
 from pulsar_py.server.namespaces.ownership import BundleOwnership
+
+if TYPE_CHECKING:
+    from pulsar_py.server.load.cluster_membership import ClusterMembership
+
 
 HELD_SECONDS: Final = 20.0
 """For which a lookup is held at most; clients wait 30 seconds for an answer."""

@@ -19,7 +19,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
@@ -37,7 +37,6 @@ from pulsar_py.metadata.documents import LocalPolicies, equal_boundaries
 from pulsar_py.metadata.resources import Resources
 from pulsar_py.metadata.store import MetadataStore
 from pulsar_py.server.load.broker_report import HEARTBEAT_TENANT
-from pulsar_py.server.load.cluster_membership import ClusterMembership
 from pulsar_py.server.namespaces import ownership_log
 from pulsar_py.server.namespaces.bundles import Bundles, in_bundle
 from pulsar_py.server.namespaces.locating import Located, OwnerLocator
@@ -52,6 +51,10 @@ from pulsar_py.server.namespaces.owner_record import OwnerRecord
 from pulsar_py.server.namespaces.owner_records import OwnerRecords
 from pulsar_py.server.namespaces.ownership import BundleOwnership
 from pulsar_py.server.namespaces.ownership_log import OwnershipLog
+
+if TYPE_CHECKING:
+    from pulsar_py.server.load.cluster_membership import ClusterMembership
+
 
 logger = logging.getLogger(__name__)
 

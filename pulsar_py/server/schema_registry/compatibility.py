@@ -10,22 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
-
 from pulsar_py.common.errors import IncompatibleSchemaError
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.proto.PulsarApi_pb2 import Schema
 from pulsar_py.server.schema_registry.comparers import AnyComparer, SchemaComparer
 from pulsar_py.server.schema_registry.definition import SchemaDefinition
-
-
-class SchemaPolicies(Struct, frozen=True):
-    """Policies of one topic's schemas. Comments give the names in broker.conf."""
-
-    strategy: SchemaCompatibilityStrategy = SchemaCompatibilityStrategy.FULL
-    is_auto_update_allowed: bool = True  # isAllowAutoUpdateSchemaEnabled
-    is_validation_enforced: bool = False  # isSchemaValidationEnforced
-
 
 _TRANSITIVE = frozenset(
     {

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import (
@@ -30,13 +31,6 @@ from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, LedgerStore
 from pulsar_py.metadata.store import MetadataStore, Notification, NotificationType
 from pulsar_py.proto.PulsarApi_pb2 import Schema
-from pulsar_py.server.schema_registry.comparers import COMPARERS
-from pulsar_py.server.schema_registry.compatibility import (
-    Comparers,
-    check_consumer_schema,
-    check_new_schema,
-    checks_all,
-)
 from pulsar_py.server.schema_registry.definition import (
     SchemaDefinition,
     StoredSchema,
@@ -54,6 +48,10 @@ from pulsar_py.server.schema_registry.validation import (
     check_definition,
     comparable,
 )
+
+if TYPE_CHECKING:
+    from pulsar_py.server.schema_registry.compatibility import Comparers
+
 
 CACHED_INDEXES = 10_000
 CACHED_VERSIONS = 200_000
@@ -97,7 +95,7 @@ class SchemaRegistry:
         """
         self._storage = SchemaStorage(metadata, ledger_store, cluster, ledger_options)
         self._clock = clock
-        self._comparers = COMPARERS if comparers is None else comparers
+        self._comparers = comparers  # None: those of `comparers`, imported at their first use
         self._cache: OrderedDict[str, _Cached] = OrderedDict()
         self._cached_versions = 0
         self._ids_by_path: dict[str, str] = {}  # of what is cached
@@ -217,9 +215,23 @@ class SchemaRegistry:
         index: SchemaIndex,
         strategy: SchemaCompatibilityStrategy,
     ) -> None:
+        from pulsar_py.server.schema_registry.compatibility import (  # noqa: PLC0415 - at first use
+            check_new_schema,
+            checks_all,
+        )
+
         versions = index.live if checks_all(strategy) else index.live[-1:]
         async for old in self._each(schema_id, index, versions):
-            check_new_schema(schema, [old], strategy, self._comparers)
+            check_new_schema(schema, [old], strategy, self._rules())
+
+    def _rules(self) -> Comparers:
+        if self._comparers is None:
+            from pulsar_py.server.schema_registry.comparers import (  # noqa: PLC0415 - at first use
+                COMPARERS,
+            )
+
+            self._comparers = COMPARERS
+        return self._comparers
 
     async def _each(
         self, schema_id: str, index: SchemaIndex, versions: Sequence[int]
@@ -259,9 +271,14 @@ class SchemaRegistry:
         index = await self._index(schema_id)
         if index is None or index.latest is None:
             raise IncompatibleSchemaError("the topic has no schema to check against")
+        from pulsar_py.server.schema_registry.compatibility import (  # noqa: PLC0415 - at first use
+            check_consumer_schema,
+            checks_all,
+        )
+
         versions = index.live if checks_all(strategy, is_consumer=True) else index.live[-1:]
         async for old in self._each(schema_id, index, versions):
-            check_consumer_schema(schema, [old], strategy, self._comparers)
+            check_consumer_schema(schema, [old], strategy, self._rules())
 
     async def delete(self, schema_id: str, *, user: str = "") -> bytes | None:
         """Append a tombstone; returns its version bytes, None if there never was a schema.

@@ -29,7 +29,8 @@ from pulsar_py.server.subscriptions.non_persistent_subscription import NonPersis
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext
+from pulsar_py.server.topics.topic_state import TopicState
 
 
 class NonPersistentTopic(Topic):

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 from pulsar_py.common.errors import NotAllowedError, TopicExistsError, TopicNotFoundError
@@ -32,7 +32,10 @@ from pulsar_py.server.policies.auto_creation import NameFacts, answer_partitions
 from pulsar_py.server.policies.effective_settings import effective_auto_creation
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE, Partitions
 from pulsar_py.server.topics.registry_settings import RegistrySettings
-from pulsar_py.server.topics.topic import Topic
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.topic import Topic
+
 
 MAX_COPIES: Final = 10
 """How often subscriptions are looked for again that came while others were copied."""

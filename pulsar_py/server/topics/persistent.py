@@ -75,7 +75,8 @@ from pulsar_py.server.subscriptions.persistent_subscription import PersistentSub
 from pulsar_py.server.subscriptions.subscription import Subscription
 from pulsar_py.server.subscriptions.subscription_stats import SubscriptionStats
 from pulsar_py.server.topics.stats import TopicStats
-from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
+from pulsar_py.server.topics.topic import Topic, TopicContext
+from pulsar_py.server.topics.topic_state import TopicState
 from pulsar_py.wire.payload import parse_broker_entry_metadata
 
 logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
-from functools import partial
-from typing import Protocol
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.common.errors import (
     CountLimitError,
@@ -41,15 +41,18 @@ from pulsar_py.metadata.resources import Resources
 from pulsar_py.server.policies.auto_creation import NameFacts, may_create
 from pulsar_py.server.policies.effective_settings import effective_auto_creation, effective_settings
 from pulsar_py.server.policies.topic_settings import TopicSettings
-from pulsar_py.server.topics.non_persistent import NonPersistentTopic
 from pulsar_py.server.topics.partitioned_topics import PartitionedTopics
 from pulsar_py.server.topics.partitions import Partitions
-from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.registry_settings import RegistrySettings
 from pulsar_py.server.topics.settings_refresh import SettingsRefresh
-from pulsar_py.server.topics.topic import Topic, TopicContext, TopicState
 from pulsar_py.server.topics.topic_loads import TopicLoads
+from pulsar_py.server.topics.topic_state import TopicState
 from pulsar_py.server.topics.topic_watch import OnTopicsChanged, TopicWatch
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.persistent import PersistentTopic
+    from pulsar_py.server.topics.topic import Topic, TopicContext
+
 
 logger = logging.getLogger(__name__)
 
@@ -108,11 +111,14 @@ class TopicRegistry:
         resources: Resources,
         ownership: TopicOwnership,
         schemas: SchemaStore,
-        context: TopicContext,
+        new_context: Callable[[], TopicContext],
         settings: RegistrySettings,
         tasks: TaskOwner,
     ) -> None:
-        """`context.on_topic_lost` must call this registry's method of that name."""
+        """`new_context` is asked with the first topic for what all of them share.
+
+        Its `on_topic_lost` must call this registry's method of that name.
+        """
         self.settings = settings
         self._managed_ledgers = managed_ledgers
         self._resources = resources
@@ -120,7 +126,7 @@ class TopicRegistry:
         self._schemas = schemas
         self.policy_keeper: PolicyKeeper | None = None
         """Keeps topics' policies in step with what others have of them; set once, by the broker."""
-        self._context = context
+        self._new_context = new_context
         self._tasks = tasks
         self._topics: dict[str, Topic] = {}
         self._deleting: set[str] = set()  # being deleted without being loaded: must not be loaded
@@ -146,6 +152,11 @@ class TopicRegistry:
         self._is_closed = False
         self.delete_elsewhere: DeleteElsewhere | None = None
         """Set where there are other brokers."""
+
+    @cached_property
+    def _context(self) -> TopicContext:
+        """What the topics share. The modules of what it is made of are imported with it."""
+        return self._new_context()
 
     # --- what is loaded ----------------------------------------------------------------------
 
@@ -234,6 +245,10 @@ class TopicRegistry:
             await self._check_not_refused(name)
             topic = await self._open_persistent(name, topic_settings, creates=creates)
         else:
+            from pulsar_py.server.topics.non_persistent import (  # noqa: PLC0415 - at first use
+                NonPersistentTopic,
+            )
+
             topic = NonPersistentTopic(name, topic_settings, self._context)
         if self._is_closed or not self._ownership.is_owned(name):
             await topic.close()
@@ -261,6 +276,10 @@ class TopicRegistry:
             raise TopicNotFoundError(f"Topic {name} does not exist") from None
         except (ManagedLedgerError, StorageError) as error:
             raise PersistenceError(f"Topic {name} can't be loaded: {error}") from error
+        from pulsar_py.server.topics.persistent import (  # noqa: PLC0415 - at first use
+            PersistentTopic,
+        )
+
         try:
             return await PersistentTopic.open(name, ledger, settings, self._context)
         except BaseException as error:  # cancelled, too; raised again
@@ -395,6 +414,10 @@ class TopicRegistry:
         if not name.is_partition:
             await self.check_topics_limit(name.namespace_name, namespace, 1)
         topic = await self._loads.load(str(name), partial(self._open, name, creates=True))
+        from pulsar_py.server.topics.persistent import (  # noqa: PLC0415 - at first use
+            PersistentTopic,
+        )
+
         if isinstance(topic, PersistentTopic):
             for key, value in (properties or {}).items():
                 await topic.ledger.set_property(key, value)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.common.errors import (
     MetadataOutcomeUnknownError,
@@ -22,7 +22,11 @@ from pulsar_py.common.errors import (
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.names import TopicName
 from pulsar_py.server.policies.topic_settings import TopicSettings
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic_state import TopicState
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.topic import Topic
+
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from enum import Enum, auto
 from functools import partial
 from typing import ClassVar, Final
 
@@ -66,6 +65,7 @@ from pulsar_py.server.subscriptions.watched_consumer import WatchedConsumer
 from pulsar_py.server.topics.refused_topics import RefusedTopics
 from pulsar_py.server.topics.stats import TopicStats
 from pulsar_py.server.topics.topic_limits import TopicLimits
+from pulsar_py.server.topics.topic_state import TopicState
 
 PRODUCER_UNITS: Final = 5
 """Units of work that the statistics of a producer are."""
@@ -91,15 +91,6 @@ class TopicContext(ProducerContext, frozen=True, kw_only=True):
     compaction: CompactionParts | None = None
     delayed_index: DelayedIndexParts | None = None
     hooks: BrokerHooks | None = None
-
-
-class TopicState(Enum):
-    """The state of a topic."""
-
-    OPEN = auto()
-    FENCED = auto()
-    CLOSING = auto()
-    CLOSED = auto()
 
 
 class Topic(ABC):

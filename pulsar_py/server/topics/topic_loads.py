@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pulsar_py.common.errors import (
     CorruptDataError,
@@ -28,7 +28,10 @@ from pulsar_py.common.errors import (
     TopicNotFoundError,
 )
 from pulsar_py.common.loops.tasks import TaskOwner
-from pulsar_py.server.topics.topic import Topic
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.topic import Topic
+
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,7 @@ LOADS_AT_ONCE: Final = 96
 SLOW_SECONDS: Final = 1.0
 """After which a load counts no more among those."""
 
-Load = Callable[[], Coroutine[Any, Any, Topic]]  # Any: the send type of a coroutine
+Load = Callable[[], "Coroutine[Any, Any, Topic]"]  # Any: the send type of a coroutine
 
 
 class TopicLoads:

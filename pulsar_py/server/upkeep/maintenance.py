@@ -12,13 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from pulsar_py.common.errors import PulsarError
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.concurrently import each_result
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic_state import TopicState
+
+if TYPE_CHECKING:
+    from pulsar_py.server.topics.topic import Topic
+
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,8 @@ from pulsar_py.server.limits.message_checks import published_millis
 from pulsar_py.server.publishing.deduplication import CURSOR_NAME
 from pulsar_py.server.subscriptions.persistent_subscription import PersistentSubscription
 from pulsar_py.server.topics.persistent import PersistentTopic
-from pulsar_py.server.topics.topic import Topic, TopicState
+from pulsar_py.server.topics.topic import Topic
+from pulsar_py.server.topics.topic_state import TopicState
 from pulsar_py.server.upkeep import expiry
 from pulsar_py.server.upkeep.expiry import TopicUse
 

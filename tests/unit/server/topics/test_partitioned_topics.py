@@ -23,7 +23,7 @@ from pulsar_py.common.policies import AutoTopicCreation, TopicType
 from pulsar_py.metadata.memory_store import MemoryMetadataStore
 from pulsar_py.server.topics.partitions import TOPICS_AT_ONCE
 from pulsar_py.server.topics.registry_settings import MAX_PARTITIONS
-from pulsar_py.server.topics.topic import TopicState
+from pulsar_py.server.topics.topic_state import TopicState
 from pulsar_py.testing.clock import VirtualClock
 from tests.unit.server.topics.rig import NAMESPACE, Rig, name_of
 

@@ -20,7 +20,7 @@ from pulsar_py.common.position import EARLIEST, LATEST, Position
 from pulsar_py.managed_ledger.log.ledger_format import ledger_path
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.dispatch.subscribe_request import SubscriptionType
-from pulsar_py.server.topics.topic import TopicState
+from pulsar_py.server.topics.topic_state import TopicState
 from pulsar_py.testing.clock import VirtualClock
 from pulsar_py.testing.ledger_store import SimulatedLedgerStore
 from pulsar_py.wire.payload import parse_broker_entry_metadata

@@ -17,7 +17,7 @@ from pulsar_py.ledgers.labels import ENSEMBLE_PLACEMENT_POLICY
 from pulsar_py.metadata.documents import LocalPolicies
 from pulsar_py.server.topics.persistent import PersistentTopic
 from pulsar_py.server.topics.settings_refresh import RETRY_SECONDS
-from pulsar_py.server.topics.topic import TopicState
+from pulsar_py.server.topics.topic_state import TopicState
 from tests.unit.server.topics.rig import NAMESPACE, Rig
 
 
