@@ -21,6 +21,7 @@ import uvloop
 from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine, tls_crowd
 from benchmarks.call_counter import CallCounts
 from benchmarks.loads import Figures
+from benchmarks.starts import start_up
 from benchmarks.targets import Target, running, start_ours
 
 RESULTS = Path(__file__).with_name("results")
@@ -205,27 +206,6 @@ def describe(figures: Figures) -> str:
     return " ".join(parts)
 
 
-def start_up(directory: Path, runs: int) -> dict[str, float]:
-    """Exec to both ports answering, and memory a second later; medians."""
-    ready, resident, idle = [], [], []
-    for _ in range(runs):
-        target = start_ours(directory)
-        try:
-            ready.append(target.ready_millis)
-            time.sleep(1.0)
-            resident.append(target.resident_megabytes())
-            cpu = target.cpu_seconds()
-            time.sleep(2.0)
-            idle.append((target.cpu_seconds() - cpu) / 2.0 * 100)
-        finally:
-            target.stop()
-    return {
-        "ready_millis": statistics.median(ready),
-        "resident_megabytes": statistics.median(resident),
-        "idle_cpu_percent": statistics.median(idle),
-    }
-
-
 def run_load(load: Load, target: Target, seconds: float) -> Figures:
     """Run one load in a fresh loop."""
     return uvloop.run(load.run(target, seconds))  # type: ignore[arg-type]  # An awaitable will do.
@@ -328,7 +308,8 @@ def main() -> None:
         for load, row in table.items()
     }
     if not arguments.only or arguments.only == "start":
-        result["start"] = started = start_up(arguments.directory, 10)
+        [started] = start_up(arguments.directory, 10)
+        result["start"] = started
         print("start-up:", ", ".join(f"{name} {value:.1f}" for name, value in started.items()))
     if not arguments.only or arguments.only == "calls":
         counts = asyncio.run(calls_per_send.count_calls())
