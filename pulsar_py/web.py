@@ -17,7 +17,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -28,6 +27,7 @@ from pulsar_py.admin.http_server import Application, HttpLimits, HttpServer
 from pulsar_py.admin.request_log import logged
 from pulsar_py.admin.upgrades import UPGRADES, Successor
 from pulsar_py.common.errors import AuthenticationError, AuthorizationError
+from pulsar_py.common.late_imports import import_all
 from pulsar_py.common.loops.clock import Clock
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.broker import BrokerService
@@ -142,9 +142,7 @@ class Web:
 
     async def _import_and_make(self) -> None:
         loop = asyncio.get_running_loop()
-        for name in _REST_MODULES:
-            # The loop gets the interpreter back between two of a thread's short turns.
-            await loop.run_in_executor(None, import_module, name)
+        await loop.run_in_executor(None, import_all, _REST_MODULES)
         self._admin = self._new_admin()
 
     def _new_admin(self) -> AdminApp:

@@ -8,10 +8,10 @@ sockets that come are not read; then each becomes a connection like any other.
 from __future__ import annotations
 
 import asyncio
-from importlib import import_module
 from typing import Final, cast
 
 from pulsar_py.common.failures import OnFailure
+from pulsar_py.common.late_imports import import_all
 from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.server.connection.connections import Connections
 
@@ -37,8 +37,7 @@ class EarlyConnections:
 
     def import_now(self) -> None:
         """Import without a thread, which has no place in virtual time."""
-        for name in SERVING_MODULES:
-            import_module(name)
+        import_all(SERVING_MODULES)
         self._is_begun = self._is_imported = True
 
     def new_connection(self, client: tuple[str, int] | None = None) -> asyncio.BaseProtocol:
@@ -53,8 +52,7 @@ class EarlyConnections:
     async def _import(self) -> None:
         loop = asyncio.get_running_loop()
         with OnFailure(self._give_up):
-            for name in SERVING_MODULES:
-                await loop.run_in_executor(None, import_module, name)
+            await loop.run_in_executor(None, import_all, SERVING_MODULES)
         self._is_imported = True
         for waiting in list(self._waiting):
             waiting.hand_over_to(self._connections)
@@ -111,7 +109,7 @@ class _Unread(asyncio.Protocol):
         cnx = connections.new_proxied_connection(self._client)
         transport.set_protocol(cnx)
         cnx.connection_made(transport)
-        if self._received:
+        if self._received and not transport.is_closing():
             cnx.data_received(self._received)
         if not transport.is_closing():  # as one beyond the limits is
             transport.resume_reading()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from click.testing import CliRunner
 
 import pulsar_py
 from pulsar_py.cli.late_commands import LateCommand
-from pulsar_py.cli.main import LATE, broker, collecting_nothing, main
+from pulsar_py.cli.main import LATE, broker, main
 
 
 def test_help_names_the_commands() -> None:
@@ -89,15 +88,6 @@ def test_a_broker_is_drained_by_a_command_that_comes_late() -> None:
     assert command is not None
     assert not isinstance(command, LateCommand)
     assert command.get_short_help_str(1000) == summary
-
-
-def test_modules_are_loaded_without_the_collector() -> None:
-    with collecting_nothing():
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    with pytest.raises(ImportError), collecting_nothing():
-        raise ImportError
-    assert gc.isenabled()
 
 
 def test_the_package_runs_as_a_module() -> None:

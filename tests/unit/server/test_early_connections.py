@@ -4,8 +4,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Sequence
 
 import pytest
 import uvloop
@@ -23,20 +22,19 @@ NewLoop = Callable[[], asyncio.AbstractEventLoop]
 
 
 class HeldImports:
-    """Imports that wait until they may go on; the last one may fail."""
+    """An import that waits until it may go on, and may fail then."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> None:
-        self.names: list[str] = []
+        self.names: list[Sequence[str]] = []
         self.may_go_on = threading.Event()
         self.fails = fails
-        monkeypatch.setattr(early_connections, "import_module", self)
+        monkeypatch.setattr(early_connections, "import_all", self)
 
-    def __call__(self, name: str) -> ModuleType:
-        self.names.append(name)
+    def __call__(self, names: Sequence[str]) -> None:
+        self.names.append(names)
         assert self.may_go_on.wait(30)
         if self.fails:
-            raise ImportError(f"no {name}")
-        return sys.modules[__name__]
+            raise ImportError(f"no {names[0]}")
 
 
 async def opened(listener: Listener) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -74,11 +72,11 @@ def test_sockets_wait_for_the_import_and_lose_nothing(
         assert (await answer(first)).connected.protocol_version == 3
         assert (await answer(second)).connected.protocol_version == 3
         assert served.count == 2
-        assert imports.names == list(early_connections.SERVING_MODULES), "once"
+        assert imports.names == [early_connections.SERVING_MODULES], "once"
         third, last = await opened(listener)
         last.write(CONNECT)
         assert (await answer(third)).connected.protocol_version == 3
-        assert imports.names == list(early_connections.SERVING_MODULES)
+        assert imports.names == [early_connections.SERVING_MODULES]
         await listener.close()
         await served.close()
         for each in (writer, other, last):
