@@ -42,7 +42,13 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from benchmarks.limited_rows import exit_with
-from benchmarks.loads import Acknowledger, fresh_topic, tailing_consume, timed_messages
+from benchmarks.loads import (
+    Acknowledger,
+    durable_publish,
+    fresh_topic,
+    tailing_consume,
+    timed_messages,
+)
 from benchmarks.raw_client import RawConnection, entry, send_block
 from benchmarks.storage_compaction import ask_compaction, fill_with_keys
 from benchmarks.targets import Target, start_ours
@@ -61,6 +67,9 @@ SETTINGS = {
 }
 BESIDE_PER_SECOND = 500
 BESIDE_BYTES = 8192
+BEFORE_BYTES = 256 << 20
+"""What is published before: journal files are used again then, as in a broker that has run for a
+while. In a file that is written for the first time a sync waits for the file system's own."""
 KEYS = 20_000
 COMPACT_EVERY_SECONDS = 3.0
 TOPIC_SECONDS = 3.0
@@ -325,6 +334,10 @@ async def measure(target: Target, own: Trace, directory: Path, seconds: float) -
     """
     async with step(f"publishing {KEYS:,} keys", SET_UP_SECONDS):
         await fill_with_keys(target, KEYS)
+    async with step(f"publishing {BEFORE_BYTES >> 20} MB", SET_UP_SECONDS):
+        await durable_publish(
+            target, size_bytes=1024, connections=1, seconds=0, total_bytes=BEFORE_BYTES
+        )
     async with step("finding the rate that a consumer gets", SET_UP_SECONDS):
         taken = await tailing_consume(target, subscriptions=1, seconds=2.0)
     half = int((taken.entries_per_second or 0) / 2)
