@@ -330,6 +330,7 @@ async def _delete_namespace(
                 break
         else:
             raise ServiceNotReadyError(f"topics of {namespace} come back; delete it again")
+        await broker.topics.end_deletions(namespace)
     await broker.elsewhere.unload_bundles(namespace)
     await broker.namespaces.unload_namespace(namespace)
     await broker.resources.namespaces.delete(namespace)

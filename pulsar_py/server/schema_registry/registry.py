@@ -26,6 +26,7 @@ from pulsar_py.common.errors import (
     MetadataExistsError,
 )
 from pulsar_py.common.loops.clock import Clock
+from pulsar_py.common.names import NamespaceName
 from pulsar_py.common.policies import SchemaCompatibilityStrategy
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, LedgerStore
@@ -299,6 +300,11 @@ class SchemaRegistry:
         async with self._lock_of(schema_id):
             self._forget(schema_id)
             await self._storage.remove(schema_id)
+
+    async def purge_namespace(self, namespace: NamespaceName) -> None:
+        """Do so with all schemas of a namespace that is being deleted, when its topics are gone."""
+        for schema_id in await self._storage.ids_of(namespace):
+            await self.purge(schema_id)
 
     async def close(self) -> None:
         """Stop watching for changes."""

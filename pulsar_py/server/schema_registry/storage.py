@@ -34,7 +34,7 @@ from pulsar_py.common.errors import (
     StoreUnavailableError,
 )
 from pulsar_py.common.loops.concurrently import each_result
-from pulsar_py.common.names import url_form_encode
+from pulsar_py.common.names import NamespaceName, url_form_decode, url_form_encode
 from pulsar_py.common.position import Position
 from pulsar_py.ledgers import labels
 from pulsar_py.ledgers.store import LedgerInfo, LedgerOptions, LedgerStore, LedgerWriter
@@ -111,6 +111,11 @@ class SchemaStorage:
             known.locator_version = found.version
             return known
         return SchemaIndex(found.value, found.version)
+
+    async def ids_of(self, namespace: NamespaceName) -> list[str]:
+        """The ids of all schemas of a namespace, whether their topics are there or not."""
+        names = await self._metadata.children(f"{SCHEMAS_PATH}/{namespace}")
+        return [f"{namespace}/{url_form_decode(name)}" for name in names]
 
     async def read(self, schema_id: str, index: SchemaIndex, version: int) -> StoredSchema:
         """One of the index's versions."""

@@ -74,6 +74,17 @@ class Partitions:
             ]
         return sorted(topics, key=str)
 
+    async def is_cut_short(self, name: TopicName) -> bool:
+        """Whether the deletion of a persistent topic was interrupted."""
+        found = await self._metadata.get(paths.managed_ledger(name.managed_ledger_name))
+        return found is not None and is_deletion_begun(found.value)
+
+    async def cut_short(self, namespace: NamespaceName) -> list[TopicName]:
+        """The persistent topics of a namespace whose deletion was interrupted; reads all lists."""
+        names = await self._metadata.children(paths.managed_ledgers(namespace))
+        topics = [namespace.topic(url_form_decode(name)) for name in names]
+        return [topic for topic in topics if await self.is_cut_short(topic)]
+
     async def partitioned_topics(self, namespace: NamespaceName) -> list[TopicName]:
         """The partitioned topics of a namespace, of both domains."""
         return await self._resources.partitioned_topics.list(namespace)

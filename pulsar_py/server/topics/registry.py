@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
@@ -85,6 +86,9 @@ class SchemaStore(Protocol):
 
     async def purge(self, schema_id: str) -> None:
         """Remove all versions of a deleted topic's schema."""
+
+    async def purge_namespace(self, namespace: NamespaceName) -> None:
+        """Remove all schemas of a namespace that is being deleted."""
 
 
 class PolicyKeeper(Protocol):
@@ -439,9 +443,26 @@ class TopicRegistry:
         if self.delete_elsewhere is not None and await self.delete_elsewhere(name, force):
             return
         await self._own(name)
-        await self._delete(name, force=force)
+        is_cut_short = name.is_persistent and await self._partitions.is_cut_short(name)
+        try:
+            await self._delete(name, force=force)
+        except TopicNotFoundError:
+            if is_cut_short and not name.is_partition:
+                await self.forget(name)  # as the broker that stopped in between would have done
+            raise
         if not name.is_partition:
             await self.forget(name)
+
+    async def end_deletions(self, namespace: NamespaceName) -> None:
+        """Finish deletions of topics that were cut short, where no topic is left; no schema stays.
+
+        Raises:
+            ServiceNotReadyError: Another broker serves one of them, or it is closing.
+        """
+        for name in await self._partitions.cut_short(namespace):
+            with suppress(TopicNotFoundError):  # it is finished by now
+                await self.delete(name, force=True)
+        await self._schemas.purge_namespace(namespace)
 
     async def _own(self, name: TopicName) -> None:
         """Own the topic: opening the ledger of another broker's would fence it.

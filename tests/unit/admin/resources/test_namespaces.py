@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 
 import pytest
 
 from pulsar_py.admin.resources.namespaces import MAX_BUNDLES
 from pulsar_py.common.errors import ServiceError, TopicNotFoundError
 from pulsar_py.common.names import NamespaceName, TopicName
+from pulsar_py.managed_ledger.log.ledger_format import (
+    decode_ledger_list,
+    encode_ledger_list,
+    ledger_path,
+)
 from pulsar_py.metadata.documents import equal_boundaries
 from tests.unit.admin.resources.conftest import Admin
 
@@ -104,6 +110,51 @@ async def test_a_namespace_with_topics_stays_unless_forced(admin: Admin) -> None
     admin.service.config = admin.service.config.replace(forceDeleteNamespaceAllowed=True)
     assert await admin.status("DELETE", N + "?force=true") == 204
     assert await admin.status("GET", N) == 404
+
+
+async def cut_short(admin: Admin, name: str) -> None:
+    """Leave what a broker does that stops while it deletes this topic, which is there."""
+    topic = TopicName.parse(name)
+    schema = {"type": "STRING", "schema": "", "properties": {}}
+    await admin.call("PUT", f"/admin/v2/{name.replace('://', '/')}")
+    await admin.call("PUT", f"/admin/v2/{name.replace('://', '/')}/subscription/s")
+    await admin.call("POST", f"/admin/v2/schemas/{topic.schema_id}/schema", schema)
+    await admin.service.topics.unload(topic)
+    path = ledger_path(topic.managed_ledger_name)
+    found = await admin.service.metadata.get(path)
+    assert found is not None
+    doomed = replace(decode_ledger_list(found.value), is_being_deleted=True)
+    await admin.service.metadata.put(path, encode_ledger_list(doomed))
+    admin.service.managed_ledgers.deletions.note(path)  # as the first look at all lists does
+
+
+async def left(admin: Admin) -> list[str]:
+    """The keys of topics and schemas of the namespace."""
+    metadata = admin.service.metadata
+    paths = ("/managed-ledgers/public/n/persistent", "/schemas/public/n")
+    return [f"{path}/{name}" for path in paths for name in await metadata.children(path)]
+
+
+async def test_nothing_is_left_of_a_namespace_whose_deletion_was_cut_short(admin: Admin) -> None:
+    await admin.call("PUT", N)
+    await cut_short(admin, "persistent://public/n/a")
+    schema = {"type": "STRING", "schema": "", "properties": {}}
+    await admin.call("POST", "/admin/v2/schemas/public/n/never-made/schema", schema)
+    assert await left(admin) == [
+        "/managed-ledgers/public/n/persistent/a",
+        "/schemas/public/n/a",
+        "/schemas/public/n/never-made",
+    ]
+    assert await admin.get(N + "/topics") == []
+    assert await admin.status("DELETE", N) == 204
+    assert await left(admin) == []
+
+
+async def test_a_deletion_that_was_cut_short_ends_with_the_next_one(admin: Admin) -> None:
+    await admin.call("PUT", N)
+    await cut_short(admin, "persistent://public/n/a")
+    assert await admin.status("DELETE", "/admin/v2/persistent/public/n/a") == 404
+    assert await left(admin) == []
 
 
 async def test_clients_that_connect_while_a_namespace_goes_make_nothing_of_it_again(
