@@ -233,6 +233,7 @@ class TopicRegistry:
                 raise TopicNotFoundError(f"Topic {name} does not exist")
             if not (name.is_partition or name.is_system):
                 await self.check_topics_limit(name.namespace_name, namespace, 1)
+            await self._end_deletion(name)
         return await self._open(name, creates=creates)
 
     async def _goes(self, name: TopicName, namespace: NamespacePolicies | None) -> bool:
@@ -417,6 +418,7 @@ class TopicRegistry:
             raise TopicNotFoundError("Namespace not found")
         if not name.is_partition:
             await self.check_topics_limit(name.namespace_name, namespace, 1)
+        await self._end_deletion(name)
         topic = await self._loads.load(str(name), partial(self._open, name, creates=True))
         from pulsar_py.server.topics.persistent import (  # noqa: PLC0415 - at first use
             PersistentTopic,
@@ -443,15 +445,17 @@ class TopicRegistry:
         if self.delete_elsewhere is not None and await self.delete_elsewhere(name, force):
             return
         await self._own(name)
-        is_cut_short = name.is_persistent and await self._partitions.is_cut_short(name)
-        try:
-            await self._delete(name, force=force)
-        except TopicNotFoundError:
-            if is_cut_short and not name.is_partition:
-                await self.forget(name)  # as the broker that stopped in between would have done
-            raise
+        await self._delete(name, force=force)
         if not name.is_partition:
             await self.forget(name)
+
+    async def _end_deletion(self, name: TopicName) -> None:
+        """Finish a deletion that was cut short, before a topic of that name is made again."""
+        if not name.is_persistent or not await self._partitions.is_cut_short(name):
+            return
+        if str(name) not in self._topics and str(name) not in self._deleting:  # else it goes on
+            with suppress(TopicNotFoundError):  # it is finished by now
+                await self._delete_stored(name)
 
     async def end_deletions(self, namespace: NamespaceName) -> None:
         """Finish deletions of topics that were cut short, where no topic is left; no schema stays.
@@ -489,14 +493,22 @@ class TopicRegistry:
         await self._delete_stored(name)
 
     async def _delete_stored(self, name: TopicName) -> None:
-        """Delete a topic that is not loaded, and keep it from being loaded meanwhile."""
+        """Delete a topic that is not loaded, and keep it from being loaded meanwhile.
+
+        Raises:
+            TopicNotFoundError: There is none. A deletion that was cut short is finished before.
+        """
         if str(name) in self._deleting:
             raise TopicFencedError(f"Topic {name} is being deleted")
         self._deleting.add(str(name))
+        is_cut_short = False
         try:
+            is_cut_short = await self._partitions.is_cut_short(name)
             settings = await self._settings_of(name)
             await self._managed_ledgers.delete(name.managed_ledger_name, settings.managed_ledger)
         except MetadataNotFoundError:
+            if is_cut_short and not name.is_partition:
+                await self.forget(name)
             raise TopicNotFoundError(f"Topic {name} not found") from None
         finally:
             self._deleting.discard(str(name))

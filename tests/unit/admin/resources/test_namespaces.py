@@ -112,13 +112,17 @@ async def test_a_namespace_with_topics_stays_unless_forced(admin: Admin) -> None
     assert await admin.status("GET", N) == 404
 
 
-async def cut_short(admin: Admin, name: str) -> None:
+async def cut_short(admin: Admin, name: str, *, max_consumers: int = 0) -> None:
     """Leave what a broker does that stops while it deletes this topic, which is there."""
     topic = TopicName.parse(name)
     schema = {"type": "STRING", "schema": "", "properties": {}}
     await admin.call("PUT", f"/admin/v2/{name.replace('://', '/')}")
     await admin.call("PUT", f"/admin/v2/{name.replace('://', '/')}/subscription/s")
     await admin.call("POST", f"/admin/v2/schemas/{topic.schema_id}/schema", schema)
+    if max_consumers:
+        await admin.call(
+            "POST", f"/admin/v2/{name.replace('://', '/')}/maxConsumers", max_consumers
+        )
     await admin.service.topics.unload(topic)
     path = ledger_path(topic.managed_ledger_name)
     found = await admin.service.metadata.get(path)
@@ -155,6 +159,23 @@ async def test_a_deletion_that_was_cut_short_ends_with_the_next_one(admin: Admin
     await cut_short(admin, "persistent://public/n/a")
     assert await admin.status("DELETE", "/admin/v2/persistent/public/n/a") == 404
     assert await left(admin) == []
+
+
+@pytest.mark.parametrize("is_asked_for", [False, True])
+async def test_a_topic_whose_deletion_was_cut_short_comes_back_without_what_it_had(
+    admin: Admin, *, is_asked_for: bool
+) -> None:
+    await admin.call("PUT", N)
+    await cut_short(admin, "persistent://public/n/a", max_consumers=3)
+    path = "/admin/v2/persistent/public/n/a"
+    if is_asked_for:
+        assert await admin.status("PUT", path) == 204
+    else:
+        name = TopicName.parse("persistent://public/n/a")
+        await admin.service.topics.get_or_load(name, create_if_missing=True)
+    assert await admin.get(path + "/subscriptions") == []
+    assert await admin.status("GET", "/admin/v2/schemas/public/n/a/schema") == 404
+    assert (await admin.call("GET", path + "/maxConsumers")).body == b""
 
 
 async def test_clients_that_connect_while_a_namespace_goes_make_nothing_of_it_again(
