@@ -59,7 +59,7 @@ class ConsumerCalls(Generic[C, T_co]):
         self._pool = handling.pool
         self._acks = Acknowledgements(shared.thread, inner)
         self._prefetch: Prefetch[T_co] = Prefetch(
-            shared.thread, inner, run_limit=handling.run_limit, on_fetch=self._acks.take
+            shared.thread, inner, run_limit=handling.run_limit, on_fetch=self._acks.take_many
         )
         # Bound, which saves hot paths look-ups; `popleft` raises IndexError when it is empty.
         self._next = self._prefetch.messages.popleft

@@ -210,7 +210,8 @@ class Producer(Generic[T_contra]):
             AlreadyClosedError: The producer or client is closed.
         """
         # Hot path: produce in `make bench-client`.
-        self._check_open()
+        if self._context.closed_error is not None or self._inner.is_closed:
+            self._check_open()
         if (
             content.__class__ is bytes
             and not self._has_interceptors

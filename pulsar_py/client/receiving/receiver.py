@@ -124,6 +124,9 @@ class Receiver:
         # Called with each message before it is handed out (interceptors, dead letters); returns
         # the message to hand out, None if it was taken over. None: there is nothing to call.
         self.before_delivery: Callable[[Message], Message | None] | None = None
+        # Called when entries came, before a task is woken for them; returns whether it took them
+        # all. The blocking client's `Prefetch` sets it.
+        self.take_over: Callable[[], bool] | None = None
         # Called when entries came, besides waking tasks; `MergedReceiver` sets it.
         self.on_ready: Callable[[], None] | None = None
         # Makes a `MergedReceiver` return the messages that it has collected.
@@ -170,6 +173,8 @@ class Receiver:
 
     def wake(self) -> None:
         """Wake waiting tasks: entries came, or may be decoded now."""
+        if self.take_over is not None and self.take_over():
+            return
         self._waiters.wake_one()
         if self.on_ready is not None:
             self.on_ready()
@@ -245,6 +250,11 @@ class Receiver:
             self.last = message
             return message
         return None
+
+    @property
+    def waiters_count(self) -> int:
+        """The number of tasks that wait for a message."""
+        return len(self._waiters)
 
     @property
     def is_ready(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from pulsar_py import blocking
@@ -25,6 +27,29 @@ def test_many_are_few_wake_ups_and_all_arrive(
     again = client.subscribe(topic, "s")
     with pytest.raises(blocking.ClientTimeoutError):
         again.receive(200)
+
+
+def test_a_few_wait_for_their_time_and_many_do_not(client: blocking.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "s")
+    fill(client, topic, 100)
+    messages = [consumer.receive(30_000) for _ in range(100)]
+    told = []
+    acknowledgements = Acknowledgements(
+        client._shared.thread, SimpleNamespace(acknowledge_all=told.append)
+    )
+    acknowledgements._is_due = True  # its time is not now
+    for message in messages[:63]:
+        acknowledgements.add(message)
+    acknowledgements.take_many()
+    assert told == []
+    acknowledgements.add(messages[63])
+    acknowledgements.take_many()
+    assert told == [messages[:64]]
+    acknowledgements.take()
+    assert len(told) == 1, "each is told once"
+    acknowledgements.add(messages[64])
+    acknowledgements.take()
+    assert told[1:] == [messages[64:65]]
 
 
 def test_closing_the_client_sends_them(session_pulsar_broker: object, topic: str) -> None:

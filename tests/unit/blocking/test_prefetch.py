@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -50,6 +51,48 @@ def test_messages_that_come_one_at_a_time_are_asked_for_once(
         producer.send(b"%d" % number)
         assert numbers(consumer, 1) == [number]
     assert asked["w"] == 1
+
+
+def wait_for_receivers(consumer: blocking.Consumer, count: int) -> None:
+    """Return when so many of the loop's tasks wait for a message, and one thread does."""
+    receiver = consumer._inner.receiver
+    while receiver.waiters_count != count or len(consumer._prefetch._requests) != 1:
+        time.sleep(0.001)
+
+
+def test_a_thread_that_waits_gets_a_message_as_it_is_read(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    take_over = Prefetch._take_over
+    monkeypatch.setattr(
+        Prefetch, "_take_over", lambda self: taken.append(take_over(self)) or taken[-1]
+    )
+    consumer, producer = client.subscribe(topic, "s"), client.create_producer(topic)
+    with ThreadPoolExecutor(1) as threads:
+        for number in range(10):
+            received = threads.submit(numbers, consumer, 1)
+            wait_for_receivers(consumer, 1)
+            producer.send(b"%d" % number)
+            assert received.result(30) == [number]
+    assert taken == [True] * 10
+
+
+def test_a_thread_that_waits_for_one_leaves_a_message_to_one_that_waits_for_several(
+    client: blocking.Client, topic: str
+) -> None:
+    policy = blocking.ConsumerBatchReceivePolicy(1, -1, 30_000)
+    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
+    producer = client.create_producer(topic)
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(numbers, consumer, 1)
+        wait_for_receivers(consumer, 1)
+        several = threads.submit(consumer.batch_receive)
+        wait_for_receivers(consumer, 2)
+        producer.send(b"0")
+        assert one.result(30) == [0]
+        producer.send(b"1")
+        assert [each.data() for each in several.result(30)] == [b"1"]
 
 
 def test_what_nobody_takes_is_fed_no_further(client: blocking.Client, topic: str) -> None:
