@@ -3,7 +3,8 @@
 Three bookies, every entry on all of them, two of which have to confirm it. On them a broker of ours
 and one of Apache Pulsar's, each with metadata of its own, take turns within each load; who begins
 changes from round to round, and each round gives one ratio, ours / Apache Pulsar's. Printed are the
-medians. CPU is that of the broker's process alone, all threads. It needs Java 17 and Maven.
+medians. CPU is that of the broker's process, all threads, and of publishing that of the bookies
+together beside it. Before the first load all are warmed up. It needs Java 17 and Maven.
 
 `--mixed` measures two brokers of one cluster instead, one of each kind: before its turn, a broker
 is given all topics, and the other one stays in the cluster.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -80,6 +82,8 @@ LOADS: Final = (
         figure="p50_millis",
     ),
 )
+WARMING: Final = ("publish, 1 KB, 10 topics", "publish, 16 KB, 1 topic")
+"""The loads that warm up the machines of Java, before all others."""
 
 
 Prepare = Callable[[Target], None]
@@ -201,6 +205,20 @@ def measure(
     return taken
 
 
+def warm_up(targets: Sequence[Target], seconds: float, prepare: Prepare = _as_it_is) -> None:
+    """Publish by turns, small entries and large ones, for so long on each broker.
+
+    The machines of Java, those of the bookies too, take minutes until they run as fast as they can.
+    """
+    turns = [load for load in LOADS if load.name in WARMING]
+    until = time.monotonic() + seconds * len(targets)
+    while time.monotonic() < until:
+        for target in targets:
+            prepare(target)
+            for load in turns:
+                run_load(load, target, 1.0)
+
+
 def ratios(taken: dict[str, list[Figures]], figure: str) -> list[float]:
     """Ours / Apache Pulsar's in each round; none where one of them has no such figure."""
     pairs = zip(taken[OURS], taken.get(APACHE, ()), strict=False)
@@ -219,7 +237,7 @@ def report(load: Load, taken: dict[str, list[Figures]]) -> dict[str, object]:
     for name, figures in medians.items():
         print(f"    {name:<16} {describe(figures)}")
     row: dict[str, object] = {name: figures.as_dict() for name, figures in medians.items()}
-    for figure in (load.figure, "cpu_micros_per_entry"):
+    for figure in (load.figure, "cpu_micros_per_entry", "stores_cpu_micros_per_entry"):
         if found := ratios(taken, figure):
             median = statistics.median(found)
             row[f"ratio of {figure}"] = median
@@ -236,6 +254,9 @@ def main() -> None:
     parser.add_argument(
         "--loads", action="append", default=[], help="only loads whose name holds this; repeated"
     )
+    parser.add_argument(
+        "--warm-up", type=float, default=20.0, help="seconds of each broker before all loads"
+    )
     parser.add_argument("--ours-only", action="store_true")
     parser.add_argument("--mixed", action="store_true", help="both brokers in one cluster")
     parser.add_argument("--list", action="store_true", help="print the loads' names")
@@ -251,13 +272,14 @@ def main() -> None:
         return
     arguments.directory.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
-    rows: dict[str, object] = {}
+    rows: dict[str, object] = {"load_average": os.getloadavg()}
     with (
         tempfile.TemporaryDirectory(prefix="bench-cluster-", dir=arguments.directory) as name,
         running_mixed(Path(name).resolve())
         if arguments.mixed
         else running(Path(name).resolve(), ours_only=arguments.ours_only) as (targets, prepare),
     ):
+        warm_up(targets, arguments.warm_up, prepare)
         for load in chosen:
             rows[load.name] = report(
                 load, measure(load, targets, arguments.rounds, arguments.seconds, prepare)
@@ -265,7 +287,7 @@ def main() -> None:
     kind = "mixed" if arguments.mixed else "cluster"
     path = RESULTS / time.strftime(f"{kind}-%Y%m%d-%H%M%S.json")
     path.write_text(json.dumps(rows, indent=2) + "\n")
-    print(f"written to {path}")
+    print(f"written to {path}; load {os.getloadavg()}")
 
 
 if __name__ == "__main__":

@@ -163,8 +163,6 @@ class BookieConnection(asyncio.Protocol):
         start, end_of_all = 0, len(buffer)
         answer_bytes, unpack = frames.ANSWER_HEAD_BYTES, frames.SIZED_ANSWER.unpack_from
         wrong = None
-        run: AddRequest | None = None  # the one that the last entry belonged to
-        entry_ids: list[int] = []
         with memoryview(buffer) as view:
             while end_of_all - start >= frames.LENGTH.size:
                 (size_bytes,) = frames.LENGTH.unpack_from(buffer, start)
@@ -178,24 +176,13 @@ class BookieConnection(asyncio.Protocol):
                 if size_bytes == answer_bytes:
                     _, version, operation, _, code, ledger_id, entry_id = unpack(buffer, start)
                     is_stored = version == frames.VERSION and operation == _ADD and not code
-                if (
-                    is_stored
-                    and run is not None
-                    and (
-                        entry_id == run.next_entry_id < run.last_entry_id
-                        and ledger_id == run.ledger_id
-                        and run.early is None
-                    )
-                ):
-                    run.next_entry_id = entry_id + 1
-                    entry_ids.append(entry_id)
-                    start = end
-                    continue
                 try:
                     if is_stored:
                         run = self._on_stored(ledger_id, entry_id)
                         entry_ids = stored.setdefault(run, [])
                         entry_ids.append(entry_id)
+                        if run.early is None and run.next_entry_id < run.last_entry_id:
+                            end += self._stored_in_a_row(view[end:], run, entry_ids)
                     else:
                         with view[start + frames.LENGTH.size : end] as frame:
                             answer = frames.decoded_answer(frame)
@@ -210,6 +197,17 @@ class BookieConnection(asyncio.Protocol):
         self._hand_out(answers)
         if wrong is not None:
             self.lose(f"what the bookie sent can't be read: {wrong}")
+
+    @staticmethod
+    def _stored_in_a_row(memory: memoryview, run: AddRequest, entry_ids: list[int]) -> int:
+        """Take the answers to the next entries of a run but the last; returns their length."""
+        first = run.next_entry_id
+        with memory:
+            most = run.last_entry_id - first
+            count = frames.stored_in_a_row(memory, run.ledger_id, first, most)
+        run.next_entry_id += count
+        entry_ids += range(first, first + count)
+        return count * (frames.LENGTH.size + frames.ANSWER_HEAD_BYTES)
 
     def _on_stored(self, ledger_id: int, entry_id: int) -> AddRequest:
         """The run of an entry that the bookie has stored, or of an add that it refused."""

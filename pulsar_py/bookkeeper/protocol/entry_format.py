@@ -21,6 +21,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import add
 from typing import Final
 
 from pulsar_py.bookkeeper.protocol.digest import EntryDigest
@@ -58,6 +59,25 @@ def packed_head(
     """What stands before an entry's payload, whose pieces are given: head and digest."""
     head = _HEAD.pack(ledger_id, entry_id, last_add_confirmed, length_bytes)
     return head + digest.compute(head, pieces)
+
+
+def packed_heads(
+    digest: EntryDigest,
+    *,
+    ledger_id: int,
+    first_entry_id: int,
+    last_add_confirmed: int,
+    lengths_bytes: Sequence[int],
+    payloads: Sequence[bytes],
+) -> list[bytes]:
+    """What `packed_head` gives for each entry of a run, whose payloads are in one piece."""
+    # Hot path: publishing to bookies, one call a run.
+    pack = _HEAD.pack
+    heads = [
+        pack(ledger_id, entry_id, last_add_confirmed, length_bytes)
+        for entry_id, length_bytes in enumerate(lengths_bytes, first_entry_id)
+    ]
+    return list(map(add, heads, digest.of_run(heads, payloads)))
 
 
 def unpacked(digest: EntryDigest, ledger_id: int, entry_id: int, data: bytes) -> BookieEntry:

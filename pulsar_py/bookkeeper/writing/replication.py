@@ -27,13 +27,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from itertools import accumulate
+from operator import attrgetter
+from typing import Final, NamedTuple, Protocol
 
 from pulsar_py.bookkeeper.bookies.bookies import BookieLink
 from pulsar_py.bookkeeper.bookies.requests import AddRequest, BookieRequest
 from pulsar_py.bookkeeper.cluster.cluster import LedgerCluster, LedgerInUse
 from pulsar_py.bookkeeper.protocol import frames
-from pulsar_py.bookkeeper.protocol.entry_format import HEAD_BYTES, packed_head
+from pulsar_py.bookkeeper.protocol.entry_format import HEAD_BYTES, packed_head, packed_heads
 from pulsar_py.bookkeeper.protocol.frames import (
     ADD_OVERHEAD_BYTES,
     BookieAnswer,
@@ -49,7 +51,6 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreUnavailableError,
 )
-from pulsar_py.common.packed_entries import LENT_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,10 @@ ENTRY_OVERHEAD_BYTES: Final = 512
 """The approximate memory of an entry under way, beyond its payload."""
 LOOKS: Final = 4
 """How often late entries are looked for, within their time limit."""
+JOINED_BYTES: Final = 16 * 1024
+"""A payload that is shorter is copied behind its head; else bookies are sent it where it is. 16 KB
+take 1.8 us so, and 8.2 joined: what is copied anew is neither there nor in the processor's cache.
+"""
 CHANGE_SHARE: Final = 1 / 3
 """The share of that time limit that a change of the ensemble may take."""
 LATER_SECONDS: Final = 1.0
@@ -121,15 +126,17 @@ class _Replica:
         self.replicator.on_answers(self, answers)
 
 
-class _SentEntry:
+class _SentEntry(NamedTuple):
     """An entry that may have to be sent again."""
 
-    __slots__ = ("frame", "held_bytes", "length_bytes")
+    frame: tuple[EntryBytes, ...]
+    held_bytes: int
+    """Of its payload, and `ENTRY_OVERHEAD_BYTES`."""
+    length_bytes: int
+    """Of all payloads up to it."""
 
-    def __init__(self, frame: tuple[EntryBytes, ...], size_bytes: int, length_bytes: int) -> None:
-        self.frame = frame
-        self.held_bytes = size_bytes + ENTRY_OVERHEAD_BYTES
-        self.length_bytes = length_bytes  # of all payloads up to it
+
+_HELD_BYTES: Final = attrgetter("held_bytes")
 
 
 class Replicator:
@@ -204,7 +211,9 @@ class Replicator:
     def add(
         self, pieces: Sequence[EntryBytes], size_bytes: int, *, length_bytes: int | None = None
     ) -> int:
-        """Send one more entry, whose memory nobody changes any more; returns its id.
+        """Send one more entry; returns its id.
+
+        From `JOINED_BYTES` on, nobody changes its memory any more.
 
         `length_bytes` is given for an entry that says by itself how much all up to it have.
 
@@ -225,9 +234,10 @@ class Replicator:
         )
         frame_head = frames.add_head(ledger.master_key, len(head) + size_bytes, self._flags)
         frame: tuple[EntryBytes, ...] = (frame_head + head, *pieces)
-        if size_bytes < LENT_BYTES:
+        if size_bytes < JOINED_BYTES:
             frame = (b"".join(frame),)
-        self._entries[entry_id] = _SentEntry(frame, size_bytes, self._added_bytes)
+        held_bytes = size_bytes + ENTRY_OVERHEAD_BYTES
+        self._entries[entry_id] = _SentEntry(frame, held_bytes, self._added_bytes)
         for index in quorum.write_set(entry_id):
             self._send(entry_id, frame, self._replicas[index])
         if self._timer is None:
@@ -248,35 +258,36 @@ class Replicator:
         ledger, quorum, entries = self._ledger, self._quorum, self._entries
         ledger_id, digest = ledger.ledger_id, ledger.digest
         entry_id = first_entry_id = quorum.add_run(len(payloads))
-        confirmed, added_bytes = quorum.last_confirmed, self._added_bytes
+        lengths_bytes = list(accumulate(map(len, payloads), initial=self._added_bytes))[1:]
+        heads = packed_heads(
+            digest,
+            ledger_id=ledger_id,
+            first_entry_id=first_entry_id,
+            last_add_confirmed=quorum.last_confirmed,
+            lengths_bytes=lengths_bytes,
+            payloads=payloads,
+        )
         pieces: list[EntryBytes] = []
         head_bytes = HEAD_BYTES + digest.size_bytes
         frame_head, framed_bytes = b"", -1
-        for payload in payloads:
+        new = tuple.__new__
+        for payload, head, length_bytes in zip(payloads, heads, lengths_bytes, strict=True):
             size_bytes = len(payload)
-            added_bytes += size_bytes
-            head = packed_head(
-                digest,
-                ledger_id=ledger_id,
-                entry_id=entry_id,
-                last_add_confirmed=confirmed,
-                length_bytes=added_bytes,
-                pieces=(payload,),
-            )
             if size_bytes != framed_bytes:
                 frame_head = frames.add_head(
                     ledger.master_key, head_bytes + size_bytes, self._flags
                 )
                 framed_bytes = size_bytes
             frame: tuple[EntryBytes, ...] = (
-                (frame_head + head + payload,)
-                if size_bytes < LENT_BYTES
+                (b"".join((frame_head, head, payload)),)
+                if size_bytes < JOINED_BYTES
                 else (frame_head + head, payload)
             )
-            entries[entry_id] = _SentEntry(frame, size_bytes, added_bytes)
+            sent = frame, size_bytes + ENTRY_OVERHEAD_BYTES, length_bytes
+            entries[entry_id] = new(_SentEntry, sent)
             pieces += frame
             entry_id += 1
-        self._added_bytes = added_bytes
+        self._added_bytes = lengths_bytes[-1]
         for replica in self._replicas:
             if not replica.is_given_up:
                 replica.link.send(
@@ -326,7 +337,7 @@ class Replicator:
             self.confirmed_bytes = entries[quorum.last_confirmed].length_bytes
             self._owner.on_progress()
         if released := quorum.take_released():
-            self._owner.on_released(sum(entries.pop(each).held_bytes for each in released))
+            self._owner.on_released(sum(map(_HELD_BYTES, map(entries.pop, released))))
 
     # Replacing bookies
 

@@ -31,7 +31,12 @@ from pulsar_py.bookkeeper.metadata.ledger_records import RecordedLedger
 from pulsar_py.bookkeeper.protocol.frames import RequestFlags
 from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, repeated
-from pulsar_py.bookkeeper.writing.replication import ENTRY_OVERHEAD_BYTES, FailedBookie, Replicator
+from pulsar_py.bookkeeper.writing.replication import (
+    ENTRY_OVERHEAD_BYTES,
+    JOINED_BYTES,
+    FailedBookie,
+    Replicator,
+)
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,
@@ -42,7 +47,6 @@ from pulsar_py.common.errors import (
     StorageError,
     StoreBusyError,
 )
-from pulsar_py.common.packed_entries import LENT_BYTES
 from pulsar_py.ledgers.store import LedgerListener, LedgerWriter, LentEntry
 from pulsar_py.metadata.store import Notification, NotificationType
 
@@ -146,7 +150,7 @@ class BookKeeperWriter(BookKeeperReader, LedgerWriter):
             )
         self._check_room(size_bytes)
         self._cluster.pinned.take(size_bytes + ENTRY_OVERHEAD_BYTES)
-        pieces = lent if size_bytes < LENT_BYTES else tuple(map(_owned, lent))
+        pieces = lent if size_bytes < JOINED_BYTES else tuple(map(_owned, lent))
         return self._replicator.add(pieces, size_bytes)
 
     def append_run(self, entries: Sequence[bytes]) -> int:

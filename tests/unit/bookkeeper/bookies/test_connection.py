@@ -168,6 +168,40 @@ def test_a_run_is_told_as_it_is_stored_and_an_error_once() -> None:
     connected(test)
 
 
+@pytest.mark.parametrize("cut", [1, 28, 29, 100, 1000])
+def test_answers_of_runs_are_told_however_they_are_cut(cut: int) -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        asker = Asker()
+        connection.send(add_run(asker, 0, 4))
+        connection.send(add_run(asker, 5, 9))
+        await asyncio.sleep(0.1)
+        order = [0, 1, 3, 2, 4, 5, 6, 7, 9, 8]
+        said = b"".join(answer(1, 0, 7, each) for each in order)
+        for at in range(0, len(said), cut):
+            bookie.connections[0].transport.write(said[at : at + cut])
+            await asyncio.sleep(0.01)
+        assert [entry_id for _, entry_id, _ in asker.all] == order
+        assert connection.waiting_bytes == 0
+        assert not lost
+
+    connected(test)
+
+
+def test_an_answer_to_an_entry_of_a_run_that_has_one_already_ends_the_connection() -> None:
+    async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
+        bookie.is_mute = True
+        connection.send(add_run(Failures(), 0, 9))
+        await asyncio.sleep(0.1)
+        said = b"".join(answer(1, 0, 7, each) for each in (0, 1, 2, 1))
+        bookie.connections[0].transport.write(said)
+        await asyncio.sleep(0.1)
+        (reason,) = lost
+        assert reason.endswith("an answer to a request that was not sent: the add of 7:1")
+
+    connected(test)
+
+
 def test_a_run_without_answer_fails_once_with_its_first_entry() -> None:
     async def test(bookie: ScriptedBookie, connection: BookieConnection, lost: list[str]) -> None:
         bookie.is_mute = True

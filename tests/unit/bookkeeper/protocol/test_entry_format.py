@@ -9,6 +9,7 @@ from pulsar_py.bookkeeper.protocol.entry_format import (
     LAST_ENTRY,
     BookieEntry,
     packed_head,
+    packed_heads,
     unpacked,
 )
 from pulsar_py.common.errors import CorruptDataError
@@ -40,6 +41,24 @@ def test_entries_are_packed_and_unpacked_as_recorded(each: dict[str, Any]) -> No
     for asked in (each["entry"], LAST_ENTRY):
         found = unpacked(digest, each["ledger"], asked, bytes.fromhex(each["stored"]))
         assert found == BookieEntry(each["entry"], each["lac"], each["length"], payload)
+
+
+@pytest.mark.parametrize("digest_type", DigestType)
+def test_entries_of_a_run_are_packed_as_each_alone(digest_type: DigestType) -> None:
+    digest = EntryDigest(digest_type, b"word")
+    payloads, lengths = [b"", b"abc", bytes(1000)], [40, 43, 1043]
+    heads = packed_heads(
+        digest, ledger_id=7, first_entry_id=5, last_add_confirmed=3,
+        lengths_bytes=lengths, payloads=payloads,
+    )  # fmt: skip
+
+    assert heads == [
+        packed_head(
+            digest, ledger_id=7, entry_id=entry_id, last_add_confirmed=3,
+            length_bytes=length, pieces=(payload,),
+        )
+        for entry_id, length, payload in zip((5, 6, 7), lengths, payloads, strict=True)
+    ]  # fmt: skip
 
 
 def test_every_bit_counts() -> None:

@@ -99,3 +99,26 @@ def test_a_batch_that_ends_within_an_entry_is_refused(cut: int) -> None:
     whole = bytes(8) + (6).to_bytes(4, "big") + b"abcdef"
     with pytest.raises(RemoteProtocolError, match="ends within one"):
         frames.batch_entries(whole[:-cut] if cut < 5 else whole[: 8 + 2])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (2, 1, 0, 0, 7, 9),  # an entry further on
+        (2, 1, 0, 0, 7, 7),  # one before
+        (2, 1, 0, 0, 8, 8),  # of another ledger
+        (2, 1, 0, 101, 7, 8),  # not stored
+        (2, 2, 0, 0, 7, 8),  # not an add
+        (3, 1, 0, 0, 7, 8),  # another protocol
+    ],
+)
+def test_answers_that_tell_of_entries_in_a_row_are_counted(other: tuple[int, ...]) -> None:
+    size = frames.ANSWER_HEAD_BYTES
+    alike = b"".join(frames.SIZED_ANSWER.pack(size, 2, 1, 0, 0, 7, each) for each in (5, 6, 7))
+    following = alike + frames.SIZED_ANSWER.pack(size, *other) + alike
+    with memoryview(following) as memory:
+        assert frames.stored_in_a_row(memory, 7, 5, 10) == 3
+        assert frames.stored_in_a_row(memory, 7, 5, 2) == 2
+        assert frames.stored_in_a_row(memory[:-1], 7, 6, 10) == 0
+        assert frames.stored_in_a_row(memory[: len(alike) - 1], 7, 5, 10) == 2
+        assert frames.stored_in_a_row(memory[:0], 7, 5, 10) == 0

@@ -9,14 +9,18 @@ import pytest
 
 from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
 from pulsar_py.bookkeeper.metadata.ledger_metadata import LedgerStatus, encode
+from pulsar_py.bookkeeper.protocol.digest import EntryDigest
+from pulsar_py.bookkeeper.protocol.entry_format import unpacked
 from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
+from pulsar_py.bookkeeper.writing.replication import JOINED_BYTES
 from pulsar_py.common.errors import (
     LedgerClosedError,
     LedgerFencedError,
     StorageError,
     StoreBusyError,
 )
+from pulsar_py.ledgers.store import DigestType
 from tests.unit.admin.metrics.metric_pages import of_stores, only
 from tests.unit.bookkeeper.scripted_cluster import (
     SETTINGS,
@@ -115,23 +119,44 @@ def test_a_run_for_which_there_is_no_room_is_not_taken() -> None:
     with_cluster(test)
 
 
-def test_memory_that_may_change_is_not_sent_to_a_slow_bookie_later() -> None:
+@pytest.mark.parametrize("size", [100, JOINED_BYTES, 400_000])
+def test_memory_that_may_change_is_copied(size: int) -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         listener = Listener()
         writer = await store.create(listener, THREE)
-        memory = bytearray(b"a" * 400_000)
-        late = await cluster.ensemble(writer.ledger_id)
-        late[2].stop()
+        memory = bytearray(b"a" * size)
         writer.append(memoryview(memory))
+        memory[:] = bytes(size)
         await asyncio.sleep(0.1)
-        memory[:] = bytes(400_000)
-        for bookie in late[:2]:
-            assert bookie.entries[writer.ledger_id][0].endswith(b"a" * 400_000)
+        for bookie in await cluster.ensemble(writer.ledger_id):
+            assert bookie.entries[writer.ledger_id][0].endswith(b"a" * size)
 
     with_cluster(test, bookies_count=3)
 
 
-def test_a_view_of_little_of_its_buffer_does_not_keep_it() -> None:
+@pytest.mark.parametrize("size", [JOINED_BYTES - 1, JOINED_BYTES])
+def test_large_payloads_of_a_run_are_not_copied(size: int) -> None:
+    async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
+        writer = await store.create(Listener(), THREE)
+        cluster.bookies[0].is_holding = True
+        payloads = [b"%d" % number * size for number in range(3)]
+        assert writer.append_run(payloads) == 3
+        await asyncio.sleep(0.1)
+        held = writer.read_cached(0, 2, 10**6)
+        assert held == payloads
+        same = [each is payload for each, payload in zip(held, payloads, strict=True)]
+        assert same == [size >= JOINED_BYTES] * 3
+        digest = EntryDigest(DigestType.CRC32C, b"")
+        for bookie in cluster.bookies[1:]:
+            for entry_id, stored in bookie.entries[writer.ledger_id].items():
+                found = unpacked(digest, writer.ledger_id, entry_id, stored)
+                assert found.payload == payloads[entry_id]
+
+    with_cluster(test)
+
+
+@pytest.mark.parametrize("size", [JOINED_BYTES, 300_000])
+def test_a_view_of_little_of_its_buffer_does_not_keep_it(size: int) -> None:
     class Memory(bytearray):
         pass
 
@@ -141,7 +166,7 @@ def test_a_view_of_little_of_its_buffer_does_not_keep_it() -> None:
             bookie.is_mute = True
         memory = Memory(1_000_000)
         gone = weakref.ref(memory)
-        writer.append(memoryview(memory)[:300_000].toreadonly())
+        writer.append(memoryview(memory)[:size].toreadonly())
         del memory
         gc.collect()
         assert gone() is None
@@ -278,7 +303,7 @@ def test_a_fence_of_one_bookie_ends_the_writer() -> None:
     with_cluster(test)
 
 
-@pytest.mark.parametrize("size", [10, 300_000])
+@pytest.mark.parametrize("size", [10, JOINED_BYTES, 300_000])
 def test_what_is_held_for_a_slow_bookie_is_read_without_asking_one(size: int) -> None:
     async def test(cluster: ScriptedCluster, store: BookKeeperLedgerStore) -> None:
         listener = Listener()
