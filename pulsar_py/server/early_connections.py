@@ -34,6 +34,7 @@ class EarlyConnections:
         self._tasks = TaskOwner("early connections")
         self._is_begun = False  # whether the import was begun
         self._is_imported = False
+        self._is_closed = False
 
     def import_now(self) -> None:
         """Import without a thread, which has no place in virtual time."""
@@ -47,63 +48,86 @@ class EarlyConnections:
         if not self._is_begun:
             self._is_begun = True
             self._tasks.spawn(self._import(), "import of what serves clients")
-        return _Unread(self._waiting, client)
+        return _Unread(self, client)
+
+    def connected(self, unread: _Unread) -> None:
+        """Serve a socket, or have it wait. With TLS it may be connected after the import."""
+        if unread.is_closing:
+            return
+        if self._is_imported:
+            unread.hand_over_to(self._connections)
+        elif self._is_closed:
+            unread.drop()
+        else:
+            self._waiting[unread] = None
+            unread.pause()
+
+    def lost(self, unread: _Unread) -> None:
+        """Forget a socket that left."""
+        self._waiting.pop(unread, None)
 
     async def _import(self) -> None:
         loop = asyncio.get_running_loop()
         with OnFailure(self._give_up):
             await loop.run_in_executor(None, import_all, SERVING_MODULES)
         self._is_imported = True
-        for waiting in list(self._waiting):
-            waiting.hand_over_to(self._connections)
+        waiting, self._waiting = self._waiting, {}
+        for unread in waiting:
+            unread.hand_over_to(self._connections)
 
     async def close(self) -> None:
         """Drop those that wait."""
+        self._is_closed = True
         await self._tasks.close()
         self._give_up()
 
     def _give_up(self) -> None:
         """Drop those that wait; the next one tries again."""
         self._is_begun = self._is_imported
-        for waiting in list(self._waiting):
-            waiting.drop()
+        for unread in list(self._waiting):
+            unread.drop()
 
 
 class _Unread(asyncio.Protocol):
-    """A connected socket from which nothing is read; keeps itself in `among` while it waits."""
+    """A socket that is not read until what serves it is imported."""
 
-    def __init__(self, among: dict[_Unread, None], client: tuple[str, int] | None) -> None:
-        self._among = among
+    def __init__(self, owner: EarlyConnections, client: tuple[str, int] | None) -> None:
+        self._owner = owner
         self._client = client
         self._transport: asyncio.Transport | None = None  # None until it is connected
         self._received = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait."""
-        self._transport = cast("asyncio.Transport", transport)
-        self._among[self] = None
-        # uvloop begins to read after this call, whatever is said in it.
-        asyncio.get_running_loop().call_soon(self._pause)
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is being closed, or is."""
+        return self._connected.is_closing()
 
-    def _pause(self) -> None:
+    @property
+    def _connected(self) -> asyncio.Transport:
         assert self._transport is not None, "it is connected"
-        if self in self._among and not self._transport.is_closing():
-            self._transport.pause_reading()
+        return self._transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Wait for the next turn: uvloop begins to read after this call, whatever is said in it."""
+        self._transport = cast("asyncio.Transport", transport)
+        asyncio.get_running_loop().call_soon(self._owner.connected, self)
 
     def data_received(self, data: bytes) -> None:
-        """Keep what was read before the pause, at most what a TLS record brings along."""
+        """Keep what was read before the pause: what comes in a turn of the loop."""
         self._received += data
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more: it left."""
+        """Wait no more."""
         del exc
-        self._among.pop(self, None)
+        self._owner.lost(self)
+
+    def pause(self) -> None:
+        """Read no further."""
+        self._connected.pause_reading()
 
     def hand_over_to(self, connections: Connections) -> None:
         """Become a connection, which reads from now on."""
-        del self._among[self]
-        transport = self._transport
-        assert transport is not None, "it is connected"
+        transport = self._connected
         if transport.is_closing():
             return
         cnx = connections.new_proxied_connection(self._client)
@@ -116,5 +140,4 @@ class _Unread(asyncio.Protocol):
 
     def drop(self) -> None:
         """End it without an answer."""
-        assert self._transport is not None, "it is connected"
-        self._transport.abort()
+        self._connected.abort()

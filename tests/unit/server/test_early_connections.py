@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import uvloop
 
 from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandConnect
 from pulsar_py.server import early_connections
+from pulsar_py.server.early_connections import EarlyConnections
 from pulsar_py.server.listeners import Listener
 from pulsar_py.wire.commands import encode
 from tests.unit.server.test_listeners import connections
@@ -129,6 +131,31 @@ def test_closing_drops_those_that_wait(new_loop: NewLoop, monkeypatch: pytest.Mo
             await reader.readexactly(1)
         assert served.count == 0
         imports.may_go_on.set()
+        await served.close()
+        writer.close()
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(serve())
+
+
+@LOOPS
+def test_a_socket_that_is_connected_after_the_import_is_served(
+    new_loop: NewLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TLS the protocol is made before the handshake, and connected after it."""
+    HeldImports(monkeypatch).may_go_on.set()
+
+    async def serve() -> None:
+        served = connections()
+        early = EarlyConnections(served)
+        protocol = early.new_connection()
+        await until(lambda: early._is_imported)
+        ours, theirs = socket.socketpair()
+        reader, writer = await asyncio.open_connection(sock=theirs)
+        writer.write(CONNECT)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, ours)
+        assert (await answer(reader)).connected.protocol_version == 3
+        await early.close()
         await served.close()
         writer.close()
 
