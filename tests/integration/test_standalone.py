@@ -182,6 +182,42 @@ asyncio.run(serve())
     assert not loaded & NOT_AT_START
 
 
+IDLE_WITHOUT = (
+    "h11",
+    "pulsar_py.admin.api",
+    "pulsar_py.managed_ledger.cursors.managed_cursor",
+    "pulsar_py.managed_ledger.managed_ledger",
+    "pulsar_py.schema",
+    "pulsar_py.server.change_events.namespace_events",
+    "pulsar_py.server.compaction.compactor",
+    "pulsar_py.server.connection.server_cnx",
+    "pulsar_py.server.delayed",
+    "pulsar_py.server.publishing.producer",
+    "pulsar_py.server.subscriptions",
+    "pulsar_py.server.topics.topic",
+    "pulsar_py.wire.commands",
+)
+"""What the first client or the first request is served with: a third of a broker's modules."""
+
+
+def test_an_idle_broker_has_nothing_of_topics_and_requests() -> None:
+    code = """
+import asyncio, sys
+from pulsar_py.cli.standalone import StandaloneOptions
+from pulsar_py.standalone import Broker
+
+async def serve():
+    async with Broker():
+        print(*sys.modules)
+
+asyncio.run(serve())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "pulsar_py.server.topics.registry" in loaded
+    assert not loaded & set(IDLE_WITHOUT)
+
+
 def test_ten_brokers_in_one_process_serve_ten_clients() -> None:
     from pulsar_py.testing.broker_thread import BrokerThread  # noqa: PLC0415
 
