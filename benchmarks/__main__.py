@@ -19,6 +19,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine, tls_crowd
+from benchmarks.acknowledging_loads import acknowledge
 from benchmarks.call_counter import CallCounts
 from benchmarks.loads import Figures
 from benchmarks.starts import start_up
@@ -127,7 +128,7 @@ LOADS = [
     *(
         Load(
             f"Shared, each message acknowledged, {label} receipts",
-            lambda target, _, asks=asks: loads.acknowledge(target, asks_for_receipts=asks),  # type: ignore[misc]
+            lambda target, _, asks=asks: acknowledge(target, asks_for_receipts=asks),  # type: ignore[misc]
         )
         for label, asks in (("without", False), ("with", True))
     ),

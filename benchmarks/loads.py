@@ -22,19 +22,17 @@ from benchmarks.raw_client import (
     batch_entry,
     chunked_block,
     entry,
-    frame,
     send_block,
 )
 from benchmarks.targets import Target
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSubscribe
+from pulsar_py.proto.PulsarApi_pb2 import BaseCommand
 
 _names = itertools.count()
-_BLOCK = 50
+BLOCK = 50
 _PENDING_MESSAGES = 1000
 """The most messages without receipt: what the official clients have by default."""
 _LARGE_WINDOW_BYTES = 16 << 20
 _NANOS = struct.Struct(">Q")
-_ACK_RESPONSE_START = bytes((1 << 3, BaseCommand.ACK_RESPONSE))  # of a command: its type
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def fresh_topic(partition_of: str = "load") -> str:
 
 def _blocks(size_bytes: int, window_bytes: int) -> tuple[list[bytes], int, int]:
     """Blocks of SENDs to send in turn, the entries of one, and how many may be in flight."""
-    count = _BLOCK
+    count = BLOCK
     if size_bytes <= 8192:
         window = max(count, min(_PENDING_MESSAGES, window_bytes // size_bytes) // count * count)
     else:
@@ -278,7 +276,7 @@ async def tailing_consume(
     )
 
 
-async def _until(
+async def until(
     target: Target, count: Callable[[], int], wanted: int, *, look_seconds: float = 0.005
 ) -> None:
     """Wait until so many are counted.
@@ -303,13 +301,12 @@ async def publish_ascending(
     stored = stored or entry(os.urandom(size_bytes))
     publisher = Publisher(connection, min(len(stored), 8192), 4 << 20)
     publisher.use(
-        send_block(1, first * batch, _BLOCK, stored, batch=batch)
-        for first in range(0, count, _BLOCK)
+        send_block(1, first * batch, BLOCK, stored, batch=batch) for first in range(0, count, BLOCK)
     )
     publisher.limit = count
     cpu, start = target.cpu_seconds(), time.perf_counter()
     publisher.start()
-    await _until(target, lambda: publisher.receipts_count, count)
+    await until(target, lambda: publisher.receipts_count, count)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     connection.close()
@@ -318,68 +315,6 @@ async def publish_ascending(
         megabytes_per_second=count * len(stored) / elapsed / 1e6,
         cpu_micros_per_entry=used / count * 1e6,
     )
-
-
-class Acknowledger(Subscriber):
-    """Acknowledges each message by a command of its own, with a receipt or without."""
-
-    def __init__(self, connection: RawConnection, *, asks_for_receipts: bool) -> None:
-        super().__init__(connection)
-        self.acknowledged_count = 0  # with receipts: those that came
-        self._asks_for_receipts = asks_for_receipts
-
-    def start(self) -> None:
-        """Open the tap."""
-        self.connection.start_counting()
-        self.connection.on_frame = self._on_frame
-        self.connection.flow(1, self._queue)
-
-    def _on_frame(self, data: memoryview) -> None:
-        if data[8:10] == _ACK_RESPONSE_START:
-            self.acknowledged_count += 1
-            return
-        size = struct.unpack_from(">I", data, 4)[0]
-        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
-        answer = BaseCommand(type=BaseCommand.ACK)
-        answer.ack.consumer_id = 1
-        answer.ack.ack_type = answer.ack.Individual
-        answer.ack.message_id.add().CopyFrom(command.message.message_id)
-        self.received_count += 1
-        if self._asks_for_receipts:
-            answer.ack.request_id = self.received_count
-        else:
-            self.acknowledged_count += 1
-        self.connection.write(frame(answer))
-        self._not_flowed += 1
-        if self._not_flowed >= self._queue // 2:
-            self.connection.flow(1, self._not_flowed)
-            self._not_flowed = 0
-
-
-async def acknowledge(
-    target: Target, *, asks_for_receipts: bool, count: int = 30_000, size_bytes: int = 100
-) -> Figures:
-    """A Shared subscription takes a backlog and acknowledges each message by itself."""
-    topic = fresh_topic()
-    consuming = await RawConnection.connect(target.host, target.port, target.tls)
-    kind = CommandSubscribe.Shared
-    await consuming.subscribe(topic, "s", 1, from_earliest=True, kind=kind)
-    publishing = await RawConnection.connect(target.host, target.port, target.tls)
-    await publishing.create_producer(topic, 1)
-    publisher = Publisher(publishing, size_bytes, 4 << 20)
-    publisher.limit = count = count // _BLOCK * _BLOCK
-    publisher.start()
-    while publisher.receipts_count < count:
-        await asyncio.sleep(0.05)
-    consumer = Acknowledger(consuming, asks_for_receipts=asks_for_receipts)
-    cpu, start = target.cpu_seconds(), time.perf_counter()
-    consumer.start()
-    await _until(target, lambda: consumer.acknowledged_count, count)
-    elapsed = time.perf_counter() - start
-    used = target.cpu_seconds() - cpu
-    consuming.close()
-    publishing.close()
-    return Figures(entries_per_second=count / elapsed, cpu_micros_per_entry=used / count * 1e6)
 
 
 async def catch_up(
@@ -392,17 +327,17 @@ async def catch_up(
     publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
     publisher = Publisher(publishing, size_bytes, 4 << 20)
-    total = backlog_bytes // size_bytes // _BLOCK * _BLOCK
+    total = backlog_bytes // size_bytes // BLOCK * BLOCK
     publisher.limit = total
     publisher.start()
-    await _until(target, lambda: publisher.receipts_count, total, look_seconds=0.05)
+    await until(target, lambda: publisher.receipts_count, total, look_seconds=0.05)
     await asyncio.sleep(2.0)
     metric = "pulsar_py_storage_entry_log_read_bytes_total"
     read_before = target.metric(metric)
     cpu, start = target.cpu_seconds(), time.perf_counter()
     subscriber = Subscriber(consuming, queue)
     subscriber.start()
-    await _until(target, lambda: subscriber.received_count, total, look_seconds=0.01)
+    await until(target, lambda: subscriber.received_count, total, look_seconds=0.01)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     read_after = target.metric(metric)

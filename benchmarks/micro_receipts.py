@@ -14,7 +14,8 @@ too large a part of what is measured.
 
 A cursor alone does a tenth to a quarter of what a broker does for a message. So `--broker` measures
 a whole one, on a real disk, in a process of its own: a Shared subscription takes a backlog and
-acknowledges each message by a command, both kinds by turns on the same broker.
+acknowledges each message by a command, both kinds by turns on the same broker; and on one whose
+disk takes a slow one's time more for each sync; both without holes and amid five million of them.
 
 The exit status is 1 if the median of the rates' ratios is too low, or too much is written, or a
 restart takes too long.
@@ -27,16 +28,23 @@ import asyncio
 import gc
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import uvloop
 
+from benchmarks import slow_syncs
+from benchmarks.acknowledging_loads import (
+    acknowledge,
+    acknowledge_amid_holes,
+    with_holes_acknowledged,
+)
 from benchmarks.limited_rows import exit_with, print_limited
-from benchmarks.loads import acknowledge
 from benchmarks.micro_cursor import Owner, ledgers_of, store_of, stored_bytes, with_holes
 from benchmarks.targets import start_ours
 from pulsar_py.cli.standalone import COLLECTOR_THRESHOLDS
@@ -52,6 +60,13 @@ ENTRIES_COUNT = 10_000_000
 IN_FLIGHT = 4000
 A_TURN = 500
 SYNC_SECONDS = {"fast disk": 0.0003, "slow disk": 0.004}
+
+HOLES_COUNT = 5_500_000
+"""Of a whole broker's subscription, which has still five million when all rounds are done."""
+ONE_LEDGER = {
+    "managedLedgerMaxEntriesPerLedger": str(2**31 - 1),
+    "managedLedgerMaxSizePerLedgerMbytes": "65536",
+}
 
 LIMITS = {
     "rate_without_to_with_receipts": 1 / 0.8,
@@ -198,30 +213,43 @@ def order(number: int) -> tuple[bool, bool]:
     return (False, True) if number % 2 == 0 else (True, False)
 
 
-def measure_broker(count: int, rounds: int) -> list[str]:
-    """A whole broker without and with receipts by turns; returns what is beyond its limit."""
+def measure_broker(count: int, rounds: int, *, holes: bool, is_slow: bool) -> list[str]:
+    """A whole broker without and with receipts by turns; returns what is beyond its limit.
+
+    Its disk is a real one, whose syncs take a slow one's time more if `is_slow`.
+    """
     rates: list[float] = []
+    name = f"{'5 million holes' if holes else 'no holes'}, {'slow' if is_slow else 'real'} disk"
+    program = [str(Path(sys.executable).with_name("pulsar-py"))]
+    if is_slow:
+        millis = SYNC_SECONDS["slow disk"] * 1000
+        program = [sys.executable, str(Path(slow_syncs.__file__)), str(millis)]
     with tempfile.TemporaryDirectory() as directory:
-        target = start_ours(Path(directory))
+        target = start_ours(Path(directory), ONE_LEDGER, program=program)
         try:
+            topic = uvloop.run(with_holes_acknowledged(target, HOLES_COUNT)) if holes else None
             for number in range(rounds):
-                turns = {
-                    asks: uvloop.run(
-                        acknowledge(target, asks_for_receipts=asks, count=count)
-                    ).as_dict()
-                    for asks in order(number)
-                }
-                for asks, row in turns.items():
+                for asks in order(number):
+                    load = partial(acknowledge, target)
+                    if topic is not None:
+                        load = partial(acknowledge_amid_holes, target, topic)
+                    row = uvloop.run(load(asks_for_receipts=asks, count=count)).as_dict()
+                    rates.append(row["entries_per_second"])
                     print(
-                        f"whole broker    {'with' if asks else 'without':<8}receipts"
+                        f"whole broker, {name}, {'with' if asks else 'without':<8}receipts"
                         f"  {row['entries_per_second'] / 1000:7.1f}k/s"
-                        f"  {row['cpu_micros_per_entry']:5.1f} us CPU"
+                        f"  {row['cpu_micros_per_entry']:5.1f} us CPU",
+                        flush=True,
                     )
-                rates.append(turns[False]["entries_per_second"] / turns[True]["entries_per_second"])
         finally:
             target.stop()
-    figures = {"rate_without_to_with_receipts": statistics.median(rates)}
-    return print_limited("whole broker, with receipts", figures, LIMITS)
+    ratios = []
+    for number in range(rounds):
+        pair = rates[2 * number : 2 * number + 2]
+        without, receipts = pair if order(number) == (False, True) else reversed(pair)
+        ratios.append(without / receipts)
+    figures = {"rate_without_to_with_receipts": statistics.median(ratios)}
+    return print_limited(f"whole broker, {name}, with receipts", figures, LIMITS)
 
 
 def main() -> None:
@@ -230,14 +258,19 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200_000, help="acknowledgements a row")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-holes", action="store_true", help="only the cursor without holes")
-    parser.add_argument("--broker", action="store_true", help="a whole broker, on a real disk")
+    parser.add_argument("--broker", action="store_true", help="a whole broker")
     arguments = parser.parse_args()
-    if arguments.broker:
-        exit_with(measure_broker(arguments.count, arguments.rounds))
-        return
-    missed = []
+    missed: list[str] = []
     for holes in (False,) if arguments.no_holes else (False, True):
         for disk_name in SYNC_SECONDS:
+            if arguments.broker:
+                missed += measure_broker(
+                    arguments.count,
+                    arguments.rounds,
+                    holes=holes,
+                    is_slow=disk_name == "slow disk",
+                )
+                continue
             missed += measure_pairs(disk_name, arguments.count, arguments.rounds, holes=holes)
     exit_with(missed)
 

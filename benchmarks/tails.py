@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING
 
 import uvloop
 
+from benchmarks.acknowledging_loads import Acknowledger
 from benchmarks.limited_rows import exit_with
 from benchmarks.loads import (
-    Acknowledger,
     durable_publish,
     fresh_topic,
     tailing_consume,
