@@ -95,7 +95,7 @@ format: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.micro_receipts
-	$(BIN)/python -m benchmarks.micro_receipts --broker --rounds 9
+	$(BIN)/python -m benchmarks.micro_receipts --broker --rounds 3
 
 bench-storage: setup
 	$(BIN)/python -m benchmarks.storage
