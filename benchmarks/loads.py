@@ -60,7 +60,9 @@ def fresh_topic(partition_of: str = "load") -> str:
     return f"persistent://public/default/bench-{partition_of}-{os.getpid()}-{next(_names)}"
 
 
-def _blocks(size_bytes: int, window_bytes: int) -> tuple[list[bytes], int, int]:
+def _blocks(
+    size_bytes: int, window_bytes: int, large_window_bytes: int
+) -> tuple[list[bytes], int, int]:
     """Blocks of SENDs to send in turn, the entries of one, and how many may be in flight."""
     count = BLOCK
     if size_bytes <= 8192:
@@ -68,7 +70,7 @@ def _blocks(size_bytes: int, window_bytes: int) -> tuple[list[bytes], int, int]:
     else:
         if size_bytes > 16384:
             count = max(1, (1 << 20) // size_bytes)
-        window = min(_PENDING_MESSAGES, _LARGE_WINDOW_BYTES // size_bytes) // count * count
+        window = min(_PENDING_MESSAGES, large_window_bytes // size_bytes) // count * count
     stored = entry(os.urandom(size_bytes))
     return [send_block(1, index * count, count, stored) for index in range(8)], count, window
 
@@ -83,15 +85,21 @@ class Publisher:
         window_bytes: int,
         *,
         chunks_count: int = 0,
+        large_window_bytes: int = _LARGE_WINDOW_BYTES,
     ) -> None:
-        """With `chunks_count` each message comes in so many chunks of the size."""
+        """With `chunks_count` each message comes in so many chunks of the size.
+
+        `window_bytes` is of entries of up to 8 KB, `large_window_bytes` of others.
+        """
         self.connection = connection
         self.receipts_count = 0
         if chunks_count:
             blocks = [chunked_block(1, index, chunks_count, size_bytes) for index in range(4)]
             self._block, self._window = chunks_count, 2 * chunks_count
         else:
-            blocks, self._block, self._window = _blocks(size_bytes, window_bytes)
+            blocks, self._block, self._window = _blocks(
+                size_bytes, window_bytes, large_window_bytes
+            )
         self._blocks: Iterator[bytes] = itertools.cycle(blocks)
         self._in_flight = 0
         self.is_stopped = False

@@ -21,6 +21,8 @@ from benchmarks.raw_client import RawConnection
 
 AHEAD: Final = 5000
 """How many messages a publisher may be ahead of who tails it."""
+IN_FLIGHT_BYTES: Final = 40 << 20
+"""Of large entries, all publishers together: less than a broker has under way to one bookie."""
 WARM_UP_SECONDS: Final = 1.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
@@ -62,7 +64,8 @@ async def publish(
         ports[port] += 1
         connection = await RawConnection.connect("127.0.0.1", port)
         await connection.create_producer(topic, 1)
-        publishers.append(Publisher(connection, size_bytes, 4 << 20))
+        share = IN_FLIGHT_BYTES // topics
+        publishers.append(Publisher(connection, size_bytes, 4 << 20, large_window_bytes=share))
     for publisher in publishers:
         publisher.start()
     figures = await _watched(
@@ -88,7 +91,8 @@ async def tail(
         await publishing.create_producer(topic, 1)
         receiving = await RawConnection.connect("127.0.0.1", port)
         await receiving.subscribe(topic, "tail", 1)
-        publisher = Publisher(publishing, size_bytes, 4 << 20)
+        share = IN_FLIGHT_BYTES // topics
+        publisher = Publisher(publishing, size_bytes, 4 << 20, large_window_bytes=share)
         publisher.limit = AHEAD
         pairs.append((publisher, Subscriber(receiving)))
     for publisher, subscriber in pairs:
