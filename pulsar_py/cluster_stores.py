@@ -19,6 +19,7 @@ from typing import Final
 
 from pulsar_py.bookkeeper.bookies.connection import ConnectionLimits
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
+from pulsar_py.bookkeeper.cluster.settings import MEBIBYTE
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.bookkeeper.service_uri import BookKeeperMetadataAddress, check_is_zookeeper
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore, BookKeeperSettings
@@ -127,13 +128,19 @@ class ClusterStoreSettings:
     has_sticky_reads: bool = True
     explicit_lac_interval_seconds: float = 0.0
     max_message_bytes: int = 5 * 1024 * 1024
+    publish_buffer_bytes: int = 64 * MEBIBYTE
+    """What publishers may have unanswered before nothing more is read from them; 0 or less: no
+    limit. A bookie may have twice as much waiting: each entry has a frame of its own, and what was
+    read together is published together, so that lagging bookies make publishers wait, not fail."""
     largest: LargestQuorums = field(default_factory=LargestQuorums)
 
     @property
     def bookkeeper(self) -> BookKeeperSettings:
         """Bounds of the client of BookKeeper."""
         seconds = self.bookkeeper_timeout_seconds
+        waiting_bytes = 2 * max(self.publish_buffer_bytes, 64 * MEBIBYTE)
         return BookKeeperSettings(
+            max_pinned_bytes=2 * waiting_bytes,
             root=self.addresses.ledgers_root,
             answer_timeout_seconds=seconds,
             placement=self.placement,
@@ -144,6 +151,7 @@ class ClusterStoreSettings:
             connection=ConnectionLimits(
                 connect_timeout_seconds=seconds / 8,
                 request_timeout_seconds=seconds / 4,
+                max_waiting_bytes=waiting_bytes,
                 max_frame_bytes=self.max_message_bytes + FRAME_ROOM_BYTES,
                 tls=self.bookie_tls,
             ),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulsar_py.bookkeeper.bookies.health import QuarantineSettings
+from pulsar_py.bookkeeper.cluster.settings import MEBIBYTE
 from pulsar_py.bookkeeper.placement.isolation import IsolationGroups
 from pulsar_py.bookkeeper.placement.placement import PlacementSettings
 from pulsar_py.cli.security.cluster_security import bookie_tls, zookeeper_client
@@ -235,6 +236,7 @@ def store_settings(config: BrokerConfig) -> ClusterStoreSettings:
         has_sticky_reads=config.bookkeeperEnableStickyReads,
         explicit_lac_interval_seconds=config.bookkeeperExplicitLacIntervalInMills / 1000,
         max_message_bytes=config.maxMessageSize,
+        publish_buffer_bytes=config.maxMessagePublishBufferSizeInMB * MEBIBYTE,
         largest=LargestQuorums(
             ensemble_size=config.managedLedgerMaxEnsembleSize,
             write_quorum_size=config.managedLedgerMaxWriteQuorum,

@@ -2,7 +2,8 @@
 
 Two of three bookies have to confirm an entry, so the slow one holds up nobody until more waits for
 it than may. With a fourth bookie it is replaced then; without one, publishing slows down. A minute
-each by default; `SLOW_BOOKIE_SECONDS=600` makes it ten. What was seen is printed.
+each by default; `SLOW_BOOKIE_SECONDS=600` makes it ten. What was seen is printed. Where all of them
+stand still for a while, publishers wait.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Final
 
 import pytest
 
+from benchmarks.loads import Publisher
+from benchmarks.raw_client import RawConnection
 from pulsar_py.testing.faulty_proxy import Faults, FaultyProxy
 from tests.cluster.bookie_process import HOST, BookKeeperCluster
 from tests.cluster.java_programs import NotInstalledError
@@ -26,6 +29,7 @@ from tests.cluster.test_broker_failures import divert
 
 SECONDS: Final = float(os.environ.get("SLOW_BOOKIE_SECONDS", "60"))
 ANSWERS_AFTER_SECONDS: Final = 5.0
+STANDING_SECONDS: Final = 3.0
 MOST_MORE_BYTES: Final = 200 * 2**20
 PULSAR_PY: Final = Path(sys.executable).with_name("pulsar-py")
 
@@ -94,3 +98,31 @@ async def test_memory_stays_bounded_and_publishing_goes_on(
         print(f"\n{len(cluster.bookies)} bookies: {before >> 20} MiB before, {most >> 20} at most")
         print(seen)
     assert most - before <= MOST_MORE_BYTES
+
+
+async def test_publishers_wait_while_all_bookies_stand_still(
+    cluster: BookKeeperCluster, tmp_path: Path
+) -> None:
+    broker = OurBroker(tmp_path, cluster.zookeeper.url)
+    size_bytes, count = 16 * 1024, 1000
+    try:
+        await asyncio.to_thread(broker.start)
+        publishers = []
+        for number in range(12):  # so many have three times as much under way as may wait
+            connection = await RawConnection.connect(HOST, broker.port)
+            await connection.create_producer(f"persistent://public/default/{number}", 1)
+            publishers.append(Publisher(connection, size_bytes, 4 << 20))
+        for bookie in cluster.bookies:
+            bookie.freeze()
+        for publisher in publishers:
+            publisher.limit = count
+            publisher.start()
+        await asyncio.sleep(STANDING_SECONDS)
+        for bookie in cluster.bookies:
+            bookie.thaw()
+        async with asyncio.timeout(60):
+            while sum(publisher.receipts_count for publisher in publishers) < 12 * count:
+                await asyncio.sleep(0.05)
+        assert "topic fenced" not in (tmp_path / "broker.log").read_text()
+    finally:
+        broker.kill()

@@ -152,3 +152,17 @@ def test_a_store_takes_ledgers_while_there_are_bookies_enough() -> None:
         await store.close()
 
     with_cluster(test)
+
+
+@pytest.mark.parametrize(
+    ("buffer_mebibytes", "waiting_mebibytes"), [(64, 128), (1, 128), (-1, 128), (512, 1024)]
+)
+def test_bookies_may_have_more_waiting_than_publishers_before_they_are_paused(
+    buffer_mebibytes: int, waiting_mebibytes: int
+) -> None:
+    addresses = ClusterAddresses.parse(metadata_url="a")
+    settings = ClusterStoreSettings(
+        addresses=addresses, publish_buffer_bytes=buffer_mebibytes << 20
+    ).bookkeeper
+    assert settings.connection.max_waiting_bytes == waiting_mebibytes << 20
+    assert settings.limits.max_pinned_bytes == 2 * waiting_mebibytes << 20
