@@ -28,6 +28,7 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 from pulsar_py.server.broker_settings import connection_settings
 from pulsar_py.server.config import BrokerConfig
 from pulsar_py.server.connection import handle_lookup
+from pulsar_py.server.limits import topic_list_budget
 from pulsar_py.server.schema_registry import SchemaRegistry
 from pulsar_py.server.security.authentication import (
     Authenticated,
@@ -160,7 +161,7 @@ async def test_bytes_of_topic_lists(
         await rig.topic("t")
         slow, other = await connect(rig), await connect(rig)
         budget = rig.broker.connections.topic_lists
-        monkeypatch.setattr(handle_lookup, "LISTED_BYTES", 1024 * 1024)
+        monkeypatch.setattr(topic_list_budget, "LISTED_BYTES", 1024 * 1024)
         monkeypatch.setattr(handle_lookup, "SENT_BYTES", -1)  # nobody takes anything
         slow.sends(topic_list(1))
         await rig.clock.sleep(0.1)
