@@ -382,13 +382,25 @@ class PersistentDispatcher(Dispatcher):
         count = throttle.entries_that_fit([len(entry.data) for entry in entries], messages)
         if count == len(entries):
             return filtered
+        return self._first_of(filtered, count, sum(messages[:count]), is_replay=is_replay)
+
+    def _first_of(
+        self,
+        filtered: FilteredEntries,
+        count: int,
+        messages_count: int,
+        *,
+        is_replay: bool = False,
+    ) -> FilteredEntries:
+        """The first `count` entries, fewer than all; the cursor moves back to the others.
+
+        Those of a replay stay in the redelivery set.
+        """
+        entries = filtered.entries
         if not is_replay:
             self._cursor.seek(entries[count].position)
         return FilteredEntries(
-            entries[:count],
-            filtered.ack_sets,
-            sum(messages[:count]),
-            has_chunks=filtered.has_chunks,
+            entries[:count], filtered.ack_sets, messages_count, has_chunks=filtered.has_chunks
         )
 
     def _charge_refused(self, refused: Sequence[Entry]) -> None:

@@ -141,6 +141,19 @@ class FilteredEntries:
                 return to_bits(words).bit_count()
         return summary_of(entry).messages_count
 
+    def count_within(self, permits: int) -> tuple[int, int]:
+        """The first entries until `permits` are used up, by the last one perhaps exceeded.
+
+        Returns their number, and that of their messages.
+        """
+        entries_count = messages_count = 0
+        for entry in self.entries:
+            if messages_count >= permits:
+                break
+            messages_count += self.messages_of(entry)
+            entries_count += 1
+        return entries_count, messages_count
+
 
 class EntryFilters:
     """The chain of one subscription; owned by its dispatcher."""

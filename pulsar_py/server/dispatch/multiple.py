@@ -293,20 +293,14 @@ class MultipleConsumersDispatcher(PersistentDispatcher):
 
     def _cut_at_limits(self, filtered: FilteredEntries) -> FilteredEntries:
         """The entries up to the one that reaches a limit; the cursor moves back to the others."""
-        entries, left = filtered.entries, self._unacked_allowance()
+        left = self._unacked_allowance()
         if filtered.messages_count <= left:
             return filtered
         assert left > 0 or self.is_blocked, f"{left} messages allowed"
-        messages_count = count = 0
-        while messages_count < left and count < len(entries):
-            messages_count += filtered.messages_of(entries[count])
-            count += 1
-        if count == len(entries):
+        count, messages_count = filtered.count_within(left)
+        if count == len(filtered.entries):
             return filtered
-        self._cursor.seek(entries[count].position)
-        return FilteredEntries(
-            entries[:count], filtered.ack_sets, messages_count, has_chunks=filtered.has_chunks
-        )
+        return self._first_of(filtered, count, messages_count)
 
     def on_settings_changed(self) -> None:
         """Use the host's changed settings; new delays are grouped by the new tick."""

@@ -244,13 +244,7 @@ class SingleActiveConsumerDispatcher(PersistentDispatcher):
 
     def _cut_at_permits(self, filtered: FilteredEntries, permits: int) -> FilteredEntries:
         """Entries until the permits are used up; the cursor moves back to the others."""
-        sent_count = 0
-        messages_count = 0
-        for entry in filtered.entries:
-            if messages_count >= permits:
-                break
-            messages_count += filtered.messages_of(entry)
-            sent_count += 1
+        sent_count, messages_count = filtered.count_within(permits)
         if sent_count < len(filtered.entries):
             self._cursor.seek(filtered.entries[sent_count].position)
         return FilteredEntries(filtered.entries[:sent_count], filtered.ack_sets, messages_count)
