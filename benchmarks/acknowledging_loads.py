@@ -19,6 +19,12 @@ _SHUFFLED_COUNT: Final = 50
 _CHANCE: Final = random.Random(1)
 
 
+def _message_id(data: memoryview) -> MessageIdData:
+    """Of a MESSAGE's frame."""
+    size = struct.unpack_from(">I", data, 4)[0]
+    return BaseCommand.FromString(bytes(data[8 : 8 + size])).message.message_id
+
+
 class Acknowledger(Subscriber):
     """Acknowledges each message by a command of its own, with a receipt or without."""
 
@@ -42,12 +48,10 @@ class Acknowledger(Subscriber):
         if data[8:10] == _ACK_RESPONSE_START:
             self.acknowledged_count += 1
             return
-        size = struct.unpack_from(">I", data, 4)[0]
-        command = BaseCommand.FromString(bytes(data[8 : 8 + size]))
         answer = BaseCommand(type=BaseCommand.ACK)
         answer.ack.consumer_id = 1
         answer.ack.ack_type = answer.ack.Individual
-        answer.ack.message_id.add().CopyFrom(command.message.message_id)
+        answer.ack.message_id.add().CopyFrom(_message_id(data))
         self.received_count += 1
         if self._asks_for_receipts:
             answer.ack.request_id = self.received_count
@@ -128,12 +132,8 @@ async def _one_message(target: Target, consuming: RawConnection) -> MessageIdDat
     """The id of the only message that a new consumer lets come."""
     ids: list[MessageIdData] = []
 
-    def on_message(data: memoryview) -> None:
-        size = struct.unpack_from(">I", data, 4)[0]
-        ids.append(BaseCommand.FromString(bytes(data[8 : 8 + size])).message.message_id)
-
     consuming.start_counting()
-    consuming.on_frame = on_message
+    consuming.on_frame = lambda data: ids.append(_message_id(data))
     consuming.flow(1, 1)
     await until(target, lambda: len(ids), 1)
     return ids[0]

@@ -218,7 +218,7 @@ def measure_broker(count: int, rounds: int, *, holes: bool, is_slow: bool) -> li
 
     Its disk is a real one, whose syncs take a slow one's time more if `is_slow`.
     """
-    rates: list[float] = []
+    ratios: list[float] = []
     name = f"{'5 million holes' if holes else 'no holes'}, {'slow' if is_slow else 'real'} disk"
     program = [str(Path(sys.executable).with_name("pulsar-py"))]
     if is_slow:
@@ -229,25 +229,22 @@ def measure_broker(count: int, rounds: int, *, holes: bool, is_slow: bool) -> li
         try:
             topic = uvloop.run(with_holes_acknowledged(target, HOLES_COUNT)) if holes else None
             for number in range(rounds):
+                rates: dict[bool, float] = {}
                 for asks in order(number):
                     load = partial(acknowledge, target)
                     if topic is not None:
                         load = partial(acknowledge_amid_holes, target, topic)
                     row = uvloop.run(load(asks_for_receipts=asks, count=count)).as_dict()
-                    rates.append(row["entries_per_second"])
+                    rates[asks] = row["entries_per_second"]
                     print(
                         f"whole broker, {name}, {'with' if asks else 'without':<8}receipts"
                         f"  {row['entries_per_second'] / 1000:7.1f}k/s"
                         f"  {row['cpu_micros_per_entry']:5.1f} us CPU",
                         flush=True,
                     )
+                ratios.append(rates[False] / rates[True])
         finally:
             target.stop()
-    ratios = []
-    for number in range(rounds):
-        pair = rates[2 * number : 2 * number + 2]
-        without, receipts = pair if order(number) == (False, True) else reversed(pair)
-        ratios.append(without / receipts)
     figures = {"rate_without_to_with_receipts": statistics.median(ratios)}
     return print_limited(f"whole broker, {name}, with receipts", figures, LIMITS)
 
