@@ -3,9 +3,9 @@
     python -m benchmarks.several_brokers [--brokers 1 2 3] [--rounds 3] [--seconds 2]
 
 One ZooKeeper and one bookie, which keeps every entry once, serve all of them. Each number of
-brokers is a cluster of its own below its chroot; its topics are dealt by bundles, whose owners the
-brokers choose, and clients connect to the owner that a lookup names. One process generates the
-load. It needs Java 17 and Maven.
+brokers is a cluster of its own below its chroot, and the clusters take turns. Topics are dealt by
+bundles, whose owners the brokers choose, and clients connect to the owner that a lookup names. One
+process generates the load. It needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -59,12 +60,16 @@ def _children_of(process: int) -> list[int]:
     return found
 
 
-def measure(
-    directory: Path, bookkeeper: BookKeeperCluster, count: int, rounds: int, seconds: float
-) -> dict[str, list[Figures]]:
-    """The rounds of each load over so many brokers."""
-    with ExitStack() as stack:
-        brokers = []
+class Cluster:
+    """So many brokers of one cluster, on the bookie that all clusters share."""
+
+    def __init__(
+        self, directory: Path, bookkeeper: BookKeeperCluster, count: int, stack: ExitStack
+    ) -> None:
+        """Start them; `stack` kills them."""
+        self.count = count
+        self.taken: dict[str, list[Figures]] = {name: [] for name in LOADS}
+        self._brokers = []
         url = f"{bookkeeper.zookeeper.url}/of-{count}"
         for number in range(count):
             broker = OurBroker(
@@ -72,23 +77,37 @@ def measure(
             )
             stack.callback(broker.kill)
             broker.start()
-            brokers.append(broker)
-        ours = [each for broker in brokers for each in _children_of(broker.pid)]
-        servers = [each for each in _children_of(os.getpid()) if each not in {os.getpid(), *ours}]
+            self._brokers.append(broker)
+
+    def processes(self) -> list[int]:
+        """Those of its brokers."""
+        return [each for broker in self._brokers for each in _children_of(broker.pid)]
+
+    def run(self, name: str, servers: Sequence[int], seconds: float) -> Figures:
+        """One load, once."""
 
         async def locate(topic: str) -> int:
             path = topic.replace("://", "/")
-            found = await asyncio.to_thread(lookup, brokers[0].web_service_url, path)
+            found = await asyncio.to_thread(lookup, self._brokers[0].web_service_url, path)
             return int(found.rpartition(":")[2])
 
-        taken: dict[str, list[Figures]] = {name: [] for name in LOADS}
-        kinds = {"brokers": ours, "bookie and ZooKeeper": servers}
-        for number in range(rounds + 1):
-            for name, load in LOADS.items():
-                figures = uvloop.run(load(locate, kinds, seconds=seconds))
-                if number:  # the first round warms up
-                    taken[name].append(figures)
-        return taken
+        kinds = {"brokers": self.processes(), "bookie and ZooKeeper": servers}
+        return uvloop.run(LOADS[name](locate, kinds, seconds=seconds))
+
+
+def measure(clusters: Sequence[Cluster], rounds: int, seconds: float) -> None:
+    """Have all clusters take turns within each load of each round.
+
+    So the bookie's machine of Java is as old for each; the first round warms it up.
+    """
+    brokers = {process for cluster in clusters for process in cluster.processes()}
+    servers = [each for each in _children_of(os.getpid()) if each not in {os.getpid(), *brokers}]
+    for number in range(rounds + 1):
+        for name in LOADS:
+            for cluster in clusters if number % 2 else reversed(clusters):
+                figures = cluster.run(name, servers, seconds)
+                if number:
+                    cluster.taken[name].append(figures)
 
 
 def main() -> None:
@@ -107,15 +126,16 @@ def main() -> None:
         bookkeeper = BookKeeperCluster(
             directory, bookies_count=1, settings={"dbStorage_writeCacheMaxSizeMb": 64}
         )
-        bookkeeper.start()
-        try:
-            for count in arguments.brokers:
-                taken = measure(directory, bookkeeper, count, arguments.rounds, arguments.seconds)
-                for load, figures in taken.items():
-                    print(f"{count} brokers, {load:<15} {describe(figures)}", flush=True)
-                    rows[f"{count}, {load}"] = [each.entries_per_second for each in figures]
-        finally:
-            bookkeeper.kill()
+        with ExitStack() as stack:
+            stack.callback(bookkeeper.kill)
+            bookkeeper.start()
+            clusters = [Cluster(directory, bookkeeper, count, stack) for count in arguments.brokers]
+            measure(clusters, arguments.rounds, arguments.seconds)
+            for load in LOADS:
+                for cluster in clusters:
+                    figures = cluster.taken[load]
+                    print(f"{cluster.count} brokers, {load:<15} {describe(figures)}", flush=True)
+                    rows[f"{cluster.count}, {load}"] = [each.entries_per_second for each in figures]
     path = RESULTS / time.strftime("several-%Y%m%d-%H%M%S.json")
     path.write_text(json.dumps(rows, indent=2) + "\n")
     print(f"written to {path}; load {os.getloadavg()}")
