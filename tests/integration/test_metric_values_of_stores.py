@@ -13,7 +13,7 @@ import pytest
 
 from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
-from pulsar_py.bookkeeper.writing.replication import ENTRY_OVERHEAD_BYTES
+from pulsar_py.bookkeeper.writing.sent_entries import ENTRY_OVERHEAD_BYTES
 from pulsar_py.common.errors import (
     MetadataError,
     MetadataOutcomeUnknownError,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, TypeAlias, cast
@@ -159,7 +159,7 @@ class BookieConnection(asyncio.Protocol):
         buffer = self._buffer
         buffer += data
         answers: list[tuple[BookieRequest, BookieAnswer]] = []
-        stored: dict[AddRequest, list[int]] = {}
+        stored: list[tuple[AddRequest, int, int]] = []  # first entry, and the one behind the last
         start, end_of_all = 0, len(buffer)
         answer_bytes, unpack = frames.ANSWER_HEAD_BYTES, frames.SIZED_ANSWER.unpack_from
         wrong = None
@@ -179,10 +179,12 @@ class BookieConnection(asyncio.Protocol):
                 try:
                     if is_stored:
                         run = self._on_stored(ledger_id, entry_id)
-                        entry_ids = stored.setdefault(run, [])
-                        entry_ids.append(entry_id)
+                        following = entry_id + 1
                         if run.early is None and run.next_entry_id < run.last_entry_id:
-                            end += self._stored_in_a_row(view[end:], run, entry_ids)
+                            count = self._stored_in_a_row(view[end:], run)
+                            following += count
+                            end += count * (frames.LENGTH.size + answer_bytes)
+                        stored.append((run, entry_id, following))
                     else:
                         with view[start + frames.LENGTH.size : end] as frame:
                             answer = frames.decoded_answer(frame)
@@ -199,15 +201,13 @@ class BookieConnection(asyncio.Protocol):
             self.lose(f"what the bookie sent can't be read: {wrong}")
 
     @staticmethod
-    def _stored_in_a_row(memory: memoryview, run: AddRequest, entry_ids: list[int]) -> int:
-        """Take the answers to the next entries of a run but the last; returns their length."""
+    def _stored_in_a_row(memory: memoryview, run: AddRequest) -> int:
+        """Take the answers to the next entries of a run but the last; returns how many."""
         first = run.next_entry_id
         with memory:
-            most = run.last_entry_id - first
-            count = frames.stored_in_a_row(memory, run.ledger_id, first, most)
+            count = run.answers.count_in(memory, first, run.last_entry_id - first)
         run.next_entry_id += count
-        entry_ids += range(first, first + count)
-        return count * (frames.LENGTH.size + frames.ANSWER_HEAD_BYTES)
+        return count
 
     def _on_stored(self, ledger_id: int, entry_id: int) -> AddRequest:
         """The run of an entry that the bookie has stored, or of an add that it refused."""
@@ -239,18 +239,20 @@ class BookieConnection(asyncio.Protocol):
                 del self._behind[key]
         return request
 
-    def _hand_out_stored(self, stored: Mapping[AddRequest, list[int]]) -> None:
+    def _hand_out_stored(self, stored: Sequence[tuple[AddRequest, int, int]]) -> None:
         """Tell each sink what was stored."""
-        self._on_stored_counts([(request.deadline, len(ids)) for request, ids in stored.items()])
-        by_sink: dict[AddSink, list[int]] = {}
-        for request, entry_ids in stored.items():
-            if request.sink is None:
+        self._on_stored_counts([(run.deadline, end - first) for run, first, end in stored])
+        by_sink: dict[AddSink, list[range]] = {}
+        for run, first, end in stored:
+            if run.sink is None:
                 continue
-            known = by_sink.setdefault(request.add_sink, entry_ids)
-            if known is not entry_ids:
-                known += entry_ids
-        for sink, entry_ids in by_sink.items():
-            sink.on_stored(entry_ids)
+            its_own = by_sink.setdefault(run.add_sink, [])
+            if its_own and its_own[-1].stop == first:
+                its_own[-1] = range(its_own[-1].start, end)
+            else:
+                its_own.append(range(first, end))
+        for sink, runs in by_sink.items():
+            sink.on_stored(runs[0] if len(runs) == 1 else list(chain.from_iterable(runs)))
 
     # Ends
 

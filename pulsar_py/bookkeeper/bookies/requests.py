@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol
 
-from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieOperation
+from pulsar_py.bookkeeper.protocol.frames import BookieAnswer, BookieOperation, StoredAnswers
 from pulsar_py.common.buffer import EntryBytes
 
 
@@ -26,7 +26,10 @@ class AddSink(AnswerSink, Protocol):
     """The caller that adds entries."""
 
     def on_stored(self, entry_ids: Sequence[int]) -> None:
-        """Take the ids of the entries that the bookie has stored, those of one read together."""
+        """Take the ids of the entries that the bookie has stored, those of one read together.
+
+        They are a range where they follow one another.
+        """
 
 
 class OneAnswer:
@@ -75,7 +78,7 @@ class BookieRequest:
 class AddRequest(BookieRequest):
     """Adds entries `entry_id` to `last_entry_id` of a ledger, with a frame for each."""
 
-    __slots__ = ("add_sink", "early", "last_entry_id", "next_entry_id")
+    __slots__ = ("add_sink", "answers", "early", "last_entry_id", "next_entry_id")
 
     def __init__(
         self,
@@ -84,10 +87,13 @@ class AddRequest(BookieRequest):
         last_entry_id: int,
         pieces: Sequence[EntryBytes],
         sink: AddSink,
+        *,
+        answers: StoredAnswers | None = None,
     ) -> None:
-        """`pieces` make up the frames, as in any request."""
+        """`pieces` make up the frames, as in any request; `answers` is of the same entries."""
         super().__init__(BookieOperation.ADD, ledger_id, entry_id, pieces, sink)
         self.add_sink = sink
+        self.answers = answers or StoredAnswers(ledger_id, entry_id, last_entry_id)
         self.last_entry_id = last_entry_id
         self.next_entry_id = entry_id  # all before it are answered
         self.early: set[int] | None = None  # answered, of those behind it

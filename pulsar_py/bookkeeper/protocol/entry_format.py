@@ -21,7 +21,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import add
 from typing import Final
 
 from pulsar_py.bookkeeper.protocol.digest import EntryDigest
@@ -69,15 +68,15 @@ def packed_heads(
     last_add_confirmed: int,
     lengths_bytes: Sequence[int],
     payloads: Sequence[bytes],
-) -> list[bytes]:
-    """What `packed_head` gives for each entry of a run, whose payloads are in one piece."""
+) -> tuple[list[bytes], list[bytes]]:
+    """The two parts of what `packed_head` gives, head and digest, for each entry of a run."""
     # Hot path: publishing to bookies, one call a run.
     pack = _HEAD.pack
     heads = [
         pack(ledger_id, entry_id, last_add_confirmed, length_bytes)
         for entry_id, length_bytes in enumerate(lengths_bytes, first_entry_id)
     ]
-    return list(map(add, heads, digest.of_run(heads, payloads)))
+    return heads, digest.of_run(heads, payloads)
 
 
 def unpacked(digest: EntryDigest, ledger_id: int, entry_id: int, data: bytes) -> BookieEntry:

@@ -30,8 +30,10 @@ Source: BookieProtocol, BookieProtoEncoding in Apache BookKeeper.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
+from functools import lru_cache
 from typing import Final
 
 from pulsar_py.bookkeeper.protocol.digest import MASTER_KEY_BYTES
@@ -139,6 +141,66 @@ def add_head(master_key: bytes, entry_bytes: int, flags: RequestFlags) -> bytes:
     return _ADD.pack(size_bytes, VERSION, BookieOperation.ADD, flags, master_key)
 
 
+def add_heads(
+    master_key: bytes, head_bytes: int, sizes_bytes: Sequence[int], flags: RequestFlags
+) -> list[bytes]:
+    """What `add_head` gives for each entry of a run: payloads of these sizes behind such a head."""
+    # Hot path: publishing to bookies, one call a run; most runs are of one size.
+    if sizes_bytes.count(sizes_bytes[0]) == len(sizes_bytes):
+        return [add_head(master_key, head_bytes + sizes_bytes[0], flags)] * len(sizes_bytes)
+    return [add_head(master_key, head_bytes + size_bytes, flags) for size_bytes in sizes_bytes]
+
+
+class StoredAnswers:
+    """The answers by which each of several bookies tells that it has stored a run.
+
+    They are the same for all, so they are made once, with the first that comes.
+
+    # Hot path: publishing to bookies; 0.03 us an answer of three bookies each.
+    """
+
+    __slots__ = ("_first_entry_id", "_last_entry_id", "_ledger_id", "_made")
+
+    def __init__(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> None:
+        self._ledger_id = ledger_id
+        self._first_entry_id = first_entry_id
+        self._last_entry_id = last_entry_id
+        self._made = b""
+
+    def count_in(self, memory: memoryview, entry_id: int, most: int) -> int:
+        """As `stored_in_a_row`."""
+        step = _ANSWER_OF_ENTRY.size
+        count = min(len(memory) // step, most)
+        if not count:
+            return 0
+        if not self._made:
+            self._made = self._answers()
+        start = (entry_id - self._first_entry_id) * step
+        end = count * step
+        if memory[:end].tobytes() == self._made[start : start + end]:
+            return count
+        return stored_in_a_row(memory, self._ledger_id, entry_id, most)
+
+    def _answers(self) -> bytes:
+        before = _before_entry(self._ledger_id)
+        count = self._last_entry_id + 1 - self._first_entry_id
+        fields: list[bytes | int] = [before] * (2 * count)
+        fields[1::2] = range(self._first_entry_id, self._last_entry_id + 1)
+        return _answers_of(count).pack(*fields)
+
+
+@lru_cache(8)
+def _answers_of(count: int) -> struct.Struct:
+    return struct.Struct(">" + f"{_ANSWER_BEFORE_ENTRY.size}sq" * count)
+
+
+def _before_entry(ledger_id: int) -> bytes:
+    """What stands before the entry id in the answers to a ledger's adds that were stored."""
+    return _ANSWER_BEFORE_ENTRY.pack(
+        ANSWER_HEAD_BYTES, VERSION, BookieOperation.ADD, 0, BookieCode.EOK, ledger_id
+    )
+
+
 def stored_in_a_row(memory: memoryview, ledger_id: int, first_entry_id: int, most: int) -> int:
     """How many answers at the beginning, `most` at most, tell of entries stored from one on.
 
@@ -146,9 +208,7 @@ def stored_in_a_row(memory: memoryview, ledger_id: int, first_entry_id: int, mos
     """
     step = _ANSWER_OF_ENTRY.size
     whole = memory[: min(len(memory) // step, most) * step]
-    wanted = _ANSWER_BEFORE_ENTRY.pack(
-        ANSWER_HEAD_BYTES, VERSION, BookieOperation.ADD, 0, BookieCode.EOK, ledger_id
-    )
+    wanted = _before_entry(ledger_id)
     entry_id = first_entry_id
     for before_entry, found in _ANSWER_OF_ENTRY.iter_unpack(whole):
         if before_entry != wanted or found != entry_id:

@@ -28,8 +28,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from operator import attrgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from pulsar_py.bookkeeper.bookies.bookies import BookieLink
 from pulsar_py.bookkeeper.bookies.requests import AddRequest, BookieRequest
@@ -42,7 +41,9 @@ from pulsar_py.bookkeeper.protocol.frames import (
     BookieCode,
     BookieOperation,
     RequestFlags,
+    StoredAnswers,
 )
+from pulsar_py.bookkeeper.writing.sent_entries import JOINED_BYTES, SentEntries, SentRun
 from pulsar_py.bookkeeper.writing.write_quorum import WriteQuorum
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
@@ -54,14 +55,8 @@ from pulsar_py.common.errors import (
 
 logger = logging.getLogger(__name__)
 
-ENTRY_OVERHEAD_BYTES: Final = 512
-"""The approximate memory of an entry under way, beyond its payload."""
 LOOKS: Final = 4
 """How often late entries are looked for, within their time limit."""
-JOINED_BYTES: Final = 16 * 1024
-"""A payload that is shorter is copied behind its head; else bookies are sent it where it is. 16 KB
-take 1.8 us so, and 8.2 joined: what is copied anew is neither there nor in the processor's cache.
-"""
 CHANGE_SHARE: Final = 1 / 3
 """The share of that time limit that a change of the ensemble may take."""
 LATER_SECONDS: Final = 1.0
@@ -126,19 +121,6 @@ class _Replica:
         self.replicator.on_answers(self, answers)
 
 
-class _SentEntry(NamedTuple):
-    """An entry that may have to be sent again."""
-
-    frame: tuple[EntryBytes, ...]
-    held_bytes: int
-    """Of its payload, and `ENTRY_OVERHEAD_BYTES`."""
-    length_bytes: int
-    """Of all payloads up to it."""
-
-
-_HELD_BYTES: Final = attrgetter("held_bytes")
-
-
 class Replicator:
     """Adds the entries of one ledger; lives until its owner stops it or it fails."""
 
@@ -168,8 +150,8 @@ class Replicator:
             _Replica(self, index, cluster.bookies.link(bookie_id))
             for index, bookie_id in enumerate(metadata.last_segment.bookie_ids)
         ]
-        self._entries: dict[int, _SentEntry] = {}  # not released
-        self._head_bytes = ADD_OVERHEAD_BYTES + HEAD_BYTES + ledger.digest.size_bytes
+        self._frame_head_bytes = ADD_OVERHEAD_BYTES + HEAD_BYTES + ledger.digest.size_bytes
+        self._entries = SentEntries(self._frame_head_bytes)  # not released
         self._failed: dict[int, FailedBookie] = {}  # places whose bookies have to be replaced
         self._retried: dict[str, float] = {}  # bookies that were kept, and when
         self.failed_bookies: dict[str, None] = {}
@@ -223,7 +205,8 @@ class Replicator:
         ledger = self._ledger
         quorum = self._quorum
         entry_id = quorum.add()
-        self._added_bytes = self._added_bytes + size_bytes if length_bytes is None else length_bytes
+        before_bytes = self._added_bytes
+        self._added_bytes = before_bytes + size_bytes if length_bytes is None else length_bytes
         head = packed_head(
             ledger.digest,
             ledger_id=ledger.ledger_id,
@@ -236,8 +219,15 @@ class Replicator:
         frame: tuple[EntryBytes, ...] = (frame_head + head, *pieces)
         if size_bytes < JOINED_BYTES:
             frame = (b"".join(frame),)
-        held_bytes = size_bytes + ENTRY_OVERHEAD_BYTES
-        self._entries[entry_id] = _SentEntry(frame, held_bytes, self._added_bytes)
+        self._entries.append(
+            SentRun(
+                entry_id,
+                frame,
+                before_bytes=before_bytes,
+                lengths_bytes=(self._added_bytes,),
+                payload_bytes=size_bytes,
+            )
+        )
         for index in quorum.write_set(entry_id):
             self._send(entry_id, frame, self._replicas[index])
         if self._timer is None:
@@ -255,11 +245,15 @@ class Replicator:
         # Hot path: one call a run; the bookies share its frames.
         """
         assert self.takes_runs
-        ledger, quorum, entries = self._ledger, self._quorum, self._entries
+        ledger, quorum = self._ledger, self._quorum
         ledger_id, digest = ledger.ledger_id, ledger.digest
-        entry_id = first_entry_id = quorum.add_run(len(payloads))
-        lengths_bytes = list(accumulate(map(len, payloads), initial=self._added_bytes))[1:]
-        heads = packed_heads(
+        count = len(payloads)
+        first_entry_id = quorum.add_run(count)
+        before_bytes = self._added_bytes
+        sizes_bytes = list(map(len, payloads))
+        lengths_bytes = list(accumulate(sizes_bytes, initial=before_bytes))[1:]
+        self._added_bytes = lengths_bytes[-1]
+        heads, digests = packed_heads(
             digest,
             ledger_id=ledger_id,
             first_entry_id=first_entry_id,
@@ -267,31 +261,38 @@ class Replicator:
             lengths_bytes=lengths_bytes,
             payloads=payloads,
         )
-        pieces: list[EntryBytes] = []
-        head_bytes = HEAD_BYTES + digest.size_bytes
-        frame_head, framed_bytes = b"", -1
-        new = tuple.__new__
-        for payload, head, length_bytes in zip(payloads, heads, lengths_bytes, strict=True):
-            size_bytes = len(payload)
-            if size_bytes != framed_bytes:
-                frame_head = frames.add_head(
-                    ledger.master_key, head_bytes + size_bytes, self._flags
-                )
-                framed_bytes = size_bytes
-            frame: tuple[EntryBytes, ...] = (
-                (b"".join((frame_head, head, payload)),)
-                if size_bytes < JOINED_BYTES
-                else (frame_head + head, payload)
+        frame_heads = frames.add_heads(
+            ledger.master_key, HEAD_BYTES + digest.size_bytes, sizes_bytes, self._flags
+        )
+        payload_bytes = self._added_bytes - before_bytes
+        pieces: list[EntryBytes]
+        if payload_bytes < count * JOINED_BYTES:
+            parts = [b""] * (4 * count)
+            parts[::4], parts[1::4], parts[2::4], parts[3::4] = (
+                frame_heads, heads, digests, payloads,
+            )  # fmt: skip
+            pieces = [b"".join(parts)]
+        else:
+            pieces = [b""] * (2 * count)
+            pieces[::2] = map(b"".join, zip(frame_heads, heads, digests, strict=True))
+            pieces[1::2] = payloads
+        self._entries.append(
+            SentRun(
+                first_entry_id,
+                pieces,
+                before_bytes=before_bytes,
+                lengths_bytes=lengths_bytes,
+                payload_bytes=payload_bytes,
             )
-            sent = frame, size_bytes + ENTRY_OVERHEAD_BYTES, length_bytes
-            entries[entry_id] = new(_SentEntry, sent)
-            pieces += frame
-            entry_id += 1
-        self._added_bytes = lengths_bytes[-1]
+        )
+        last_entry_id = first_entry_id + count - 1
+        answers = StoredAnswers(ledger_id, first_entry_id, last_entry_id)
         for replica in self._replicas:
             if not replica.is_given_up:
                 replica.link.send(
-                    AddRequest(ledger_id, first_entry_id, entry_id - 1, pieces, replica)
+                    AddRequest(
+                        ledger_id, first_entry_id, last_entry_id, pieces, replica, answers=answers
+                    )
                 )
         if self._timer is None:
             self._set_timer()
@@ -334,10 +335,10 @@ class Replicator:
         """Confirm entries as far as possible, tell the owner, and release memory."""
         quorum, entries = self._quorum, self._entries
         if quorum.advance():
-            self.confirmed_bytes = entries[quorum.last_confirmed].length_bytes
+            self.confirmed_bytes = entries.length_bytes(quorum.last_confirmed)
             self._owner.on_progress()
         if released := quorum.take_released():
-            self._owner.on_released(sum(map(_HELD_BYTES, map(entries.pop, released))))
+            self._owner.on_released(entries.release(released))
 
     # Replacing bookies
 
@@ -480,17 +481,15 @@ class Replicator:
         again = self._quorum.retry(kept)
         again += self._quorum.restart([index for index in others if index not in kept])
         for entry_id, index in sorted(again):
-            self._send(entry_id, self._entries[entry_id].frame, self._replicas[index])
+            self._send(entry_id, self._entries.frame(entry_id), self._replicas[index])
 
     def held(self, first: int, last: int, max_bytes: int) -> list[EntryBytes]:
         """The payloads in memory from entry `first` on, at least one if that entry is there."""
         found: list[EntryBytes] = []
         for entry_id in range(first, last + 1):
-            entry = self._entries.get(entry_id)
-            if entry is None:
+            payload = self._entries.payload(entry_id)
+            if payload is None:
                 break
-            head, *pieces = entry.frame
-            payload = head[self._head_bytes :] if not pieces else b"".join(pieces)
             max_bytes -= len(payload)
             if found and max_bytes < 0:
                 break
@@ -559,5 +558,5 @@ class Replicator:
         self.error = error
         if self._timer is not None:
             self._timer.cancel()
-        entries, self._entries = self._entries, {}
-        self._owner.on_released(sum(entry.held_bytes for entry in entries.values()))
+        entries, self._entries = self._entries, SentEntries(self._frame_head_bytes)
+        self._owner.on_released(entries.held_bytes)

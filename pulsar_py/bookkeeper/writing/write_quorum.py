@@ -13,12 +13,17 @@ is complete with the ack quorum of the others.
 
 What always holds: confirmed entries only grow, without gaps; what is not confirmed is not released.
 
+As long as each entry goes to the whole ensemble and each bookie has answered in the order of the
+entries, one number for each bookie says all: the last entry that it has stored. Then nothing is
+kept or done for a single entry. Once something else happens, the answers are kept by entry, until
+what was under way then is confirmed and all is in order again.
+
 Source: PendingAddOp, LedgerHandle.sendAddSuccessCallbacks in Apache BookKeeper.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 
 from pulsar_py.bookkeeper.metadata.ledger_metadata import write_set
 
@@ -42,9 +47,13 @@ class WriteQuorum:
             for entry_id in range(ensemble_size)
         ]
         self._masks = [sum(1 << index for index in each) for each in self._sets]
+        self._through: list[int] | None = None  # by place: it has stored all up to this entry
+        # While that says nothing:
         self._stored: dict[int, int] = {}  # of what is not confirmed: who has it, as bits
         self._owed: dict[int, int] = {}  # of what is not released: who owes an answer, as bits
+        self._in_order_behind = last_confirmed  # once that is confirmed, all may be in order again
         self._released: list[int] = []  # since they were last taken
+        self._released_through = last_confirmed  # while `_through` says all
         self._absent = 0  # places that nobody stands in, as bits
         self.last_added = last_confirmed
         self.last_confirmed = last_confirmed
@@ -58,29 +67,35 @@ class WriteQuorum:
     @property
     def pending_count(self) -> int:
         """The number of entries that are not confirmed."""
-        return len(self._stored)
+        return self.last_added - self.last_confirmed
 
     @property
     def last_settled(self) -> int:
         """The last entry that is released, with all before it."""
+        if self._through is not None:
+            return min(*self._through, self.last_confirmed)
         return min(next(iter(self._owed), self.last_confirmed + 1) - 1, self.last_confirmed)
 
     def add(self) -> int:
         """Number one more entry, to be sent to its write set."""
+        if self._through is None:
+            self._order()
         self.last_added += 1
-        self._stored[self.last_added] = 0
-        mask = self._masks[self.last_added % len(self._masks)]
-        self._owed[self.last_added] = mask & ~self._absent
+        if self._through is None:
+            self._stored[self.last_added] = 0
+            mask = self._masks[self.last_added % len(self._masks)]
+            self._owed[self.last_added] = mask & ~self._absent
         return self.last_added
 
     def add_run(self, count: int) -> int:
         """Number so many more entries, each for the whole ensemble; returns the first one's id."""
         assert self.goes_everywhere
-        first = self.last_added + 1
-        self.last_added += count
-        run = range(first, first + count)
-        self._stored.update(dict.fromkeys(run, 0))
-        self._owed.update(dict.fromkeys(run, self._masks[0] & ~self._absent))
+        first = self.add()
+        self.last_added += count - 1
+        if self._through is None:
+            run = range(first, first + count)
+            self._stored.update(dict.fromkeys(run, 0))
+            self._owed.update(dict.fromkeys(run, self._masks[0] & ~self._absent))
         return first
 
     @property
@@ -88,11 +103,15 @@ class WriteQuorum:
         """Whether the write set of each entry is the ensemble."""
         return len(self._sets[0]) == len(self._sets)
 
-    def on_stored(self, entry_ids: Iterable[int], index: int) -> None:
+    def on_stored(self, entry_ids: Sequence[int], index: int) -> None:
         """The bookie at this place of the ensemble has stored these entries.
 
-        # Hot path: one call for the entries of one read.
+        # Hot path: one call for the entries of one read, a range where they are in order.
         """
+        if self._through is not None:
+            if self._is_in_order(self._through, entry_ids, index):
+                return
+            self._keep_by_entry()
         bit = 1 << index
         all_stored, all_owed = self._stored, self._owed
         for entry_id in entry_ids:
@@ -112,6 +131,11 @@ class WriteQuorum:
         if self.is_held:
             return False
         first = self.last_confirmed + 1
+        if self._through is not None:
+            self.last_confirmed = max(
+                sorted(self._through)[-self._ack_quorum_size], self.last_confirmed
+            )
+            return self.last_confirmed >= first
         next_id = first
         while (stored := self._stored.get(next_id)) is not None:
             if stored.bit_count() < self._ack_quorum_size:
@@ -124,10 +148,73 @@ class WriteQuorum:
         self.last_confirmed = next_id - 1
         return next_id > first
 
-    def take_released(self) -> list[int]:
-        """The entries released since this was last asked."""
+    def take_released(self) -> Sequence[int]:
+        """The entries released since this was last asked; a range where all is in order."""
         released, self._released = self._released, []
-        return released
+        if self._through is None:
+            return released
+        in_order = range(self._released_through + 1, self.last_settled + 1)
+        self._released_through = max(self.last_settled, self._released_through)
+        return [*released, *in_order] if released else in_order
+
+    # Whether one number for each bookie says all
+
+    def _is_in_order(self, through: list[int], entry_ids: Sequence[int], index: int) -> bool:
+        """Take the answers of a bookie if they leave none out before them."""
+        last = through[index]
+        if isinstance(entry_ids, range):
+            if entry_ids[0] > last + 1:
+                return False
+            last = max(last, entry_ids[-1])
+        else:
+            for entry_id in entry_ids:
+                if entry_id > last + 1:
+                    return False
+                last = max(last, entry_id)
+        through[index] = min(last, self.last_added)
+        return True
+
+    def _keep_by_entry(self) -> None:
+        """From now on keep the answers for each entry."""
+        if self._through is None:
+            return
+        released = self.take_released()
+        self._released = [*released]
+        through, self._through = self._through, None
+        self._in_order_behind = self.last_added
+        for entry_id in range(self._released_through + 1, self.last_added + 1):
+            stored = sum(1 << index for index, last in enumerate(through) if entry_id <= last)
+            self._owed[entry_id] = self._masks[0] & ~stored
+            if entry_id > self.last_confirmed:
+                self._stored[entry_id] = stored
+
+    def _order(self) -> None:
+        """Keep one number for each bookie, if that says all."""
+        if (
+            self.last_confirmed < self._in_order_behind
+            or self._absent
+            or self.is_held
+            or not self.goes_everywhere
+        ):
+            return
+        self._in_order_behind = self.last_added
+        before = next(iter(self._owed), self.last_added + 1) - 1
+        if len(self._owed) != self.last_added - before:
+            return
+        through = [before] * len(self._sets)
+        for entry_id, owed in self._owed.items():
+            if self._stored.get(entry_id, self._masks[0] & ~owed) != self._masks[0] & ~owed:
+                return
+            for index in self._sets[0]:
+                if not owed & 1 << index:
+                    if through[index] != entry_id - 1:
+                        return
+                    through[index] = entry_id
+        self._stored.clear()
+        self._owed.clear()
+        self._through, self._released_through = through, before
+
+    # Changes of the ensemble
 
     def give_up(self) -> None:
         """Note that a bookie failed: nothing is confirmed until its place is decided."""
@@ -146,6 +233,7 @@ class WriteQuorum:
 
     def do_without(self, indexes: Collection[int]) -> bool:
         """Leave these places empty; returns whether each write set still has an ack quorum."""
+        self._keep_by_entry()
         for index in indexes:
             self._absent |= 1 << index
             self._owes_nothing(index)
@@ -158,12 +246,14 @@ class WriteQuorum:
 
         Others may stand there in the ledger's record, which nobody knows at the moment.
         """
+        self._keep_by_entry()
         mask = ~sum(1 << index for index in indexes)
         for entry_id in self._stored:
             self._stored[entry_id] &= mask
 
     def restart(self, indexes: Collection[int]) -> list[tuple[int, int]]:
         """Put other bookies in these places; returns the entries to send there, in order."""
+        self._keep_by_entry()
         again: list[tuple[int, int]] = []
         for index in indexes:
             self._absent &= ~(1 << index)
@@ -180,6 +270,7 @@ class WriteQuorum:
 
     def retry(self, indexes: Collection[int]) -> list[tuple[int, int]]:
         """Keep the bookies at these places; returns the unanswered entries, to be sent again."""
+        self._keep_by_entry()
         return [
             (entry_id, index)
             for entry_id, owed in self._owed.items()
@@ -193,6 +284,12 @@ class WriteQuorum:
 
     def check(self) -> None:
         """Assert what always holds."""
+        if self._through is not None:
+            assert not self._stored
+            assert not self._owed
+            assert self._released_through <= self.last_confirmed <= self.last_added
+            assert max(self._through) <= self.last_added
+            return
         assert list(self._stored) == list(range(self.last_confirmed + 1, self.last_added + 1))
         assert self._stored.keys() <= self._owed.keys()
         for entry_id, owed in self._owed.items():

@@ -31,12 +31,8 @@ from pulsar_py.bookkeeper.metadata.ledger_records import RecordedLedger
 from pulsar_py.bookkeeper.protocol.frames import RequestFlags
 from pulsar_py.bookkeeper.reading.ahead_reads import AheadReads
 from pulsar_py.bookkeeper.reading.reader import BookKeeperReader, repeated
-from pulsar_py.bookkeeper.writing.replication import (
-    ENTRY_OVERHEAD_BYTES,
-    JOINED_BYTES,
-    FailedBookie,
-    Replicator,
-)
+from pulsar_py.bookkeeper.writing.replication import FailedBookie, Replicator
+from pulsar_py.bookkeeper.writing.sent_entries import ENTRY_OVERHEAD_BYTES, JOINED_BYTES
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.errors import (
     EntryTooBigError,

@@ -47,12 +47,12 @@ def test_entries_are_packed_and_unpacked_as_recorded(each: dict[str, Any]) -> No
 def test_entries_of_a_run_are_packed_as_each_alone(digest_type: DigestType) -> None:
     digest = EntryDigest(digest_type, b"word")
     payloads, lengths = [b"", b"abc", bytes(1000)], [40, 43, 1043]
-    heads = packed_heads(
+    heads, digests = packed_heads(
         digest, ledger_id=7, first_entry_id=5, last_add_confirmed=3,
         lengths_bytes=lengths, payloads=payloads,
     )  # fmt: skip
 
-    assert heads == [
+    assert [head + digest for head, digest in zip(heads, digests, strict=True)] == [
         packed_head(
             digest, ledger_id=7, entry_id=entry_id, last_add_confirmed=3,
             length_bytes=length, pieces=(payload,),

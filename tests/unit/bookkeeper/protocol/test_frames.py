@@ -122,3 +122,27 @@ def test_answers_that_tell_of_entries_in_a_row_are_counted(other: tuple[int, ...
         assert frames.stored_in_a_row(memory[:-1], 7, 6, 10) == 0
         assert frames.stored_in_a_row(memory[: len(alike) - 1], 7, 5, 10) == 2
         assert frames.stored_in_a_row(memory[:0], 7, 5, 10) == 0
+
+
+@pytest.mark.parametrize("first", [4, 5])
+def test_answers_to_a_run_are_counted_as_any_in_a_row(first: int) -> None:
+    size = frames.ANSWER_HEAD_BYTES
+    said = [frames.SIZED_ANSWER.pack(size, 2, 1, 0, 0, 7, each) for each in range(5, 9)]
+    run = frames.StoredAnswers(7, first, 9)
+    with memoryview(b"".join(said) + said[0]) as memory:
+        for _ in range(2):  # of two bookies
+            assert run.count_in(memory, 5, 3) == 3
+            assert run.count_in(memory, 5, 5) == 4
+            assert run.count_in(memory[len(said[0]) :], 6, 2) == 2
+            assert run.count_in(memory[: len(said[0]) - 1], 5, 3) == 0
+            assert run.count_in(memory[: 2 * len(said[0]) + 1], 5, 3) == 2
+            assert run.count_in(memory, 6, 3) == 0
+            assert frames.StoredAnswers(8, first, 9).count_in(memory, 5, 3) == 0
+
+
+def test_heads_of_a_run_say_how_long_each_frame_is() -> None:
+    key, flags = bytes(20), frames.RequestFlags.NONE
+    for sizes in ([10, 10], [10, 0, 11], [7]):
+        assert frames.add_heads(key, 36, sizes, flags) == [
+            frames.add_head(key, 36 + size, flags) for size in sizes
+        ]

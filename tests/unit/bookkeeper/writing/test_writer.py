@@ -13,7 +13,7 @@ from pulsar_py.bookkeeper.protocol.digest import EntryDigest
 from pulsar_py.bookkeeper.protocol.entry_format import unpacked
 from pulsar_py.bookkeeper.protocol.frames import BookieCode, BookieOperation
 from pulsar_py.bookkeeper.store import BookKeeperLedgerStore
-from pulsar_py.bookkeeper.writing.replication import JOINED_BYTES
+from pulsar_py.bookkeeper.writing.sent_entries import JOINED_BYTES
 from pulsar_py.common.errors import (
     LedgerClosedError,
     LedgerFencedError,
