@@ -156,7 +156,7 @@ class StoredAnswers:
 
     They are the same for all, so they are made once, with the first that comes.
 
-    # Hot path: publishing to bookies; 0.03 us an answer of three bookies each.
+    # Hot path: publishing to bookies; 0.015 us an answer of three bookies, 0.12 one by one.
     """
 
     __slots__ = ("_first_entry_id", "_last_entry_id", "_ledger_id", "_made")
