@@ -2,7 +2,7 @@
 
     thread: send_nowait --> outgoing --(one wake-up a burst)--> loop: submit --> asyncio producer
 
-A message costs two appends under a lock; the loop is woken for the first one. While messages come
+A message costs an append under a lock; the loop is woken for the first one. While messages come
 fast, the loop looks again by itself after a millisecond, so that a burst is one wake-up and not
 one for each message. Somebody who waits for a result or a flush wakes the loop at once.
 
@@ -17,10 +17,11 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import repeat
+from typing import TYPE_CHECKING, Final
 
 from pulsar_py.blocking.client_thread import ClientThread, Signal
-from pulsar_py.blocking.send_result import SendResult
+from pulsar_py.blocking.send_result import Outgoing, SendResult, SendRun
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.common.errors import MemoryBufferFullError, ProducerQueueFullError
 from pulsar_py.common.loops.clock import SystemClock
@@ -34,8 +35,6 @@ __all__ = ["HandOver"]
 
 logger = logging.getLogger(__name__)
 
-Outgoing: TypeAlias = bytes | OutgoingMessage
-
 _OUTGOING_BYTES: Final = 1 << 20
 _BURST_COUNT: Final = 8
 _BURST_SECONDS: Final = 0.0002
@@ -43,6 +42,7 @@ _BURST_SECONDS: Final = 0.0002
 _COLLECTING_SECONDS: Final = 0.001
 """... of which the loop takes what came within this time."""
 _UNLIMITED: Final = 1 << 30
+_new: Final = object.__new__
 _ONLY_BYTES: Final = frozenset((bytes,))
 _ROOM_SHARE: Final = 8
 """Threads that wait for room go on when this part of what is allowed has its receipt: late enough
@@ -57,18 +57,17 @@ class HandOver:
         self._producer = producer
         self._clock = SystemClock()
         self._lock = threading.Lock()
-        # Messages that the loop has not taken yet, the result of each, and their payloads' bytes.
-        self._outgoing: list[Outgoing] = []
-        self._results: list[SendResult] = []
+        # Messages that the loop has not taken yet, and their payloads' bytes.
+        self._outgoing = SendRun(self)
         self._outgoing_bytes = 0
         # Whether the loop will take them by itself: it was woken, or has a timer.
         self._is_due = False
         # How many more may be added before the limits are looked at again.
         self._room_count = 0
-        # In the loop: when it last took messages; those that wait for memory, and the task that
-        # waits; threads that wait for room; the first refusal since the last flush.
+        # In the loop: when it last took messages; those that wait for memory, with their runs, and
+        # the task that waits; threads that wait for room; the first refusal since the last flush.
         self._taken_at = 0.0
-        self._stalled: list[tuple[Outgoing, SendResult]] = []
+        self._stalled: list[tuple[Outgoing, SendRun]] = []
         self._stall: asyncio.Task[None] | None = None
         self._tasks = TaskOwner(f"hand-over to {producer.topic()}")
         self._room_signals: list[Signal] = []
@@ -76,23 +75,31 @@ class HandOver:
 
     # --- called by threads of the application --------------------------------------------------
 
-    def add(self, message: Outgoing, size: int) -> SendResult:
+    def add(self, message: Outgoing, size: int, *, wakes: bool = True) -> SendResult:
         """Add a message; waits for room where the producer blocks if full.
+
+        Args:
+            message: The message.
+            size: Bytes of its payload.
+            wakes: Whether to see to it that the loop takes it; False if the caller does.
 
         Raises:
             ProducerQueueFullError: There is no room, and it does not block.
             TimeoutError: No room within the time limit around.
         """
         # Hot path: produce in `make bench-client`.
-        result = SendResult(self)
         with self._lock:
             while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
                 self._make_room()
             self._room_count -= 1
             self._outgoing_bytes += size
-            self._outgoing.append(message)
-            self._results.append(result)
-            if self._is_due:
+            run = self._outgoing
+            messages = run.messages
+            result = _new(SendResult)
+            result._run = run  # noqa: SLF001 - instead of its __init__
+            result._place = len(messages)  # noqa: SLF001 - as above
+            messages.append(message)
+            if self._is_due or not wakes:
                 return result
             self._is_due = True
         self._thread.post(self._on_due)
@@ -107,20 +114,13 @@ class HandOver:
             ClientError, ServiceError: The message failed; see `Producer.send`.
         """
         self._thread.check_may_wait()
-        result = SendResult(self)
-        with self._lock:
-            while self._room_count <= 0 or self._outgoing_bytes >= _OUTGOING_BYTES:
-                self._make_room()
-            self._room_count -= 1
-            self._outgoing_bytes += size
-            self._outgoing.append(message)
-            self._results.append(result)
+        result = self.add(message, size, wakes=False)
         signal = Signal()
 
         def submit() -> None:
             self.take()
             self._producer.flush_soon()
-            result._observe(signal.set)  # noqa: SLF001 - its other half
+            result.observe(signal.set)
 
         self._thread.post(submit)
         signal.wait()
@@ -131,7 +131,7 @@ class HandOver:
         if self._outgoing_bytes >= _OUTGOING_BYTES:
             self._wait_unlocked(self._tell_taken)
         limit = self._producer.pending_limit()
-        pending_count = self._producer.pending_count() + len(self._outgoing)
+        pending_count = self._producer.pending_count() + len(self._outgoing.messages)
         self._room_count = limit - pending_count if limit else _UNLIMITED
         if self._room_count > 0:
             return
@@ -160,10 +160,10 @@ class HandOver:
     def add_observer(self, result: SendResult, observer: Callable[[], None]) -> None:
         """Have `observer` called when the result is done."""
         with self._lock:
-            if self._results and self._results[-1] is result:  # usually: no wake-up for it
-                result._observe(observer)  # noqa: SLF001 - its other half
+            if result.is_of(self._outgoing):  # usually: no wake-up for it
+                result.observe(observer)
                 return
-        self._thread.post(lambda: result._observe(observer))  # noqa: SLF001 - its other half
+        self._thread.post(lambda: result.observe(observer))
 
     def flush_soon(self) -> None:
         """Have the loop take what there is, and send open batches without waiting for more."""
@@ -181,7 +181,7 @@ class HandOver:
     def _on_due(self) -> None:
         now = self._clock.monotonic_seconds()
         with self._lock:
-            count = len(self._outgoing)
+            count = len(self._outgoing.messages)
             is_burst = count > _BURST_COUNT or now - self._taken_at < _BURST_SECONDS
             self._is_due = is_burst and count > 0
             if self._is_due:
@@ -192,29 +192,31 @@ class HandOver:
     def take(self) -> None:
         """Submit the queued messages to the asyncio producer."""
         with self._lock:
-            messages, self._outgoing = self._outgoing, []
-            results, self._results = self._results, []
+            run = self._outgoing
+            if not run.messages:
+                return
+            self._outgoing = SendRun(self)
             self._outgoing_bytes = 0
+        messages, run.messages = run.messages, []
         if self._stalled:
-            self._stalled += zip(messages, results, strict=True)
-        elif messages:
-            self._submit(messages, results)
+            self._stalled += zip(messages, repeat(run))
+        else:
+            self._submit(messages, run)
 
-    def _submit(self, messages: Sequence[Outgoing], results: Sequence[SendResult]) -> None:
+    def _submit(self, messages: Sequence[Outgoing], run: SendRun) -> None:
         # Hot path: produce in `make bench-client`.
         if len(messages) > 1 and set(map(type, messages)) == _ONLY_BYTES:
             sends = self._producer.submit_plain_run(messages)  # type: ignore[arg-type]  # bytes
             if sends:
-                for result, (completion, batch_index) in zip(results, sends, strict=True):
-                    result.submitted(completion, batch_index)
+                run.submitted(sends)
                 return
-        self._submit_each(list(zip(messages, results, strict=True)))
+        self._submit_each(list(zip(messages, repeat(run))))
 
-    def _submit_each(self, taken: Sequence[tuple[Outgoing, SendResult]]) -> None:
-        # Hot path: produce in `make bench-client`.
+    def _submit_each(self, taken: Sequence[tuple[Outgoing, SendRun]]) -> None:
+        # Hot path: latency in `make bench-client`.
         send_plain = self._producer._send_plain  # noqa: SLF001 - its other half
         send_message = self._producer._send_message  # noqa: SLF001 - as above
-        for index, (message, result) in enumerate(taken):
+        for index, (message, run) in enumerate(taken):
             try:
                 send = send_plain if message.__class__ is bytes else send_message
                 inner = send(message)  # type: ignore[arg-type]  # not bytes
@@ -223,30 +225,30 @@ class HandOver:
                     self._stalled = list(taken[index:])
                     self._stall = self._tasks.spawn(self._submit_stalled(), "wait for memory")
                     return
-                self._refused(result, error)
+                self._refused(run, error)
             except Exception as error:  # noqa: BLE001 - raised where the result is asked for
-                self._refused(result, error)
+                self._refused(run, error)
             else:
-                result.accepted(inner)
+                run.submitted([inner._parts])  # noqa: SLF001 - its other half
 
     async def _submit_stalled(self) -> None:
         """Submit messages one by one, as the client's memory allows."""
         while self._stalled:
-            message, result = self._stalled[0]
+            message, run = self._stalled[0]
             outgoing = message if isinstance(message, OutgoingMessage) else OutgoingMessage(message)
             try:
                 inner = await self._producer.submit_waiting(outgoing)
             except Exception as error:  # noqa: BLE001 - as in `_submit`
-                self._refused(result, error)
+                self._refused(run, error)
             else:
-                result.accepted(inner)
+                run.submitted([inner._parts])  # noqa: SLF001 - its other half
             self._stalled.pop(0)
         self._tell_waiting()
 
-    def _refused(self, result: SendResult, error: Exception) -> None:
+    def _refused(self, run: SendRun, error: Exception) -> None:
         if self._refusal is None:
             self._refusal = error
-        if not result.refused(error):
+        if not run.refused(error):
             topic = self._producer.topic()
             logger.warning(
                 "%s: message not sent: %s",

@@ -2,20 +2,33 @@
 
 It exists before the loop has taken the message: then it is neither submitted nor refused. Threads
 that wait are woken by the loop.
+
+Messages that the loop takes at once are a `SendRun`, which knows what became of them, and a
+`SendResult` is a place in it. So a message whose result nobody asks for costs the loop nothing of
+its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from itertools import accumulate
+from operator import itemgetter
+from typing import Final, Protocol, TypeAlias
 
 from pulsar_py.blocking.client_thread import Signal
 from pulsar_py.client.producing import send_result
-from pulsar_py.client.producing.send_result import SendCompletion
+from pulsar_py.client.producing.message_builder import OutgoingMessage
+from pulsar_py.client.producing.send_result import PlainSends, SendCompletion
 from pulsar_py.common.message_id import MessageId
 
-__all__ = ["SendResult"]
+__all__ = ["Outgoing", "SendResult", "SendRun"]
+
+Outgoing: TypeAlias = bytes | OutgoingMessage
+"""A message on its way to the loop; one that has nothing but a payload is that payload."""
+
+_count_of: Final[Callable[[PlainSends], int]] = itemgetter(2)
 
 
 class Way(Protocol):
@@ -28,59 +41,91 @@ class Way(Protocol):
         """Have `observer` called when the result is done."""
 
 
+class SendRun:
+    """Messages of one producer, in order, and what became of them.
+
+    Threads add `messages` until the loop takes those; from then on only the loop changes it, and
+    threads may look.
+    """
+
+    __slots__ = ("_ends", "_observers", "_sends", "messages", "way")
+
+    def __init__(self, way: Way) -> None:
+        self.way: Final = way
+        self.messages: list[Outgoing] = []
+        # The asyncio client's half of those that it accepted or refused, and the number of messages
+        # up to and with each; `_ends` is the last that changes.
+        self._sends: list[PlainSends] = []
+        self._ends: list[int] = []
+        # By the place of a message that was not submitted yet: what to call when it is done.
+        self._observers: dict[int, list[Callable[[], None]]] = {}
+
+    def submitted(self, sends: Sequence[PlainSends]) -> None:
+        """The asyncio client accepted the messages that follow."""
+        # Hot path: produce in `make bench-client`.
+        start = self._ends[-1] if self._ends else 0
+        self._sends += sends
+        ends = [start + end for end in accumulate(map(_count_of, sends))]
+        self._ends += ends
+        if self._observers:
+            self._pass_on(range(start, ends[-1]))
+
+    def refused(self, error: Exception) -> bool:
+        """It did not accept the next message; returns whether anybody hears of that."""
+        completion = SendCompletion()
+        completion.fail(error)
+        self.submitted([(completion, -1, 1)])
+        return completion.is_asked_for
+
+    def _pass_on(self, places: Iterable[int]) -> None:
+        for place in places:
+            for observer in self._observers.pop(place, ()):
+                self.observe(place, observer)
+
+    def observe(self, place: int, observer: Callable[[], None]) -> None:
+        """Have `observer` called when that message is done; by the loop, or before it took it."""
+        sent = self.find(place)
+        if sent is None:
+            self._observers.setdefault(place, []).append(observer)
+        else:
+            sent[0].observe(observer)
+
+    def find(self, place: int) -> tuple[SendCompletion, int] | None:
+        """The entry of a message, and its index in a batch; None until it is submitted."""
+        ends = self._ends
+        if not ends or place >= ends[-1]:
+            return None
+        index = bisect_right(ends, place)
+        completion, first_index, count = self._sends[index]
+        return completion, first_index + place - (ends[index] - count)
+
+
 class SendResult:
     """One message on its way; `result` waits for its id."""
 
-    __slots__ = ("_batch_index", "_completion", "_error", "_observers", "_way")
+    __slots__ = ("_place", "_run")
 
-    def __init__(self, way: Way) -> None:
-        self._way = way
-        # The asyncio client's half, and the error with which it refused the message; both None
-        # until the loop takes the message.
-        self._completion: SendCompletion | None = None
-        self._batch_index = -1
-        self._error: Exception | None = None
-        # Called when it is done; those that came before the loop took the message.
-        self._observers: list[Callable[[], None]] | None = None
+    # The message at `_place` of `_run`. `HandOver` sets both: the call of an `__init__` would cost
+    # more than all else that a thread does for a message.
+    _run: SendRun
+    _place: int
 
-    # --- called by the loop --------------------------------------------------------------------
+    # --- called by the producer's `HandOver` ---------------------------------------------------
 
-    def accepted(self, inner: send_result.SendResult) -> None:
-        """The asyncio client accepted the message."""
-        self.submitted(*inner._parts)  # noqa: SLF001 - its other half
+    def is_of(self, run: SendRun) -> bool:
+        """Whether its message is one of that run."""
+        return self._run is run
 
-    def submitted(self, completion: SendCompletion, batch_index: int) -> None:
-        """As `accepted`, by what the other half is made of."""
-        # Hot path: produce in `make bench-client`.
-        self._batch_index = batch_index
-        self._completion = completion
-        if self._observers is not None:
-            for each in self._observers:
-                completion.observe(each)
-
-    def refused(self, error: Exception) -> bool:
-        """The asyncio client did not accept it; returns whether any caller gets the error."""
-        self._error = error
-        for each in self._observers or ():
-            each()
-        return self._observers is not None
-
-    def _observe(self, observer: Callable[[], None]) -> None:
-        if self._completion is not None:
-            self._completion.observe(observer)
-        elif self._error is not None:
-            observer()
-        elif self._observers is None:
-            self._observers = [observer]
-        else:
-            self._observers.append(observer)
+    def observe(self, observer: Callable[[], None]) -> None:
+        """As `SendRun.observe`."""
+        self._run.observe(self._place, observer)
 
     # --- called by the application -------------------------------------------------------------
 
     def done(self) -> bool:
         """Whether `result` returns, or raises, at once."""
-        completion = self._completion
-        return completion.is_done if completion is not None else self._error is not None
+        sent = self._run.find(self._place)
+        return sent is not None and sent[0].is_done
 
     def result(self, timeout_seconds: float | None = None) -> MessageId:
         """The message's id; waits for it.
@@ -92,11 +137,8 @@ class SendResult:
             TimeoutError: Neither receipt nor error came in time.
             ClientError, ServiceError: The message failed; see `Producer.send`.
         """
-        self._wait(timeout_seconds)
-        if self._error is not None:
-            raise self._error.with_traceback(None)
-        assert self._completion is not None, "done, and not refused"
-        return self._completion.outcome(self._batch_index)
+        completion, batch_index = self._wait(timeout_seconds)
+        return completion.outcome(batch_index)
 
     def exception(self, timeout_seconds: float | None = None) -> Exception | None:
         """The error that the message failed with, None if it is stored; waits as `result`.
@@ -104,29 +146,29 @@ class SendResult:
         Raises:
             TimeoutError: Neither receipt nor error came in time.
         """
-        self._wait(timeout_seconds)
-        if self._completion is None:
-            return self._error
-        self._completion.is_asked_for = True
-        return self._completion.error
+        completion, _ = self._wait(timeout_seconds)
+        completion.is_asked_for = True
+        return completion.error
 
-    def _wait(self, timeout_seconds: float | None) -> None:
-        if self.done():
-            return
-        signal = Signal()
-        self._way.observe(partial(self._observe, signal.set))
-        signal.wait(timeout_seconds)
+    def _wait(self, timeout_seconds: float | None) -> tuple[SendCompletion, int]:
+        sent = self._run.find(self._place)
+        if sent is None or not sent[0].is_done:
+            signal = Signal()
+            self._run.way.observe(partial(self.observe, signal.set))
+            signal.wait(timeout_seconds)
+            sent = self._run.find(self._place)
+        assert sent is not None, "done, so it was submitted"
+        return sent
 
     def add_done_callback(self, callback: Callable[[SendResult], None]) -> None:
         """Call `callback(self)` in the client's thread when it is done; at once if it is.
 
         It must neither block nor raise: the client stands still meanwhile.
         """
-        self._way.add_observer(self, lambda: callback(self))
+        self._run.way.add_observer(self, lambda: callback(self))
 
     def __repr__(self) -> str:
-        if self._error is not None:
-            return f"blocking.SendResult(failed: {self._error})"
-        if self._completion is None:
+        sent = self._run.find(self._place)
+        if sent is None:
             return "blocking.SendResult(on its way)"
-        return f"blocking.{send_result.SendResult(self._completion, self._batch_index)!r}"
+        return f"blocking.{send_result.SendResult(*sent)!r}"

@@ -23,12 +23,11 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import repeat
 from typing import NamedTuple
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.pending_messages import PendingEntry
-from pulsar_py.client.producing.send_result import PlainSend, SendResult
+from pulsar_py.client.producing.send_result import PlainSends, SendResult
 
 __all__ = [
     "PLAIN_TRAITS",
@@ -94,8 +93,8 @@ class Container(ABC):
     @abstractmethod
     def add_plain_run(
         self, payloads: Sequence[bytes], ends: Sequence[int], start: int
-    ) -> Sequence[PlainSend]:
-        """`add_plain` of messages from `start` on, while they fit; may be none.
+    ) -> PlainSends | None:
+        """`add_plain` of messages from `start` on, while they fit; None if the first does not.
 
         `ends` has the bytes of all messages up to and with each.
         """
@@ -172,17 +171,17 @@ class BatchContainer(Container):
 
     def add_plain_run(
         self, payloads: Sequence[bytes], ends: Sequence[int], start: int
-    ) -> Sequence[PlainSend]:
+    ) -> PlainSends | None:
         """As `Container.add_plain_run`."""
         # Hot path: produce in `make bench-client`, blocking.
         batch = self._batch
         if batch is None or batch.traits is not PLAIN_TRAITS:
-            return ()
+            return None
         begin = ends[start - 1] if start else 0
         fitting = bisect_right(ends, begin + self.bytes_limit - self.bytes_count, start) - start
         count = min(fitting, self.messages_limit - self.messages_count)
         if not count:
-            return ()
+            return None
         index = len(batch.messages)
         batch.messages += payloads[start : start + count]
         self.messages_count += count
@@ -191,7 +190,7 @@ class BatchContainer(Container):
         self.is_full = (
             self.messages_count >= self.messages_limit or self.bytes_count >= self.bytes_limit
         )
-        return list(zip(repeat(batch.entry), range(index, index + count)))
+        return (batch.entry, index, count)
 
     def fits(self, message: OutgoingMessage, size: int) -> bool:
         """Whether it may join the batch."""
@@ -244,10 +243,10 @@ class KeyBasedBatchContainer(Container):
 
     def add_plain_run(
         self, payloads: Sequence[bytes], ends: Sequence[int], start: int
-    ) -> Sequence[PlainSend]:
+    ) -> PlainSends | None:
         """None always, as `add_plain`."""
         del payloads, ends, start
-        return ()
+        return None
 
     def fits(self, message: OutgoingMessage, size: int) -> bool:
         """Whether it may join the batch of its key."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import repeat
 from typing import Final
 
 from pulsar_py.client.producing.batch_container import (
@@ -29,7 +29,7 @@ from pulsar_py.client.producing.message_builder import OutgoingMessage
 from pulsar_py.client.producing.outbox import Outbox
 from pulsar_py.client.producing.pending_messages import PendingEntry
 from pulsar_py.client.producing.producer_config import ProducerConfig
-from pulsar_py.client.producing.send_result import PlainSend, SendResult
+from pulsar_py.client.producing.send_result import PlainSends, SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.enums import BatchingType
 from pulsar_py.client.shared.statistics import ProducerCounters
@@ -137,31 +137,36 @@ class Batcher:
             outbox.is_plain and largest_size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
         )
 
-    def post_plain_run(self, payloads: Sequence[bytes]) -> list[PlainSend]:
-        """Post messages that have nothing but a payload, as `post_plain`; see `takes_run`."""
+    def post_plain_run(self, payloads: Sequence[bytes], ends: Sequence[int]) -> list[PlainSends]:
+        """Post messages that have nothing but a payload, as `post_plain`; see `takes_run`.
+
+        `ends` has the bytes of all messages up to and with each.
+        """
         # Hot path: produce in `make bench-client`, blocking.
         if self._container is not None:
-            return self._batch_run(self._container, payloads)
+            return self._batch_run(self._container, payloads, ends)
         self._send_run()
         now, partition_index = self._clock.monotonic_seconds(), self._partition_index
         entries = [PendingEntry(now, partition_index, len(each)) for each in payloads]
         self._post_run(entries, payloads)
-        return [(entry, -1) for entry in entries]
+        return list(zip(entries, repeat(-1), repeat(1)))
 
-    def _batch_run(self, container: Container, payloads: Sequence[bytes]) -> list[PlainSend]:
+    def _batch_run(
+        self, container: Container, payloads: Sequence[bytes], ends: Sequence[int]
+    ) -> list[PlainSends]:
         # Hot path: produce in `make bench-client`, blocking.
-        sends: list[PlainSend] = []
-        ends = list(accumulate(map(len, payloads)))
-        while (count := len(sends)) < len(payloads):
-            joined = container.add_plain_run(payloads, ends, count)
-            if joined:
-                sends += joined
+        sends: list[PlainSends] = []
+        done = 0
+        while done < len(payloads):
+            joined = container.add_plain_run(payloads, ends, done)
+            if joined is not None:
                 if container.is_full:
                     self.send_batches()
             else:  # no batch is open that it fits: this one begins the next
-                payload = payloads[count]
-                sent = self.post_plain(payload, len(payload))
-                sends.append(sent._parts)  # noqa: SLF001 - for its other half
+                payload = payloads[done]
+                joined = self.post_plain(payload, len(payload))._parts  # noqa: SLF001 - for its other half
+            sends.append(joined)
+            done += joined[2]
         return sends
 
     def _send_run(self) -> None:

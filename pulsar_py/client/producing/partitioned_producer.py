@@ -21,7 +21,7 @@ from pulsar_py.client.producing.producer import Producer
 from pulsar_py.client.producing.producer_config import ProducerConfig
 from pulsar_py.client.producing.producer_interceptor import ProducerInterceptors
 from pulsar_py.client.producing.producer_schema import ProducerSchema
-from pulsar_py.client.producing.send_result import PlainSend, SendResult
+from pulsar_py.client.producing.send_result import PlainSends, SendResult
 from pulsar_py.client.producing.topic_producer import TopicProducer
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.client.shared.type_variables import T_contra
@@ -139,7 +139,7 @@ class PartitionedProducer(Producer[T_contra]):
         producer = self._producers[partition] or self._start(partition)
         return producer.submit_plain(content)
 
-    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSend]:
+    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSends]:
         """As `Producer.submit_plain_run`: each message has a partition of its own."""
         del payloads
         return ()

@@ -70,6 +70,7 @@ class PendingEntry(SendCompletion):
 
     def stored(self, ledger_id: int, entry_id: int) -> None:
         """Take the position from the receipt, and compute the message id."""
+        self.buffers = ()  # a result that is kept keeps no frame
         if self.chunked is not None:
             own = MessageId(ledger_id, entry_id, partition_index=self.partition_index)
             if self.chunked.first_chunk is None:
@@ -83,6 +84,11 @@ class PendingEntry(SendCompletion):
                     first_chunk=self.chunked.first_chunk,
                 )
         self.confirm(ledger_id, entry_id)
+
+    def fail(self, error: Exception) -> None:
+        """As `SendCompletion.fail`."""
+        self.buffers = ()
+        super().fail(error)
 
 
 class PendingMessages:

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pulsar_py.client.producing.message_builder import OutgoingMessage
-from pulsar_py.client.producing.send_result import PlainSend, SendResult
+from pulsar_py.client.producing.send_result import PlainSends, SendResult
 from pulsar_py.client.shared import absent_names
 from pulsar_py.client.shared.absent_names import blocks, lacks
 from pulsar_py.client.shared.state_texts import state_text
@@ -386,7 +386,7 @@ class Producer(ABC, Generic[T_contra]):
         """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
 
     @abstractmethod
-    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSend]:
+    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSends]:
         """`send_nowait` of each, where nothing about any of them needs a look of its own.
 
         Where something does it returns nothing, and has accepted none: each goes by itself then.

@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 from pulsar_py.common.message_id import MessageId
 
-__all__ = ["SendCompletion", "SendResult"]
+__all__ = ["PlainSends", "SendCompletion", "SendResult"]
 
 
-PlainSend: TypeAlias = "tuple[SendCompletion, int]"
-"""What a `SendResult` is made of: a message's entry, and its index in a batch."""
+PlainSends: TypeAlias = "tuple[SendCompletion, int, int]"
+"""Messages in a row of one entry: the entry, the first one's index in a batch, and how many."""
 
 
 class SendCompletion:
@@ -151,9 +151,9 @@ class SendResult:
         return completion.outcome(self._batch_index)
 
     @property
-    def _parts(self) -> PlainSend:
+    def _parts(self) -> PlainSends:
         """What it is made of."""
-        return (self._completion, self._batch_index)
+        return (self._completion, self._batch_index, 1)
 
     def done(self) -> bool:
         """Whether `result` has an answer."""

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from pulsar_py.client.producing.batcher import Batcher, plain_message
@@ -29,7 +30,7 @@ from pulsar_py.client.producing.producer_interceptor import ProducerInterceptors
 from pulsar_py.client.producing.producer_schema import ProducerSchema
 from pulsar_py.client.producing.producer_session import ProducerSession
 from pulsar_py.client.producing.send_permits import SendPermits
-from pulsar_py.client.producing.send_result import PlainSend, SendResult
+from pulsar_py.client.producing.send_result import PlainSends, SendResult
 from pulsar_py.client.producing.sequence_ids import SequenceIds
 from pulsar_py.client.shared.statistics import ProducerCounters, ProducerStatistics
 from pulsar_py.client.shared.type_variables import T_contra
@@ -218,11 +219,13 @@ class TopicProducer(Producer[T_contra]):
         permits.used += 1
         return self._batcher.post_plain(payload, size)
 
-    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSend]:
+    def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSends]:
         """As `Producer.submit_plain_run`."""
         # Hot path: produce in `make bench-client`, blocking.
         permits, count = self._permits, len(payloads)
-        largest_size = max(map(len, payloads))
+        sizes = list(map(len, payloads))
+        ends = list(accumulate(sizes))
+        largest_size = max(sizes)
         if (
             not self._takes_plain
             or not self._is_direct
@@ -230,13 +233,13 @@ class TopicProducer(Producer[T_contra]):
             or largest_size > self._outbox.largest_payload
             or not self._batcher.takes_run(largest_size)
             or (0 < permits.limit < permits.used + count and not self._config.block_if_queue_full)
-            or not self._memory.try_reserve_within(sum(map(len, payloads)))
+            or not self._memory.try_reserve_within(ends[-1])
         ):
             return ()
         if not permits.used:
             self._check_loop()
         permits.used += count
-        return self._batcher.post_plain_run(payloads)
+        return self._batcher.post_plain_run(payloads, ends)
 
     def _check_loop(self) -> None:
         self._context.check_loop(f"the producer of {self._topic}")

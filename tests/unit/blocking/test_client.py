@@ -32,7 +32,6 @@ OWN = {
 """Names that mean something else here than in `pulsar_py`."""
 
 FOR_PARTS = {
-    "accepted": "called by `HandOver`",
     "abandon": "what the blocking parts call when they are dropped",
     "acknowledge_all": "called by `Acknowledgements`",
     "blocks_if_full": "called by `HandOver`",
@@ -45,6 +44,8 @@ FOR_PARTS = {
     "hand_over": "called by the client before it closes",
     "has_interceptors": "asked by the blocking producer",
     "hands_out_runs": "asked by `Prefetch`",
+    "is_of": "asked by `HandOver`",
+    "observe": "called by `HandOver`",
     "on_topics_listed": "called by the watcher of a pattern",
     "on_topics_updated": "called by the watcher of a pattern",
     "on_watch_failed": "called by the watcher of a pattern",
@@ -59,11 +60,9 @@ FOR_PARTS = {
     "receiver": "for consumers of several topics",
     "redeliver": "for parts of the consumer",
     "redelivery_filter": "for dead letters",
-    "refused": "called by `HandOver`",
     "start": "called by the client",
     "statistics_fields": "called by the reporter",
     "submit_plain_run": "called by `HandOver`",
-    "submitted": "called by `HandOver`",
     "submit_waiting": "called by `HandOver`",
     "take_statistics": "called by the reporter",
     "watch_room": "called by `HandOver`",

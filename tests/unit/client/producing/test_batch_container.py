@@ -48,19 +48,19 @@ def test_the_bytes_fill_it() -> None:
 def test_of_several_it_takes_those_that_fit() -> None:
     payloads, ends = [b"1", b"22", b"333", b"4444"], [1, 3, 6, 10]
     by_bytes = BatchContainer(100, 11)
-    assert by_bytes.add_plain_run(payloads, ends, 0) == (), "none is open"
-    entry, _ = add(by_bytes, message(b"123456"))._parts
-    assert by_bytes.add_plain_run(payloads, ends, 1) == [(entry, 1), (entry, 2)]
+    assert by_bytes.add_plain_run(payloads, ends, 0) is None, "none is open"
+    entry, *_ = add(by_bytes, message(b"123456"))._parts
+    assert by_bytes.add_plain_run(payloads, ends, 1) == (entry, 1, 2)
     assert (by_bytes.messages_count, by_bytes.bytes_count, by_bytes.is_full) == (3, 11, True)
     (batch,) = by_bytes.take()
     assert (batch.messages, batch.bytes_count) == ([b"123456", b"22", b"333"], 11)
     by_count = BatchContainer(3, 100)
     add(by_count, message(b"0"))
-    assert len(by_count.add_plain_run(payloads, ends, 0)) == 2
+    assert by_count.add_plain_run(payloads, ends, 0)[1:] == (1, 2)
     assert by_count.is_full
     by_count.take()
     add(by_count, message(b"0"))
-    assert len(by_count.add_plain_run(payloads, ends, 3)) == 1
+    assert by_count.add_plain_run(payloads, ends, 3)[1:] == (1, 1)
     assert not by_count.is_full
 
 

@@ -93,9 +93,9 @@ def test_a_batch() -> None:
     assert messages[1].metadata.properties[0].value == "b"
 
 
+@pytest.mark.parametrize("sizes", [[5, 0, 5, 200, 127, 128, 20_000, 5], [5, 5, 5], [128] * 4])
 @pytest.mark.parametrize("first", [0, 126, 16_382, 2**62])
-def test_a_batch_of_payloads_is_written_as_protobuf_writes_it(first: int) -> None:
-    sizes = [5, 0, 5, 200, 127, 128, 20_000, 5]
+def test_a_batch_of_payloads_is_written_as_protobuf_writes_it(first: int, sizes: list[int]) -> None:
     made = BatchContainer(100, 1 << 20)
     for index, size in enumerate(sizes):
         payload = bytes((index,)) * size

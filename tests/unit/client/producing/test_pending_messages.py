@@ -122,3 +122,11 @@ def test_of_a_duplicate_in_chunks_no_place_is_told() -> None:
     for each in parts[1:]:
         each.stored(-1, -1)
     assert parts[-1].outcome(-1) == MessageId(-1, -1)
+
+
+def test_a_result_that_is_kept_keeps_no_frame() -> None:
+    stored, failed = entry(0), entry(1)
+    stored.buffers = failed.buffers = (b"frame",)
+    stored.stored(1, 2)
+    failed.fail(RemoteProtocolError("refused"))
+    assert stored.buffers == failed.buffers == ()
