@@ -1,8 +1,9 @@
 """`Acknowledgements`: takes acknowledgements of a consumer's threads to the loop in groups (edge).
 
-An acknowledgement costs an append. The first one wakes the loop, which looks again every 20 ms
-while more come, so that acknowledging as fast as can be is no wake-up each. Whoever hands something
-else over calls `take` in the loop before, so that nothing overtakes an acknowledgement.
+An acknowledgement costs an append to `messages`, and `wake` if nothing `is_due`: the first one
+wakes the loop, which looks again every 20 ms while more come, so that acknowledging as fast as can
+be is no wake-up each. Whoever hands something else over calls `take` in the loop before, so that
+nothing overtakes an acknowledgement.
 """
 
 from __future__ import annotations
@@ -30,19 +31,16 @@ class Acknowledgements:
     def __init__(self, thread: ClientThread, consumer: Consumer | MultiTopicsConsumer) -> None:
         self._thread = thread
         self._consumer = consumer
-        # One list for good: a thread that has looked it up appends to it.
-        self._messages: list[Message] = []
+        # One list for good, to which threads of the application append.
+        self.messages: Final[list[Message]] = []
         # Whether the loop will look at them: it was woken, or has a timer.
-        self._is_due = False
+        self.is_due = False
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, message: Message) -> None:
-        """Acknowledge a message; called by threads of the application."""
-        # Hot path: consume in `make bench-client`.
-        self._messages.append(message)
-        if not self._is_due:
-            self._is_due = True
-            self._thread.post(self._on_due)
+    def wake(self) -> None:
+        """Have the loop look at `messages`; called by a thread that has appended one."""
+        self.is_due = True
+        self._thread.post(self._on_due)
 
     def _on_due(self) -> None:
         self.take()
@@ -51,21 +49,21 @@ class Acknowledgements:
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._is_due = False  # first: what is added from here on wakes the loop
-        if self._messages:
-            self._is_due = True
+        self.is_due = False  # first: what is added from here on wakes the loop
+        if self.messages:
+            self.is_due = True
             self._on_due()
 
     def take_many(self) -> None:
         """As `take`, if there are enough; a few wait for their time, which is near."""
         # Hot path: latency in `make bench-client`: a message that comes alone does not wait for it.
-        if len(self._messages) >= _MANY_COUNT:
+        if len(self.messages) >= _MANY_COUNT:
             self.take()
 
     def take(self) -> None:
         """Tell the consumer; called in the loop."""
         # Hot path: consume in `make bench-client`.
-        if self._messages:
-            messages = self._messages[:]
-            del self._messages[: len(messages)]  # not what threads have appended since
+        if self.messages:
+            messages = self.messages[:]
+            del self.messages[: len(messages)]  # not what threads have appended since
             self._consumer.acknowledge_all(messages)

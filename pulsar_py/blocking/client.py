@@ -262,10 +262,8 @@ class Client:
             or options.get("retry_enable")
             or options.get("unacked_messages_timeout_ms")
         )
-        has_plain_acks = not (options.get("ack_receipt_enabled") or options.get("interceptors"))
         handling = Handling(
             run_limit=1 if sees_each else _run_limit(options.get("receiver_queue_size")),
-            has_plain_acks=has_plain_acks,
             policy=options.get("batch_receive_policy", ConsumerBatchReceivePolicy()),
             pool=pool,
         )

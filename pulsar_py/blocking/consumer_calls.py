@@ -37,8 +37,6 @@ class Handling:
 
     run_limit: int
     """The most messages that are brought to the threads at a time."""
-    has_plain_acks: bool
-    """Whether acknowledging needs no answer: there are no receipts and no interceptors."""
     policy: ConsumerBatchReceivePolicy
     """That of `batch_receive`."""
     pool: ListenerPool | None
@@ -54,7 +52,6 @@ class ConsumerCalls(Generic[C, T_co]):
         self._thread = shared.thread
         self._context = shared.context
         self._inner = inner
-        self._has_plain_acks = handling.has_plain_acks
         self._policy = handling.policy
         self._pool = handling.pool
         self._acks = Acknowledgements(shared.thread, inner)
@@ -63,6 +60,7 @@ class ConsumerCalls(Generic[C, T_co]):
         )
         # Bound, which saves hot paths look-ups; `popleft` raises IndexError when it is empty.
         self._next = self._prefetch.messages.popleft
+        self._add_ack = self._acks.messages.append
         shared.parts[self] = None
 
     def hand_over(self) -> None:
@@ -183,14 +181,16 @@ class ConsumerCalls(Generic[C, T_co]):
         Without `ack_receipt_enabled` it returns at once.
         """
         # Hot path: consume in `make bench-client`.
-        if message.__class__ is Message and self._has_plain_acks:
-            if self._context.closed_error is not None:
-                raise self._context.closed_error
-            if self._inner.is_closed:
-                raise AlreadyClosedError(f"{self._inner!r}: closed")
-            self._acks.add(message)
-        else:
-            self._run(lambda: self._inner.acknowledge(message))
+        if self._context.closed_error is not None:
+            raise self._context.closed_error
+        if message.__class__ is Message and self._inner.takes_plain_acks:
+            self._add_ack(message)
+            if not self._acks.is_due:
+                self._acks.wake()
+            return
+        if self._inner.is_closed:
+            raise AlreadyClosedError(f"{self._inner!r}: closed")
+        self._run(lambda: self._inner.acknowledge(message))
 
     def negative_acknowledge(self, message: Message | MessageId) -> None:
         """Deliver this message again, after the delay that was configured.

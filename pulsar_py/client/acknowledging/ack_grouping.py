@@ -63,7 +63,7 @@ class AcknowledgmentsTracker(Protocol):
     def acknowledge(self, entry: ReceivedEntry, batch_index: int) -> bool:
         """Acknowledge a message; returns whether its whole entry is acknowledged."""
 
-    def count_in_order(self, entry: ReceivedEntry, batch_indexes: Sequence[int]) -> int:
+    def count_in_order(self, entry: ReceivedEntry, batch_indexes: list[int]) -> int:
         """Acknowledge messages of a batch that follow one another, but the last; returns how many.
 
         So many of `batch_indexes` need no `acknowledge` any more: 0 where order is not enough.
@@ -164,7 +164,7 @@ class AcknowledgmentsGroupingTracker:
             self._individual[entry.key] = 0
         return True
 
-    def count_in_order(self, entry: ReceivedEntry, batch_indexes: Sequence[int]) -> int:
+    def count_in_order(self, entry: ReceivedEntry, batch_indexes: list[int]) -> int:
         """As `AcknowledgmentsTracker.count_in_order`."""
         # Hot path: consume in `make bench-client`, blocking.
         first, count = batch_indexes[0], len(batch_indexes)
@@ -172,7 +172,7 @@ class AcknowledgmentsGroupingTracker:
             self._is_batch_index_enabled
             or first != entry.next_unacked
             or first + count > entry.unacked_end
-            or list(batch_indexes) != list(range(first, first + count))
+            or batch_indexes != list(range(first, first + count))
         ):
             return 0
         entry.next_unacked = first + count - 1
@@ -319,7 +319,7 @@ class NoAcknowledgmentsTracker:
         entry.unacked_bits &= ~(1 << batch_index) if batch_index >= 0 else 0
         return not entry.unacked_bits
 
-    def count_in_order(self, entry: ReceivedEntry, batch_indexes: Sequence[int]) -> int:
+    def count_in_order(self, entry: ReceivedEntry, batch_indexes: list[int]) -> int:
         """None: each is acknowledged by itself."""
         del entry, batch_indexes
         return 0

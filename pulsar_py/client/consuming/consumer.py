@@ -130,8 +130,9 @@ class Consumer(Generic[T_co]):
         self._closing: asyncio.Future[None] | None = None
         # Whether it ended without `close`.
         self._is_abandoned = False
-        # Whether `acknowledge` only has to tell the tracker: open, no receipts, no interceptors.
-        self._is_acknowledging_plainly = not (config.ack_receipt_enabled or interceptors)
+        # Whether `acknowledge` only has to tell the tracker: open, no receipts, no interceptors. A
+        # plain attribute, since hot paths of any thread read it.
+        self.takes_plain_acks = not (config.ack_receipt_enabled or interceptors)
         self._loops = MessageLoops(self)
         # Bound methods, which saves hot paths a look-up for each message, or each entry.
         self._take = self._receiver.take
@@ -362,7 +363,7 @@ class Consumer(Generic[T_co]):
             ServiceError, ClientError: With receipts: the broker did not confirm it.
         """
         # Hot path: consume in `make bench-client`.
-        if message.__class__ is Message and self._is_acknowledging_plainly:
+        if message.__class__ is Message and self.takes_plain_acks:
             if self._tracker.acknowledge(message.entry, message.batch_index):
                 self._entry_done(message.entry)
             elif self._is_batch_index_enabled:
@@ -378,7 +379,7 @@ class Consumer(Generic[T_co]):
         For the blocking client, whose threads hand over many at a time.
         """
         # Hot path: consume in `make bench-client`.
-        if not self._is_acknowledging_plainly:
+        if not self.takes_plain_acks:
             return
         tracker = self._tracker
         for entry, run in groupby(messages, key=_entry_of):
@@ -606,7 +607,7 @@ class Consumer(Generic[T_co]):
         if self._is_abandoned:
             return
         self._closing = asyncio.get_running_loop().create_future()
-        self._is_acknowledging_plainly = False
+        self.takes_plain_acks = False
         self._receiver.close(self._closed_error())
         try:
             for part in (self._listener, self._dead_letters):
@@ -629,7 +630,7 @@ class Consumer(Generic[T_co]):
             if part is not None:
                 part.abandon()
         self._is_abandoned = True
-        self._is_acknowledging_plainly = False
+        self.takes_plain_acks = False
         self._abandon(None)
 
     def _abandon(self, error: PulsarError | None) -> None:

@@ -140,6 +140,8 @@ class MultiTopicsConsumer(Generic[T_co]):
         self._interceptors = config.interceptors
         self._listener = self._make_listener()
         self._is_closed = False
+        # As that of `Consumer`.
+        self.takes_plain_acks = not (config.ack_receipt_enabled or config.interceptors)
         self._is_draining = False  # nothing is handed out any more
         self._loops = MessageLoops(self)
 
@@ -253,6 +255,7 @@ class MultiTopicsConsumer(Generic[T_co]):
 
     def _refuse(self) -> None:
         self._is_closed = True
+        self.takes_plain_acks = False
         self._context.unregister_child(self)
         self._receiver.close()
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from struct import Struct
 from typing import Final
 
@@ -278,17 +278,14 @@ def _same_sized(entry: ReceivedEntry, body: EntryBytes, start: int) -> list[Mess
         if body[start + offset :: step] != bytes((byte,)) * count:
             return None
     rows = Struct(f"4x{metadata_size}s{first.payload_size}s").iter_unpack(memoryview(body)[start:])
-    # Without `__init__`: the call would cost as much as all the rest.
-    new = object.__new__
-    messages: list[Message] = []
-    add = messages.append
-    for index, (single, data) in enumerate(rows):
-        message = new(Message)
+    # Without `__init__`, whose call would cost as much as all the rest; and all at once, which is a
+    # fifth less than one by one.
+    messages: list[Message] = list(map(object.__new__, repeat(Message, count)))
+    for index, (message, (single, data)) in enumerate(zip(messages, rows, strict=True)):
         message.entry = entry
         message.batch_index = index
         message._single = single  # noqa: SLF001 - instead of its __init__
         message._data = data  # noqa: SLF001
-        add(message)
     return messages
 
 

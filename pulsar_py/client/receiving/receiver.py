@@ -21,13 +21,14 @@ import asyncio
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from pulsar_py.client.acknowledging import ack_commands
 from pulsar_py.client.acknowledging.ack_grouping import AcknowledgmentsTracker
 from pulsar_py.client.acknowledging.acknowledger import Acknowledger
 from pulsar_py.client.acknowledging.redeliveries import Redeliveries
-from pulsar_py.client.messages.message import EntryKey, Message
+from pulsar_py.client.messages.message import EntryKey, Message, payload_bytes
 from pulsar_py.client.receiving.batch_receive import BatchCollector, ConsumerBatchReceivePolicy
 from pulsar_py.client.receiving.flow_permits import FlowPermits
 from pulsar_py.client.receiving.incoming_queue import (
@@ -370,14 +371,16 @@ class Receiver:
                 self.last = batch.last
                 self._send_flow(permits.taken(len(batch)))
                 return batch
-            count = len(ready)
-            if count >= _TOGETHER_COUNT and count <= messages_limit - len(run) and not is_over:
-                together_bytes = sum(map(Message.size, ready))
+            count = min(len(ready), messages_limit - len(run))
+            if count >= _TOGETHER_COUNT and not is_over:
+                together = list(islice(ready, count))
+                together_bytes = payload_bytes(together)
                 is_over = size_bytes + together_bytes > bytes_limit
                 if not is_over:
-                    run += ready
-                    ready.clear()
+                    run += together
                     size_bytes += together_bytes
+                    for _ in together:
+                        ready.popleft()
                     self._send_flow(permits.taken(count))
                     continue
             message = ready.popleft()

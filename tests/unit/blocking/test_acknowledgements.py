@@ -29,6 +29,11 @@ def test_many_are_few_wake_ups_and_all_arrive(
         again.receive(200)
 
 
+def add(acknowledgements: Acknowledgements, message: blocking.Message) -> None:
+    """As a thread does while they are due."""
+    acknowledgements.messages.append(message)
+
+
 def test_a_few_wait_for_their_time_and_many_do_not(client: blocking.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "s")
     fill(client, topic, 100)
@@ -37,17 +42,17 @@ def test_a_few_wait_for_their_time_and_many_do_not(client: blocking.Client, topi
     acknowledgements = Acknowledgements(
         client._shared.thread, SimpleNamespace(acknowledge_all=told.append)
     )
-    acknowledgements._is_due = True  # its time is not now
+    acknowledgements.is_due = True  # its time is not now
     for message in messages[:63]:
-        acknowledgements.add(message)
+        add(acknowledgements, message)
     acknowledgements.take_many()
     assert told == []
-    acknowledgements.add(messages[63])
+    add(acknowledgements, messages[63])
     acknowledgements.take_many()
     assert told == [messages[:64]]
     acknowledgements.take()
     assert len(told) == 1, "each is told once"
-    acknowledgements.add(messages[64])
+    add(acknowledgements, messages[64])
     acknowledgements.take()
     assert told[1:] == [messages[64:65]]
 
