@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_py.cli import standalone
-from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.local_disk import LocalDisk, SyncThread
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
 from pulsar_py.storage.housekeeper import Housekeeper
@@ -161,13 +161,13 @@ class ProcessorTimes:
 def hook(trace: Trace) -> None:
     """Put the hooks in place."""
     gc.callbacks.append(trace.on_collection)
-    run, run_syncing = LocalDisk.run, LocalDisk.run_syncing
+    run, run_syncing = LocalDisk.run, SyncThread.run
 
     async def traced_run(disk: LocalDisk, work: Any, *arguments: Any, **options: Any) -> Any:
         name = getattr(work, "__qualname__", None) or repr(work)
         return await run(disk, trace.timed(f"disk: {name}", work), *arguments, **options)
 
-    def traced_syncing(disk: LocalDisk, work: Any, on_synced: Any) -> None:
+    def traced_syncing(thread: SyncThread, work: Any, on_synced: Any) -> None:
         asked, ended = now_nanos(), 0
 
         def do() -> None:
@@ -184,7 +184,7 @@ def hook(trace: Trace) -> None:
             trace.add("loop hears late of the sync", ended, now_nanos())
             on_synced(error)
 
-        run_syncing(disk, do, hear)
+        run_syncing(thread, do, hear)
 
     begin, on_written = CursorPersister._begin, CursorPersister._on_written
     begun: dict[int, int] = {}
@@ -198,7 +198,8 @@ def hook(trace: Trace) -> None:
         trace.add("cursor's write", begun.pop(id(persister), end), end)
         on_written(persister, changes, error)
 
-    LocalDisk.run, LocalDisk.run_syncing = traced_run, traced_syncing  # type: ignore[method-assign,assignment]
+    LocalDisk.run = traced_run  # type: ignore[method-assign,assignment]
+    SyncThread.run = traced_syncing  # type: ignore[method-assign,assignment]
     CursorPersister._begin = traced_begin  # type: ignore[method-assign,assignment]
     CursorPersister._on_written = traced_written  # type: ignore[method-assign,assignment]
     for owner, method, name in (

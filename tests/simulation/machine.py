@@ -44,6 +44,8 @@ ENGINE = replace(
     minor_compaction_interval_seconds=100.0,
     major_compaction_interval_seconds=300.0,
 )
+GROUP_BYTES = (1_500, 300)
+"""With small groups many are taken ahead, as with a fast publisher of large entries."""
 LEDGERS = replace(
     CONFIG,
     creation_failure_backoff_seconds=1.0,
@@ -192,6 +194,8 @@ class Machine:
         self._wall_millis = START_WALL_MILLIS
         limit = random.Random(f"limits {seed}").choice(METADATA_LIMITS)
         self.ledgers_config = replace(LEDGERS, max_unacked_ranges_to_persist_in_metadata=limit)
+        group_bytes = random.Random(f"groups {seed}").choice(GROUP_BYTES)
+        self.engine_settings = replace(ENGINE, journal_group_bytes=group_bytes)
 
     def reboot(self) -> None:
         """Go on with what the crash left."""
@@ -219,7 +223,8 @@ class Machine:
 
     async def _start_engine(self, clock: VirtualClock) -> Bookie:
         ids = LedgerIds(self.metadata)
-        return await Bookie.start(self.disk, clock=clock, ledger_ids=ids, settings=ENGINE)
+        settings = self.engine_settings
+        return await Bookie.start(self.disk, clock=clock, ledger_ids=ids, settings=settings)
 
     def damage(self) -> set[str]:
         """Flip bits at rest; returns the directories of the files hit."""

@@ -1,7 +1,8 @@
 """`LocalDisk`: a Disk in a directory of the machine (edge).
 
-Calls that would block run in threads: `append_and_sync` has a thread of its own, so that a journal
-never queues behind anything else, and a small pool serves the rest. Each job wakes the loop once.
+Calls that would block run in threads: each file has one of its own for `append_and_sync`, so that a
+journal never queues behind anything else, and a small pool serves the rest. Each job wakes the loop
+once.
 The threads touch files only, never the broker's state.
 
 Data is synced with `fdatasync` (the size is data, too), directories with `fsync`. Reserved space is
@@ -50,7 +51,9 @@ class LocalDisk(Disk):
     def __init__(self, root: Path | str) -> None:
         self._root = str(root)
         self._pool: ThreadPoolExecutor | None = None
-        self._syncer: _SyncThread | None = None
+        self._syncers: list[SyncThread] = []
+        # Those that no file uses now.
+        self._idle_syncers: list[SyncThread] = []
         self._lock_descriptor: int | None = None
         self._direct_writes = DirectWrites()
 
@@ -71,11 +74,17 @@ class LocalDisk(Disk):
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, _translated, lambda: work(*args, **kwargs))
 
-    def run_syncing(self, work: Callable[[], None], on_synced: OnSynced) -> None:
-        """Hand a write with its sync to the syncing thread."""
-        if self._syncer is None:
-            self._syncer = _SyncThread()
-        self._syncer.jobs.put((asyncio.get_running_loop(), work, on_synced))
+    def take_syncer(self) -> SyncThread:
+        """A thread for one file, until it is given back."""
+        if self._idle_syncers:
+            return self._idle_syncers.pop()
+        syncer = SyncThread()
+        self._syncers.append(syncer)
+        return syncer
+
+    def give_back_syncer(self, syncer: SyncThread) -> None:
+        """Let another file use it."""
+        self._idle_syncers.append(syncer)
 
     async def make_directory(self, path: str) -> None:
         """Create a directory and its parents."""
@@ -156,9 +165,9 @@ class LocalDisk(Disk):
 
     async def close(self) -> None:
         """Give up the lock and stop the threads; the disk may be used again after another lock."""
-        if self._syncer is not None:
-            await self.run(self._syncer.stop)
-            self._syncer = None
+        self._idle_syncers.clear()
+        while self._syncers:
+            await self.run(self._syncers.pop().stop)
         if self._lock_descriptor is not None:
             await self.run(os.close, self._lock_descriptor)
             self._lock_descriptor = None
@@ -168,23 +177,27 @@ class LocalDisk(Disk):
         self._direct_writes.close()
 
 
-class _SyncThread:
-    """The thread of `append_and_sync`: writes, syncs and reports one job after the other."""
+class SyncThread:
+    """A thread for `append_and_sync`: writes, syncs and reports one job after the other."""
 
     def __init__(self) -> None:
-        self.jobs: SimpleQueue[
+        self._jobs: SimpleQueue[
             tuple[asyncio.AbstractEventLoop, Callable[[], None], OnSynced] | None
         ] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="pulsar-journal", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="pulsar-sync", daemon=True)
         self._thread.start()
+
+    def run(self, work: Callable[[], None], on_synced: OnSynced) -> None:
+        """Do `work` in the thread, then call back on this loop."""
+        self._jobs.put((asyncio.get_running_loop(), work, on_synced))
 
     def stop(self) -> None:
         """Return when all jobs are done and the thread has ended."""
-        self.jobs.put(None)
+        self._jobs.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        while (job := self.jobs.get()) is not None:
+        while (job := self._jobs.get()) is not None:
             loop, work, on_synced = job
             error: BaseException | None = None
             try:
@@ -205,12 +218,18 @@ class _LocalAppendFile(AppendFile):
         self.path = path
         self._disk = disk
         self._descriptor = descriptor
+        self._syncer: SyncThread | None = None
 
     def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
         offset = self.size_bytes
         self.size_bytes += sum(map(len, buffers))
         work = partial(_write_and_sync, self._descriptor, offset, buffers)
-        self._disk.run_syncing(work, on_synced)
+        self._run_syncing(work, on_synced)
+
+    def _run_syncing(self, work: Callable[[], None], on_synced: OnSynced) -> None:
+        if self._syncer is None:
+            self._syncer = self._disk.take_syncer()
+        self._syncer.run(work, on_synced)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self.size_bytes
@@ -223,6 +242,9 @@ class _LocalAppendFile(AppendFile):
     async def close(self) -> None:
         # From now on a late write fails: the system may soon give the number to another file.
         descriptor, self._descriptor = self._descriptor, -1
+        if self._syncer is not None:
+            self._disk.give_back_syncer(self._syncer)
+            self._syncer = None
         await self._disk.run(os.close, descriptor)
 
 
@@ -237,7 +259,7 @@ class _DirectAppendFile(_LocalAppendFile):
         offset = self.size_bytes
         self.size_bytes += sum(map(len, buffers))
         work = partial(self._writer.write_and_sync, offset, buffers)
-        self._disk.run_syncing(work, on_synced)
+        self._run_syncing(work, on_synced)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self.size_bytes

@@ -6,6 +6,9 @@ an entry log at once, as runs; when they are durable the group's block is writte
 places in place of their bytes; a flush then only puts the places into the index. The journal still
 decides what is confirmed: runs that no block refers to are garbage.
 
+Groups may be written at the same time, each to a log that no other is using: so there are as many
+logs as there were groups at once.
+
 Each write begins at a multiple of the device's block, behind a run of padding, so that no write
 touches what was confirmed before, and all can bypass the page cache. Padding is a run of
 `PADDING_LEDGER_ID`, so that a log of this kind reads as any other.
@@ -21,6 +24,8 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+
+from msgspec import Struct
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.common.disks.disk import Disk
@@ -38,8 +43,18 @@ from pulsar_py.storage.journal.journal_format import Section
 from pulsar_py.storage.shared.settings import BookieSettings
 
 
+class _OpenLog(Struct):
+    """A log that groups are written to."""
+
+    writer: EntryLogWriter
+    is_written: bool = False
+    """A group is being written to it."""
+    open_groups_count: int = 0
+    """Groups that are being written to it, or were, and no block refers to them yet."""
+
+
 class RunLog:
-    """The entry log that groups are written to. Owned by the LedgerStorage."""
+    """The entry logs that groups are written to. Owned by the LedgerStorage."""
 
     def __init__(
         self, disk: Disk, settings: BookieSettings, allocate_log_id: Callable[[], int]
@@ -47,9 +62,7 @@ class RunLog:
         self._disk = disk
         self._settings = settings
         self._allocate_log_id = allocate_log_id
-        self._log: EntryLogWriter | None = None
-        # Runs were written and no block refers to them yet.
-        self._is_writing = False
+        self._open: dict[int, _OpenLog] = {}
         # The end of each block behind the mark with runs, and their log and bytes. Where a write
         # has failed: an end before every mark, and no bytes.
         self._noted: deque[tuple[Mark, int, int]] = deque()
@@ -65,7 +78,7 @@ class RunLog:
     def busy_at(self, mark: Mark) -> set[int]:
         """Logs that are written, or that the journal behind `mark` needs."""
         busy = {log_id for end, log_id, _ in self._noted if end > mark} | self._held_ids
-        return busy if self._log is None else busy | {self._log.log_id}
+        return busy | set(self._open)
 
     def hold(self, log_ids: Iterable[int]) -> None:
         """Count these logs as busy, and no others that were held before."""
@@ -77,14 +90,12 @@ class RunLog:
         Raises:
             StorageError: They could not be written.
         """
-        self._is_writing = True
-        async with OnFailureAwait(self.give_up):
-            log = self._log
-            if log is None or log.end >= self._settings.entry_log_bytes:
-                log = await self._roll()
+        log = await self._take_log()
+        async with OnFailureAwait(partial(self._on_failed, log)):
+            writer = log.writer
             for section in sections:
                 section.runs = [
-                    log.add(
+                    writer.add(
                         encode_run(
                             section.ledger_id,
                             section.first_entry_id + start,
@@ -94,19 +105,32 @@ class RunLog:
                     )
                     for start, end in cut_runs(section.entries, self._settings.run_bytes)
                 ]
-            log.pad(self._settings.journal_block_bytes)
+            writer.pad(self._settings.journal_block_bytes)
             synced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            log.write_and_sync(partial(_settle, synced))
+            writer.write_and_sync(partial(_settle, synced))
             await synced
+        log.is_written = False
+        if writer.log_id not in self._open:  # it was given up meanwhile
+            await writer.close()
+
+    async def _on_failed(self, log: _OpenLog) -> None:
+        """Write no more to a log: it is unknown what it has at its end."""
+        log.is_written = False
+        if log.writer.log_id in self._open:
+            await self._give_up_log(log)
+        else:  # it was given up while it was written
+            await log.writer.close()
 
     def refer(self, sections: Sequence[Section], end: Mark) -> None:
         """Note that the block that ends there refers to the runs of sections."""
-        self._is_writing = False
         sizes = Counter[int]()
         for section in sections:
             for location in section.runs:
                 sizes[location.log_id] += location.length
-        self._noted += ((end, log_id, size_bytes) for log_id, size_bytes in sizes.items())
+        for log_id, size_bytes in sizes.items():
+            self._noted.append((end, log_id, size_bytes))
+            if log_id in self._open:  # not while the journal is replayed
+                self._open[log_id].open_groups_count -= 1
 
     def passed_bytes(self, mark: Mark) -> Counter[int]:
         """Bytes of the runs, by log, that only blocks before `mark` refer to."""
@@ -125,34 +149,49 @@ class RunLog:
         return passed - self.busy_ids
 
     async def give_up(self) -> None:
-        """Write no more to the log: it is unknown what it has at its end."""
-        if self._log is not None:
-            self._noted.append(((0, 0), self._log.log_id, 0))
-        await self._close_log()
+        """Write no more to these logs: it is unknown what they have at their ends."""
+        for log in list(self._open.values()):
+            await self._give_up_log(log)
 
     async def release(self) -> None:
-        """Let the next group begin another log, unless one is being written."""
-        if not self._is_writing:
-            await self._close_log()
+        """Let the next groups begin other logs, but for those that are being written."""
+        for log in list(self._open.values()):
+            if not log.open_groups_count:
+                await self._close_log(log)
 
     async def close(self) -> None:
-        """Release the file."""
-        await self._close_log()
+        """Release the files."""
+        for log in list(self._open.values()):
+            await self._close_log(log)
 
-    async def _close_log(self) -> None:
-        self._is_writing = False
-        log, self._log = self._log, None
-        if log is not None:
-            await log.close()
+    async def _give_up_log(self, log: _OpenLog) -> None:
+        if self._open.pop(log.writer.log_id, None) is not None:
+            self._noted.append(((0, 0), log.writer.log_id, 0))
+            if not log.is_written:
+                await log.writer.close()
 
-    async def _roll(self) -> EntryLogWriter:
-        await self._close_log()
-        self._is_writing = True
-        self._log = await EntryLogWriter.create(
+    async def _close_log(self, log: _OpenLog) -> None:
+        if self._open.pop(log.writer.log_id, None) is not None:
+            await log.writer.close()
+
+    async def _take_log(self) -> _OpenLog:
+        """A log for one more group, which no other is written to."""
+        room_bytes = self._settings.entry_log_bytes
+        for log in self._open.values():
+            if not log.is_written and log.writer.end < room_bytes:
+                log.is_written = True
+                log.open_groups_count += 1
+                return log
+        for log in list(self._open.values()):
+            if not log.open_groups_count:
+                await self._close_log(log)
+        writer = await EntryLogWriter.create(
             self._disk, self._allocate_log_id(), is_direct=self._settings.is_journal_direct
         )
-        await self._disk.sync_directory(DIRECTORY)
-        return self._log
+        log = self._open[writer.log_id] = _OpenLog(writer, is_written=True, open_groups_count=1)
+        async with OnFailureAwait(partial(self._on_failed, log)):
+            await self._disk.sync_directory(DIRECTORY)
+        return log
 
 
 async def read_back(readers: EntryLogReaders, section: Section) -> list[EntryBytes]:

@@ -8,10 +8,11 @@ call here: the writer's `append` only adds to the list and, if the list was empt
 When the engine has no room for the entries that a group would confirm, the take is held back:
 receipts are late, and publishers are slowed down by their own limits of unanswered entries.
 
-The large entries of a group are written to an entry log before its block (`RunLog`). While that
-block is synced, the next group is taken ahead if it seems to have large entries, too, and these are
-written meanwhile; its block still follows. A group that was taken ahead fails with the one before
-it, since its entries may follow lost ones.
+The large entries of a group are written to an entry log before its block (`RunLog`). When that
+block's write begins, the next groups are taken ahead as long as they seem to have large entries,
+too, and these are written meanwhile, two groups at once; their blocks still follow one by one.
+Groups that were taken ahead fail with the one before them, since their entries may follow lost
+ones.
 
 When a group ends, the next one is started first, then `on_group` is called with the one that ended.
 After a failed write it is unknown which of the group's bytes are stored: the file is not written
@@ -61,6 +62,10 @@ pause, which takes about 5 ms."""
 GROUP_ENTRIES_COUNT = 1 << 18
 """The most entries that a group takes of one ledger, and about the most that it has: their lengths
 have a bound then, and so has the part of a file in which recovery looks for blocks."""
+
+AHEAD_GROUPS_COUNT = 2
+"""The most groups that are taken ahead. A write past the page cache waits for the file system's
+commit of its new blocks for half of the time, in which the disk could write another group."""
 
 PIECE_ENTRIES_COUNT = 1024
 """Entries that are measured together when a section is cut from the pending entries."""
@@ -183,9 +188,9 @@ class Journal:
         # A take is due and waits for `resume`; `_is_busy` is True meanwhile.
         self._is_held_back = False
         self._group: Group | None = None
-        # The group taken ahead; its block follows that of `_group`.
-        self._ahead: Group | None = None
-        # Why `_group` has failed, while the large entries of `_ahead` are still being written.
+        # The groups taken ahead; their blocks follow that of `_group`, in this order.
+        self._ahead: deque[Group] = deque()
+        # Why `_group` has failed, while large entries of `_ahead` are still being written.
         self._failure: StorageError | None = None
         # End of the last confirmed block.
         self._end = end
@@ -234,18 +239,16 @@ class Journal:
 
     def waiting(self) -> list[Ledger]:
         """Ledgers with entries that are not answered; some may have none any more."""
-        taken = [each.ledgers for each in (self._group, self._ahead) if each is not None]
-        return [*chain.from_iterable(taken), *self._dirty]
+        return [*chain.from_iterable(each.ledgers for each in self._taken()), *self._dirty]
 
     def give_up_group(self) -> None:
-        """Count the group that is being written, and the one taken ahead, as failed.
+        """Count the group that is being written, and those taken ahead, as failed.
 
         That holds however they end. Owners of lent entries may change their memory from now on, so
         what the writes have stored must never be read.
         """
-        for group in (self._group, self._ahead):
-            if group is not None:
-                group.is_late = True
+        for group in self._taken():
+            group.is_late = True
 
     @property
     def next_file_id(self) -> int:
@@ -270,6 +273,10 @@ class Journal:
         await self._tasks.drain()
         if self._file is not None:
             await self._file.close()
+
+    def _taken(self) -> list[Group]:
+        """The group that is being written, and those taken ahead."""
+        return [*self._ahead] if self._group is None else [self._group, *self._ahead]
 
     def _take(self) -> None:
         assert self._group is None
@@ -315,7 +322,7 @@ class Journal:
         if group is self._group:
             self._commit(group)
         elif self._failure is not None:
-            self._fail(self._failure)
+            self._fail_when_written(self._failure)
 
     def _commit(self, group: Group) -> None:
         """Write the block of the group whose turn it is, and whose large entries are written."""
@@ -330,12 +337,19 @@ class Journal:
             self._write_block(self._file, group)
 
     def _take_ahead(self, group: Group) -> None:
-        """Take the group after `group`, if it will have large entries: they need not wait."""
-        count = sum(len(ledger.pending) for ledger in self._dirty)
-        if count * group.mean_entry_bytes() < self._settings.once_group_bytes:
-            return
-        if self._may_take() and (ahead := self._collect()) is not None:
-            self._ahead = ahead
+        """Take groups after `group` that will have large entries: these need not wait.
+
+        A second one only if it is half as large as a group may be: many small ones cost more.
+        """
+        settings = self._settings
+        least_bytes = [settings.once_group_bytes, settings.journal_group_bytes // 2]
+        while len(self._ahead) < AHEAD_GROUPS_COUNT:
+            count = sum(len(ledger.pending) for ledger in self._dirty)
+            if count * group.mean_entry_bytes() < least_bytes[min(len(self._ahead), 1)]:
+                return
+            if not self._may_take() or (ahead := self._collect()) is None:
+                return
+            self._ahead.append(ahead)
             self._start(ahead)
 
     def _collect(self) -> Group | None:
@@ -421,22 +435,29 @@ class Journal:
         self._files.on_failed(self._life.file_id)
         self._give_up_file()
         self._failure = failure
-        # Nobody is told before the writes have ended: what was lent is still read by them.
-        if self._ahead is None or self._ahead.is_ready:
-            self._fail(failure)
+        self._fail_when_written(failure)
 
     def _go_on(self) -> None:
-        """After a group has ended: the one taken ahead is next, or else one that is taken now."""
-        self._group, self._ahead = self._ahead, None
+        """After a group has ended: the next is one taken ahead, or else one that is taken now."""
+        self._group = self._ahead.popleft() if self._ahead else None
         if self._group is None:
             self._take()
         elif self._group.is_ready:
             self._commit(self._group)
 
+    def _fail_when_written(self, failure: StorageError) -> None:
+        """Fail all groups that were taken, once no large entries of them are being written.
+
+        Nobody is told before: what was lent is still read by those writes.
+        """
+        if all(each.is_ready for each in self._ahead):
+            self._fail(failure)
+
     def _fail(self, failure: StorageError) -> None:
-        """Fail the group that is being written, and the one taken ahead, whose entries follow."""
-        failed = [each for each in (self._group, self._ahead) if each is not None]
-        self._group = self._ahead = self._failure = None
+        """Fail the group that is being written, and those taken ahead, whose entries follow."""
+        failed = self._taken()
+        self._ahead.clear()
+        self._group = self._failure = None
         if self._once is not None and any(each.once and not each.end[0] for each in failed):
             self._tasks.spawn(self._once.give_up(), "give up runs")
         # Called before the next group is taken, so that the ledgers drop their pending entries:

@@ -183,6 +183,36 @@ async def test_another_process_is_refused_by_name(tmp_path: Path) -> None:
     await disk.close()
 
 
+async def test_a_sync_does_not_wait_for_that_of_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    slow, quick = await disk.create("slow"), await disk.create("quick")
+    may_end, real = threading.Event(), os.pwritev
+
+    def stand_still(descriptor: int, *args: object) -> object:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "slow":
+            assert may_end.wait(10)
+        return real(descriptor, *args)
+
+    monkeypatch.setattr(os, "pwritev", stand_still)
+    threads = set(threading.enumerate())
+    late: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+    slow.append_and_sync([b"a"], late.set_result)
+    assert await synced(quick, b"b") is None
+    assert not late.done()
+    may_end.set()
+    assert await late is None
+    await quick.close()
+    third = await disk.create("third")
+    await synced(third, b"c")  # by a thread that no file needs any more
+    names = [each.name for each in set(threading.enumerate()) - threads]
+    assert names.count("pulsar-sync") == 2
+    for file in (slow, third):
+        await file.close()
+    await disk.close()
+
+
 async def test_no_thread_is_left_after_close(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     disk = LocalDisk(tmp_path)

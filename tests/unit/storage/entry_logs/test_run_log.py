@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from array import array
 from typing import Any
@@ -99,6 +100,43 @@ async def test_a_log_is_not_given_up_between_a_write_and_its_block() -> None:
     await log.release()
     await log.write(sections)
 
+    assert sections[0].runs[0].log_id == 2
+    await log.close()
+
+
+async def test_groups_that_are_written_at_once_go_to_logs_of_their_own() -> None:
+    log = await opened(MemoryDisk())
+    first, second = [section([b"a" * 800])], [section([b"b" * 800], 8, 0)]
+    await asyncio.gather(log.write(first), log.write(second))
+    assert [each[0].runs[0].log_id for each in (first, second)] == [1, 2]
+    assert log.busy_ids == {1, 2}
+
+    log.refer(first, (1, 100))
+    await log.release()  # log 1, to whose runs a block refers
+    third = [section([b"c" * 800])]
+    await log.write(third)
+    assert third[0].runs[0].log_id == 2
+
+    log.refer(second, (1, 200))
+    log.refer(third, (1, 300))
+    await log.release()
+    assert log.pass_mark((1, 250)) == {1}
+    assert log.pass_mark((1, 300)) == {2}
+    assert log.busy_ids == set()
+
+
+async def test_a_log_that_is_given_up_while_it_is_written_is_released_afterwards() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    await disk.lock()
+    await disk.make_directory("entries")
+    ids = iter(range(1, 99))
+    log = RunLog(disk, SMALL, lambda: next(ids))
+    await log.write([section([b"a" * 800])])
+    await asyncio.gather(log.write([section([b"b" * 800])]), log.give_up())
+
+    assert log.busy_ids == {1}  # until a mark has passed
+    sections = [section([b"c" * 800])]
+    await log.write(sections)
     assert sections[0].runs[0].log_id == 2
     await log.close()
 

@@ -338,9 +338,9 @@ class Once:
         for section in sections:
             section.runs = [Location(9, 0, section.size_bytes, len(section.entries))]
 
-    async def end_write(self, error: StorageError | None = None) -> None:
-        """End the oldest write, and let the journal see that."""
-        write = self._writes.pop(0)
+    async def end_write(self, error: StorageError | None = None, *, place: int = 0) -> None:
+        """End the write at that place, the oldest by default, and let the journal see that."""
+        write = self._writes.pop(place)
         if error is None:
             write.set_result(None)
         else:
@@ -437,6 +437,75 @@ async def test_a_block_follows_the_one_before_it_however_long_its_entries_take(s
     await s.once.end_write()
     await s.synced()
     assert s.outcomes == [True, True]
+
+
+@scene
+async def test_two_groups_are_written_at_once_and_their_blocks_keep_the_order(s: Scene) -> None:
+    s.append(s.ledger, 200)  # as many bytes as a group may have
+    s.append(s.other, 120)
+    await s.once.end_write()
+    assert s.once.log == ["write 0", "refer 0", "write 2", "write 0"]
+    s.append(s.ledger, 200)
+    await s.once.end_write(place=1)
+    await s.synced()
+    assert s.outcomes == [True]
+    assert s.once.log[4:] == []  # the second of them is written, and its block has to wait
+    await s.once.end_write()
+    assert s.once.log[4:] == ["refer 2", "write 202"]
+    await s.synced()
+    assert s.once.log[6:] == ["refer 0"]
+    await s.once.end_write()
+    await s.synced()
+    await s.synced()
+    assert s.outcomes == [True, True, True, True]
+    assert s.recorder.shapes == [[(1, 0, 2)], [(1, 2, 200)], [(2, 0, 120)], [(1, 202, 200)]]
+
+
+@scene
+async def test_a_second_group_is_taken_ahead_only_if_it_is_half_full(s: Scene) -> None:
+    s.append(s.ledger, 200)
+    s.append(s.other, 90)
+    await s.once.end_write()
+    assert s.once.log == ["write 0", "refer 0", "write 2"]
+    await s.synced()
+    await s.once.end_write()
+    await s.once.end_write()
+    await s.synced()
+    await s.synced()
+    assert s.outcomes == [True, True, True]
+
+
+@scene
+async def test_both_groups_behind_a_failed_block_fail_once_both_writes_have_ended(
+    s: Scene,
+) -> None:
+    s.disk.fault = lambda kind, path: StorageError("broken") if kind == "sync" else None
+    s.append(s.ledger, 200)
+    s.append(s.other, 120)
+    await s.once.end_write()
+    await s.synced()
+    s.disk.fault = None
+    await s.once.end_write(place=1)
+    assert s.outcomes == []
+    await s.once.end_write()
+    assert s.outcomes == [False, False, False]
+    assert s.once.log[-1] == "give up"
+    s.append(s.other, 1)
+    await s.synced()
+    assert s.outcomes == [False, False, False, True]
+
+
+@scene
+async def test_a_failed_write_of_a_second_group_fails_when_its_turn_comes(s: Scene) -> None:
+    s.append(s.ledger, 200)
+    s.append(s.other, 120)
+    await s.once.end_write()
+    await s.once.end_write(StorageError("broken"), place=1)
+    await s.once.end_write()
+    await s.synced()
+    await s.synced()
+    assert s.outcomes == [True, True, False]
+    assert s.once.log[-1] == "give up"
 
 
 @scene
