@@ -1,6 +1,7 @@
 """Measure our client beside the official package; `make bench-client` runs it.
 
-    python -m benchmarks.client [--rounds 5] [--seconds 4] [--only consume] [--profile]
+    python -m benchmarks.client [--rounds 5] [--seconds 4] [--only consume] [--clients blocking]
+        [--profile]
 
 One broker (`pulsar-py standalone`) serves all of them, for latencies one that keeps its data in
 memory, so that they are not those of a disk which others use, too; each client runs in a process of
@@ -20,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -162,8 +164,17 @@ def describe(figures: Figures) -> str:
 class Bench:
     """One run: a broker, and everything measured against it."""
 
-    def __init__(self, target: Target, directory: Path, *, rounds: int, seconds: float) -> None:
+    def __init__(
+        self,
+        target: Target,
+        directory: Path,
+        clients: Sequence[Client],
+        *,
+        rounds: int,
+        seconds: float,
+    ) -> None:
         self._target = target
+        self._clients = clients
         self._directory = directory
         self._rounds = rounds
         self._seconds = seconds
@@ -183,11 +194,12 @@ class Bench:
 
     def measure(self, row: Row) -> dict[str, list[Figures]]:
         """All rounds of one load; the clients take turns."""
-        taken: dict[str, list[Figures]] = {client.name: [] for client in CLIENTS}
+        clients = self._clients
+        taken: dict[str, list[Figures]] = {client.name: [] for client in clients}
         backlog = self.fill() if row.load == "consume" else None
         for number in range(self._rounds):
-            first = number % len(CLIENTS)
-            for client in CLIENTS[first:] + CLIENTS[:first]:
+            first = number % len(clients)
+            for client in (*clients[first:], *clients[:first]):
                 job = replace(backlog or self._job(row.load), loop=client.loop)
                 job = replace(job, subscription=f"{client.name} {number}")
                 before = self._target.cpu_seconds()
@@ -227,6 +239,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4.0)
     parser.add_argument("--only", default="", help="run loads whose name holds this text")
+    parser.add_argument(
+        "--clients", default="", help="of ours measure those whose name holds this text"
+    )
     parser.add_argument("--profile", action="store_true", help="print where our time goes")
     parser.add_argument("--directory", type=Path, default=Path("build"), help="for data and logs")
     arguments = parser.parse_args()
@@ -250,7 +265,11 @@ def measure_rows(
     table = {}
     try:
         bench = Bench(
-            target, arguments.directory, rounds=arguments.rounds, seconds=arguments.seconds
+            target,
+            arguments.directory,
+            [each for each in CLIENTS if each.name == OFFICIAL or arguments.clients in each.name],
+            rounds=arguments.rounds,
+            seconds=arguments.seconds,
         )
         for row in rows:
             if arguments.profile:

@@ -359,11 +359,14 @@ class Receiver:
         """
         # Hot path: batch read in `make bench-spark`.
         assert self.before_delivery is None, "runs go past interceptors and dead letters"
-        ready, batches, permits = self._ready, self.queue.batches, self.permits
+        queue, ready, permits = self.queue, self._ready, self.permits
+        batches = queue.batches
         run: list[Message] = []
         size_bytes = 0
         is_over = False  # whether the limit lies within the messages that are decoded
-        while size_bytes < bytes_limit and len(run) < messages_limit and (ready or self._fill()):
+        while size_bytes < bytes_limit and len(run) < messages_limit:
+            if not ready and ((run and queue.is_empty) or not self._fill()):
+                break
             if batches:
                 if run:
                     break
