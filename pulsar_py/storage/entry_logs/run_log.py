@@ -6,8 +6,9 @@ an entry log at once, as runs; when they are durable the group's block is writte
 places in place of their bytes; a flush then only puts the places into the index. The journal still
 decides what is confirmed: runs that no block refers to are garbage.
 
-Groups may be written at the same time, each to a log that no other is using: so there are as many
-logs as there were groups at once.
+Groups may be written at the same time, each to a log that no other is using, not even one that
+waits for its block: a log is given up when a write to it fails, and nothing may still need it then.
+So there are as many logs as there were groups at once.
 
 Each write begins at a multiple of the device's block, behind a run of padding, so that no write
 touches what was confirmed before, and all can bypass the page cache. Padding is a run of
@@ -115,11 +116,9 @@ class RunLog:
 
     async def _on_failed(self, log: _OpenLog) -> None:
         """Write no more to a log: it is unknown what it has at its end."""
-        log.is_written = False
-        if log.writer.log_id in self._open:
-            await self._give_up_log(log)
-        else:  # it was given up while it was written
-            await log.writer.close()
+        if self._open.pop(log.writer.log_id, None) is not None:  # else it was given up meanwhile
+            self._noted.append(((0, 0), log.writer.log_id, 0))
+        await log.writer.close()
 
     def refer(self, sections: Sequence[Section], end: Mark) -> None:
         """Note that the block that ends there refers to the runs of sections."""
@@ -150,8 +149,11 @@ class RunLog:
 
     async def give_up(self) -> None:
         """Write no more to these logs: it is unknown what they have at their ends."""
-        for log in list(self._open.values()):
-            await self._give_up_log(log)
+        logs = [each for each in self._open.values() if not each.is_written]
+        self._noted += (((0, 0), log_id, 0) for log_id in self._open)
+        self._open.clear()  # all at once: a group that begins meanwhile must take none of them
+        for log in logs:
+            await log.writer.close()
 
     async def release(self) -> None:
         """Let the next groups begin other logs, but for those that are being written."""
@@ -164,21 +166,15 @@ class RunLog:
         for log in list(self._open.values()):
             await self._close_log(log)
 
-    async def _give_up_log(self, log: _OpenLog) -> None:
-        if self._open.pop(log.writer.log_id, None) is not None:
-            self._noted.append(((0, 0), log.writer.log_id, 0))
-            if not log.is_written:
-                await log.writer.close()
-
     async def _close_log(self, log: _OpenLog) -> None:
         if self._open.pop(log.writer.log_id, None) is not None:
             await log.writer.close()
 
     async def _take_log(self) -> _OpenLog:
-        """A log for one more group, which no other is written to."""
+        """A log for one more group, which no other is written to, or waits for its block."""
         room_bytes = self._settings.entry_log_bytes
         for log in self._open.values():
-            if not log.is_written and log.writer.end < room_bytes:
+            if not log.open_groups_count and log.writer.end < room_bytes:
                 log.is_written = True
                 log.open_groups_count += 1
                 return log

@@ -113,16 +113,54 @@ async def test_groups_that_are_written_at_once_go_to_logs_of_their_own() -> None
 
     log.refer(first, (1, 100))
     await log.release()  # log 1, to whose runs a block refers
+    log.refer(second, (1, 200))
     third = [section([b"c" * 800])]
     await log.write(third)
     assert third[0].runs[0].log_id == 2
 
-    log.refer(second, (1, 200))
     log.refer(third, (1, 300))
     await log.release()
     assert log.pass_mark((1, 250)) == {1}
     assert log.pass_mark((1, 300)) == {2}
     assert log.busy_ids == set()
+
+
+async def test_a_failed_write_gives_up_no_log_with_runs_that_wait_for_their_block() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    await disk.lock()
+    await disk.make_directory("entries")
+    ids = iter(range(1, 99))
+    log = RunLog(disk, SMALL, lambda: next(ids))
+    waiting = [section([b"a" * 800])]
+    await log.write(waiting)
+    disk.fault = lambda kind, _: StorageError("broken") if kind == "sync" else None
+    with pytest.raises(StorageError, match="broken"):
+        await log.write([section([b"b" * 800])])
+
+    assert log.pass_mark((1, 50)) == {2}  # a flush may remove that one
+    assert log.busy_ids == {1}
+    log.refer(waiting, (1, 100))
+    assert log.pass_mark((1, 100)) == set()  # log 1 takes the next group
+    await log.close()
+
+
+async def test_a_group_takes_no_log_that_is_being_given_up() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    await disk.lock()
+    await disk.make_directory("entries")
+    ids = iter(range(1, 99))
+    log = RunLog(disk, SMALL, lambda: next(ids))
+    first, second = [section([b"a" * 800])], [section([b"b" * 800], 8, 0)]
+    await asyncio.gather(log.write(first), log.write(second))
+    log.refer(first, (1, 100))
+    log.refer(second, (1, 100))
+    following = [section([b"c" * 800])]
+    await asyncio.gather(log.give_up(), log.write(following))
+
+    assert following[0].runs[0].log_id == 3
+    assert log.pass_mark((1, 100)) == {1, 2}
+    assert log.busy_ids == {3}
+    await log.close()
 
 
 async def test_a_log_that_is_given_up_while_it_is_written_is_released_afterwards() -> None:
@@ -131,7 +169,9 @@ async def test_a_log_that_is_given_up_while_it_is_written_is_released_afterwards
     await disk.make_directory("entries")
     ids = iter(range(1, 99))
     log = RunLog(disk, SMALL, lambda: next(ids))
-    await log.write([section([b"a" * 800])])
+    first = [section([b"a" * 800])]
+    await log.write(first)
+    log.refer(first, (1, 100))
     await asyncio.gather(log.write([section([b"b" * 800])]), log.give_up())
 
     assert log.busy_ids == {1}  # until a mark has passed
