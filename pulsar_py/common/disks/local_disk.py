@@ -83,8 +83,9 @@ class LocalDisk(Disk):
         return syncer
 
     def give_back_syncer(self, syncer: SyncThread) -> None:
-        """Let another file use it."""
-        self._idle_syncers.append(syncer)
+        """Let another file use it, unless it was stopped: a file may outlive `close`."""
+        if syncer in self._syncers:
+            self._idle_syncers.append(syncer)
 
     async def make_directory(self, path: str) -> None:
         """Create a directory and its parents."""

@@ -213,6 +213,21 @@ async def test_a_sync_does_not_wait_for_that_of_another_file(
     await disk.close()
 
 
+async def test_a_file_that_is_closed_after_the_disk_leaves_no_stopped_thread_behind(
+    tmp_path: Path,
+) -> None:
+    disk = LocalDisk(tmp_path)
+    old = await disk.create("old")
+    assert await synced(old, b"a") is None
+    await disk.close()
+    await old.close()
+    new = await disk.create("new")
+    async with asyncio.timeout(5):
+        assert await synced(new, b"b") is None
+    await new.close()
+    await disk.close()
+
+
 async def test_no_thread_is_left_after_close(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     disk = LocalDisk(tmp_path)
