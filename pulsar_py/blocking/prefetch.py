@@ -277,7 +277,8 @@ class Prefetch(Generic[T_co]):
         if not run:
             return
         waiting_count = len(self.messages)
-        if taken_count := len(self._run) - waiting_count:
+        # More wait than are noted where a batch has put one back that counted as taken.
+        if taken_count := max(len(self._run) - waiting_count, 0):
             self._last = self._run[taken_count - 1]
         self._run = [*self._run[taken_count:], *run] if waiting_count else run
         with self._lock:

@@ -11,6 +11,8 @@ import pytest
 
 from pulsar_py import blocking
 from pulsar_py.blocking.prefetch import Prefetch
+from pulsar_py.client.messages.message import Message
+from pulsar_py.client.receiving.batch_receive import BatchCollector
 
 
 def fill(client: blocking.Client, topic: str, count: int) -> None:
@@ -210,6 +212,41 @@ def test_a_batch_takes_what_is_here_first(client: blocking.Client, topic: str) -
         assert 0 < len(batch) <= 5
         got += [int(each.data()) for each in batch]
     assert got == list(range(12))
+
+
+def wait_for_messages(consumer: blocking.Consumer, count: int) -> None:
+    end = time.monotonic() + 5
+    while len(consumer._prefetch.messages) != count:
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_a_message_that_a_batch_has_no_room_for_keeps_its_place_while_others_come(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = blocking.ConsumerBatchReceivePolicy(max_num_bytes=2, timeout_ms=1000)
+    consumer = client.subscribe(topic, "s", batch_receive_policy=policy)
+    producer = client.create_producer(topic, batching_enabled=False)
+    producer.send(b"0")
+    assert numbers(consumer, 1) == [0]
+    for payload in (b"1", b"22"):
+        producer.send(payload)
+    wait_for_messages(consumer, 2)
+    real, refusals = BatchCollector.has_room_for, Counter[bytes]()
+
+    def room_for(collector: BatchCollector, message: Message) -> bool:
+        has_room = real(collector, message)
+        if not has_room:  # it is about to be put back
+            refusals[message.data()] += 1
+            producer.send(b"3")
+            wait_for_messages(consumer, 1)
+        return has_room
+
+    monkeypatch.setattr(BatchCollector, "has_room_for", room_for)
+    assert [each.data() for each in consumer.batch_receive()] == [b"1"]
+    assert refusals == {b"22": 1}
+    producer.send(b"4")
+    assert numbers(consumer, 3) == [22, 3, 4]
 
 
 def test_an_error_comes_after_the_messages_before_it(client: blocking.Client, topic: str) -> None:
