@@ -50,8 +50,8 @@ class _OpenLog(Struct):
     writer: EntryLogWriter
     is_written: bool = False
     """A group is being written to it."""
-    open_groups_count: int = 0
-    """Groups that are being written to it, or were, and no block refers to them yet."""
+    is_taken: bool = False
+    """A group is being written to it, or was, and no block refers to that yet."""
 
 
 class RunLog:
@@ -129,7 +129,7 @@ class RunLog:
         for log_id, size_bytes in sizes.items():
             self._noted.append((end, log_id, size_bytes))
             if log_id in self._open:  # not while the journal is replayed
-                self._open[log_id].open_groups_count -= 1
+                self._open[log_id].is_taken = False
 
     def passed_bytes(self, mark: Mark) -> Counter[int]:
         """Bytes of the runs, by log, that only blocks before `mark` refer to."""
@@ -158,7 +158,7 @@ class RunLog:
     async def release(self) -> None:
         """Let the next groups begin other logs, but for those that are being written."""
         for log in list(self._open.values()):
-            if not log.open_groups_count:
+            if not log.is_taken:
                 await self._close_log(log)
 
     async def close(self) -> None:
@@ -174,17 +174,14 @@ class RunLog:
         """A log for one more group, which no other is written to, or waits for its block."""
         room_bytes = self._settings.entry_log_bytes
         for log in self._open.values():
-            if not log.open_groups_count and log.writer.end < room_bytes:
-                log.is_written = True
-                log.open_groups_count += 1
+            if not log.is_taken and log.writer.end < room_bytes:
+                log.is_written = log.is_taken = True
                 return log
-        for log in list(self._open.values()):
-            if not log.open_groups_count:
-                await self._close_log(log)
+        await self.release()
         writer = await EntryLogWriter.create(
             self._disk, self._allocate_log_id(), is_direct=self._settings.is_journal_direct
         )
-        log = self._open[writer.log_id] = _OpenLog(writer, is_written=True, open_groups_count=1)
+        log = self._open[writer.log_id] = _OpenLog(writer, is_written=True, is_taken=True)
         async with OnFailureAwait(partial(self._on_failed, log)):
             await self._disk.sync_directory(DIRECTORY)
         return log

@@ -342,10 +342,11 @@ class Journal:
         A second one only if it is half as large as a group may be: many small ones cost more.
         """
         settings = self._settings
-        least_bytes = [settings.once_group_bytes, settings.journal_group_bytes // 2]
         while len(self._ahead) < AHEAD_GROUPS_COUNT:
+            half_bytes = settings.journal_group_bytes // 2
+            least_bytes = half_bytes if self._ahead else settings.once_group_bytes
             count = sum(len(ledger.pending) for ledger in self._dirty)
-            if count * group.mean_entry_bytes() < least_bytes[min(len(self._ahead), 1)]:
+            if count * group.mean_entry_bytes() < least_bytes:
                 return
             if not self._may_take() or (ahead := self._collect()) is None:
                 return
