@@ -3,7 +3,9 @@
 Calls that would block run in threads: each file has one of its own for `append_and_sync`, so that a
 journal never queues behind anything else, and a small pool serves the rest. Each job wakes the loop
 once.
-The threads touch files only, never the broker's state.
+The threads touch files only, never the broker's state. A file that is written again past the page
+cache needs no thread for up to `RING_BYTES`, where the system has `io_uring`: all its blocks are
+there, so that the kernel seldom has to wait, and does not do so on the loop.
 
 Data is synced with `fdatasync` (the size is data, too), directories with `fsync`. Reserved space is
 `posix_fallocate`d, which saves the file system an allocation at each sync: 0.18 against 0.23 ms for
@@ -32,12 +34,18 @@ from typing import ParamSpec, TypeVar
 from pulsar_py.common.buffer import Buffer
 from pulsar_py.common.disks.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_all
+from pulsar_py.common.disks.io_uring import IoUring
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
 
 LOCK_NAME = "LOCK"
 POOL_THREADS_COUNT = 4
 
+RING_BYTES = 1024 * 1024
+"""The most bytes that are copied on the loop to be written without a thread: about 0.1 ms."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NOT_BY_RING = (errno.EINVAL, errno.EOPNOTSUPP, errno.EAGAIN, errno.EINTR)
+"""What says that a write has to be done in another way, not that it can't be done."""
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 """The flag of `preadv` for reading from the page cache only; None where the system has none."""
 
@@ -56,6 +64,8 @@ class LocalDisk(Disk):
         self._idle_syncers: list[SyncThread] = []
         self._lock_descriptor: int | None = None
         self._direct_writes = DirectWrites()
+        self._ring: IoUring | None = None
+        self._has_asked_for_ring = False
 
     def full_path(self, path: str) -> str:
         """Where a path of this disk is on the machine."""
@@ -100,17 +110,27 @@ class LocalDisk(Disk):
     ) -> AppendFile:
         """Create an empty file for appending, with space reserved."""
         descriptor = await self.run(_create, self.full_path(path), reserve_bytes)
-        return self._append_file(path, descriptor, is_direct=is_direct)
-
-    async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
-        """Open a file to be written again from its start."""
-        descriptor = await self.run(os.open, self.full_path(path), os.O_RDWR)
-        return self._append_file(path, descriptor, is_direct=is_direct)
-
-    def _append_file(self, path: str, descriptor: int, *, is_direct: bool) -> AppendFile:
         if is_direct:
             return _DirectAppendFile(self, path, descriptor, self._direct_writes)
         return _LocalAppendFile(self, path, descriptor)
+
+    async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
+        """Open a file to be written again from its start."""
+        ring = await self._open_ring() if is_direct else None
+        descriptor = await self.run(os.open, self.full_path(path), os.O_RDWR)
+        if is_direct:
+            return _DirectAppendFile(self, path, descriptor, self._direct_writes, ring)
+        return _LocalAppendFile(self, path, descriptor)
+
+    async def _open_ring(self) -> IoUring | None:
+        """The ring of all files, opened at the first call; None where there are none."""
+        if not self._has_asked_for_ring:
+            self._has_asked_for_ring = True
+            ring = await self.run(IoUring.open)
+            if ring is not None:
+                ring.watch(asyncio.get_running_loop())
+                self._ring = ring
+        return self._ring
 
     async def rename(self, path: str, new_path: str) -> None:
         """Give a file another name."""
@@ -166,6 +186,9 @@ class LocalDisk(Disk):
 
     async def close(self) -> None:
         """Give up the lock and stop the threads; the disk may be used again after another lock."""
+        ring, self._ring, self._has_asked_for_ring = self._ring, None, False
+        if ring is not None:
+            await ring.close()
         self._idle_syncers.clear()
         while self._syncers:
             await self.run(self._syncers.pop().stop)
@@ -252,15 +275,73 @@ class _LocalAppendFile(AppendFile):
 class _DirectAppendFile(_LocalAppendFile):
     """A file that is written past the page cache; readers see what was synced."""
 
-    def __init__(self, disk: LocalDisk, path: str, descriptor: int, shared: DirectWrites) -> None:
+    def __init__(
+        self,
+        disk: LocalDisk,
+        path: str,
+        descriptor: int,
+        shared: DirectWrites,
+        ring: IoUring | None = None,
+    ) -> None:
         super().__init__(disk, path, descriptor)
         self._writer = DirectWriter(descriptor, shared)
+        self._shared = shared
+        self._ring = ring
+        # How many calls are in the thread, where they use and change what the writer knows.
+        self._in_thread_count = 0
 
     def append_and_sync(self, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        # Hot path: publish-1k.
         offset = self.size_bytes
-        self.size_bytes += sum(map(len, buffers))
-        work = partial(self._writer.write_and_sync, offset, buffers)
-        self._run_syncing(work, on_synced)
+        size_bytes = sum(map(len, buffers))
+        self.size_bytes += size_bytes
+        if (
+            self._ring is None
+            or self._in_thread_count
+            or size_bytes > RING_BYTES
+            or not self._writer.takes_blocks(size_bytes)
+            or not self._write_by_ring(self._ring, offset, buffers, on_synced)
+        ):
+            self._write_in_thread(offset, buffers, on_synced)
+
+    def _write_in_thread(self, offset: int, buffers: Sequence[Buffer], on_synced: OnSynced) -> None:
+        def report(error: BaseException | None) -> None:
+            self._in_thread_count -= 1
+            on_synced(error)
+
+        self._in_thread_count += 1
+        self._run_syncing(partial(self._writer.write_and_sync, offset, buffers), report)
+
+    def _write_by_ring(
+        self, ring: IoUring, offset: int, buffers: Sequence[Buffer], on_synced: OnSynced
+    ) -> bool:
+        """Begin to write whole blocks; returns whether that was possible."""
+        if not ring.has_room:
+            return False
+        shared = self._shared
+        try:
+            memory = shared.take()
+        except OSError:
+            return False
+        filled = memory.fill(buffers)
+
+        def report(result: int) -> None:
+            shared.give_back(memory)
+            if result == filled[1]:
+                on_synced(None)
+            elif result >= 0 or -result in _NOT_BY_RING:
+                self._ring = None
+                self._write_in_thread(offset, buffers, on_synced)
+            else:
+                on_synced(_as_storage_error(OSError(-result, os.strerror(-result))))
+
+        try:
+            ring.write(self._descriptor, offset, filled, shared.sync_flag, report)
+        except OSError:
+            shared.give_back(memory)
+            self._ring = None
+            return False
+        return True
 
     async def append(self, buffers: Sequence[Buffer]) -> None:
         offset = self.size_bytes
@@ -313,11 +394,15 @@ def _translated(work: Callable[[], T]) -> T:
     except FileNotFoundError:
         raise
     except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        kind = DiskFullError if error.errno in _FULL else StorageError
-        raise kind(f"{name}{error.strerror or error}") from error
+        raise _as_storage_error(error) from error
     except OverflowError as error:
         raise StorageError(f"an offset or length is too large for the system: {error}") from error
+
+
+def _as_storage_error(error: OSError) -> StorageError:
+    name = f"{error.filename}: " if error.filename else ""
+    kind = DiskFullError if error.errno in _FULL else StorageError
+    return kind(f"{name}{error.strerror or error}")
 
 
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:

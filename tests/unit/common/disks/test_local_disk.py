@@ -3,17 +3,22 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import random
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from pulsar_py.common.disks import local_disk
 from pulsar_py.common.disks.disk import AppendFile
-from pulsar_py.common.disks.local_disk import LocalDisk
+from pulsar_py.common.disks.file_writes import HAS_DIRECT
+from pulsar_py.common.disks.io_uring import IoUring, OnWritten
+from pulsar_py.common.disks.local_disk import RING_BYTES, LocalDisk
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+from tests.unit.common.disks.test_io_uring import has_rings
 
 MIB = 1024 * 1024
 
@@ -364,3 +369,195 @@ async def test_whoever_reads_on_and_on_lets_others_have_their_turn(tmp_path: Pat
         assert len(turns) >= 49
     for each in (file, disk):
         await each.close()
+
+
+class FakeRing:
+    """Takes writes that never reach the file; a test says how they end."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[int, int, int]] = []  # offset, length, flags
+        self.reports: list[OnWritten] = []
+        self.has_room = True
+        self.is_refusing = False
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Nothing to watch."""
+
+    def write(
+        self, _: int, offset: int, memory: tuple[int, int], flags: int, on_written: OnWritten
+    ) -> None:
+        """Take a write."""
+        if self.is_refusing:
+            raise OSError(errno.EBUSY, "busy")
+        self.writes.append((offset, memory[1], flags))
+        self.reports.append(on_written)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.fixture
+def ring(monkeypatch: pytest.MonkeyPatch) -> FakeRing:
+    ring = FakeRing()
+    monkeypatch.setattr(IoUring, "open", lambda: ring)
+    return ring
+
+
+@pytest.fixture
+async def written_again(tmp_path: Path) -> AsyncIterator[tuple[LocalDisk, AppendFile]]:
+    """A file that is written again, past the page cache, and its disk."""
+    (tmp_path / "f").write_bytes(bytes(8 * MIB))
+    disk = LocalDisk(tmp_path)
+    file = await disk.open_again("f", is_direct=True)
+    yield disk, file
+    await file.close()
+    await disk.close()
+
+
+def sync_threads() -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name == "pulsar-sync"]
+
+
+needs_direct = pytest.mark.skipif(not HAS_DIRECT, reason="this system has no direct writes")
+
+
+@needs_direct
+@pytest.mark.skipif(not has_rings(), reason="this system has no io_uring")
+async def test_blocks_of_a_file_written_again_arrive_without_a_thread(
+    tmp_path: Path, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    _, file = written_again
+    chance, expected = random.Random(3), b""
+    for _ in range(30):
+        data = chance.randbytes(4096 * chance.randint(1, 20))
+        done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        file.append_and_sync([data[:10], memoryview(data)[10:5000], data[5000:]], done.set_result)
+        assert await done is None
+        expected += data
+
+    assert not sync_threads()
+    assert (tmp_path / "f").read_bytes()[: len(expected)] == expected
+
+
+@needs_direct
+async def test_a_write_of_the_ring_is_durable_when_it_ends(
+    ring: FakeRing, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    _, file = written_again
+    reports: list[BaseException | None] = []
+
+    file.append_and_sync([b"x" * 4096], reports.append)
+    file.append_and_sync([b"y" * 8192], reports.append)
+    assert ring.writes == [(0, 4096, os.RWF_DSYNC), (4096, 8192, os.RWF_DSYNC)]
+    assert not reports
+
+    ring.reports[1](8192)
+    ring.reports[0](4096)
+    assert reports == [None, None]
+
+
+@needs_direct
+@pytest.mark.parametrize("result", [0, 512, -errno.EINVAL, -errno.EOPNOTSUPP, -errno.EAGAIN])
+async def test_what_the_ring_can_not_write_a_thread_writes(
+    result: int, tmp_path: Path, ring: FakeRing, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    _, file = written_again
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+    file.append_and_sync([b"x" * 4096], done.set_result)
+    ring.reports[0](result)
+    assert await done is None
+    assert await synced(file, b"y" * 4096) is None
+
+    assert len(ring.writes) == 1
+    assert (tmp_path / "f").read_bytes()[:8192] == b"x" * 4096 + b"y" * 4096
+
+
+@needs_direct
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EIO, StorageError)]
+)
+async def test_an_error_of_the_ring_comes_out_as_ours(
+    number: int,
+    kind: type[StorageError],
+    ring: FakeRing,
+    written_again: tuple[LocalDisk, AppendFile],
+) -> None:
+    _, file = written_again
+    reports: list[BaseException | None] = []
+
+    file.append_and_sync([b"x" * 4096], reports.append)
+    ring.reports[0](-number)
+
+    assert type(reports[0]) is kind
+    assert str(reports[0]) == os.strerror(number)
+
+
+@needs_direct
+@pytest.mark.parametrize("case", ["large", "not whole blocks", "full ring", "refused", "no memory"])
+async def test_a_thread_writes_what_is_not_for_the_ring(
+    case: str,
+    tmp_path: Path,
+    ring: FakeRing,
+    written_again: tuple[LocalDisk, AppendFile],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, file = written_again
+    size_bytes = {"large": RING_BYTES + 4096, "not whole blocks": 4097}.get(case, 4096)
+    ring.has_room = case != "full ring"
+    ring.is_refusing = case == "refused"
+    if case == "no memory":
+        monkeypatch.setattr(os, "memfd_create", lambda *_: os.open("/missing", 0))
+
+    assert await synced(file, b"x" * size_bytes) is None
+
+    assert not ring.writes
+    assert (tmp_path / "f").read_bytes()[: size_bytes + 1] == b"x" * size_bytes + b"\0"
+
+
+@needs_direct
+async def test_a_write_behind_one_in_the_thread_goes_to_the_thread(
+    tmp_path: Path, ring: FakeRing, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    """What the thread has not written yet would be unknown to the ring."""
+    _, file = written_again
+    first, second, third = b"x" * 4097, b"y" * 4095, b"z" * 4096
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+    file.append_and_sync([first], lambda _: None)
+    file.append_and_sync([second], lambda _: None)
+    file.append_and_sync([third], done.set_result)
+    assert await done is None
+
+    assert not ring.writes
+    assert (tmp_path / "f").read_bytes()[: 3 * 4096] == first + second + third
+    file.append_and_sync([third], lambda _: None)
+    assert ring.writes == [(3 * 4096, 4096, os.RWF_DSYNC)]
+
+
+async def test_files_in_the_page_cache_and_new_ones_have_no_ring(
+    tmp_path: Path, ring: FakeRing
+) -> None:
+    (tmp_path / "f").write_bytes(bytes(MIB))
+    disk = LocalDisk(tmp_path)
+    for file in (await disk.open_again("f"), await disk.create("g", is_direct=True)):
+        assert await synced(file, b"x" * 4096) is None
+        await file.close()
+    await disk.close()
+
+    assert not ring.writes
+
+
+@needs_direct
+async def test_a_disk_that_is_used_again_has_a_ring_again(
+    tmp_path: Path, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    disk, first = written_again
+    assert await synced(first, b"x" * 4096) is None
+    await disk.close()
+
+    file = await disk.open_again("f", is_direct=True)
+    assert await synced(file, b"y" * 4096) is None
+    await file.close()
+
+    assert (tmp_path / "f").read_bytes()[:4097] == b"y" * 4096 + b"\0"
