@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsar_py.cli import standalone
+from pulsar_py.common.disks.io_uring import IoUring, OnWritten
 from pulsar_py.common.disks.local_disk import LocalDisk, SyncThread
 from pulsar_py.managed_ledger.cursors.persister import CursorPersister
 from pulsar_py.server.compaction.topic_compaction import TopicCompaction
@@ -186,6 +187,19 @@ def hook(trace: Trace) -> None:
 
         run_syncing(thread, do, hear)
 
+    write_by_ring = IoUring.write
+
+    def traced_by_ring(
+        ring: IoUring, descriptor: int, offset: int, memory: Any, flags: int, on_written: OnWritten
+    ) -> None:
+        start = now_nanos()
+
+        def hear(result: int) -> None:
+            trace.add("journal's write by the kernel, until the loop hears", start, now_nanos())
+            on_written(result)
+
+        write_by_ring(ring, descriptor, offset, memory, flags, hear)
+
     begin, on_written = CursorPersister._begin, CursorPersister._on_written
     begun: dict[int, int] = {}
 
@@ -200,6 +214,7 @@ def hook(trace: Trace) -> None:
 
     LocalDisk.run = traced_run  # type: ignore[method-assign,assignment]
     SyncThread.run = traced_syncing  # type: ignore[method-assign,assignment]
+    IoUring.write = traced_by_ring  # type: ignore[method-assign,assignment]
     CursorPersister._begin = traced_begin  # type: ignore[method-assign,assignment]
     CursorPersister._on_written = traced_written  # type: ignore[method-assign,assignment]
     for owner, method, name in (
