@@ -187,18 +187,17 @@ def hook(trace: Trace) -> None:
 
         run_syncing(thread, do, hear)
 
-    write_by_ring = IoUring.write
+    write_by_ring: Any = IoUring.write
 
-    def traced_by_ring(
-        ring: IoUring, descriptor: int, offset: int, memory: Any, flags: int, on_written: OnWritten
-    ) -> None:
+    def traced_by_ring(ring: IoUring, *write: Any) -> None:
         start = now_nanos()
 
         def hear(result: int) -> None:
             trace.add("journal's write by the kernel, until the loop hears", start, now_nanos())
             on_written(result)
 
-        write_by_ring(ring, descriptor, offset, memory, flags, hear)
+        on_written: OnWritten = write[-1]
+        write_by_ring(ring, *write[:-1], hear)
 
     begin, on_written = CursorPersister._begin, CursorPersister._on_written
     begun: dict[int, int] = {}
