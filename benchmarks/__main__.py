@@ -38,6 +38,9 @@ SMALL_CACHES = {
 CATCH_UP_BACKLOG_BYTES = 256 * MEGABYTE
 """Four times those caches."""
 
+LARGE_BACKLOG_BYTES = 512 * MEGABYTE
+"""Of entries that are read at more than a gigabyte a second."""
+
 RUN_BYTES = 2048 * MEGABYTE
 """Of the rows that publish a number of bytes: more than the system leaves unwritten."""
 
@@ -56,6 +59,8 @@ class Load:
     """Of our broker, beside the defaults."""
     is_tls: bool = False
     """Over TLS; by our broker alone."""
+    is_ours_alone: bool = False
+    """By our broker alone for another reason."""
     run_at: Callable[[Target, float, int], Awaitable[Figures]] | None = None
     """The same at a rate that is given, where `run` goes by one that the broker itself reaches."""
 
@@ -118,12 +123,17 @@ LOADS = [
     ),
     *(
         Load(
-            f"tailing, {count} subscription{'s' * (count > 1)}, dispatched, 1 KB",
-            lambda target, seconds, count=count: loads.tailing_consume(  # type: ignore[misc]
-                target, subscriptions=count, seconds=seconds
+            f"tailing, {count} subscription{'s' * (count > 1)}, dispatched, {label}",
+            lambda target, seconds, size=size, count=count: loads.tailing_consume(  # type: ignore[misc]
+                target, subscriptions=count, seconds=seconds, size_bytes=size
             ),
         )
-        for count in (1, 4, 16)
+        for label, size, counts in (
+            ("1 KB", 1024, (1, 4, 16)),
+            ("16 KB", 16384, (4,)),
+            ("128 KB", 128 * 1024, (4,)),
+        )
+        for count in counts
     ),
     *(
         Load(
@@ -132,10 +142,21 @@ LOADS = [
         )
         for label, asks in (("without", False), ("with", True))
     ),
-    Load(
-        "catch-up, 1 KB, 256 MB backlog",
-        lambda target, _: loads.catch_up(target, backlog_bytes=CATCH_UP_BACKLOG_BYTES),
-        settings=SMALL_CACHES,
+    *(
+        Load(
+            f"catch-up, {label}, {backlog >> 20} MB backlog{', after a restart' * restarts}",
+            lambda target, _, size=size, backlog=backlog, restarts=restarts: loads.catch_up(  # type: ignore[misc]
+                target, backlog_bytes=backlog, size_bytes=size, restarts=restarts
+            ),
+            settings=SMALL_CACHES,
+            is_ours_alone=restarts,
+        )
+        for label, size, backlog in (
+            ("1 KB", 1024, CATCH_UP_BACKLOG_BYTES),
+            ("16 KB", 16384, LARGE_BACKLOG_BYTES),
+            ("128 KB", 128 * 1024, LARGE_BACKLOG_BYTES),
+        )
+        for restarts in (False, True)
     ),
     Load(
         "publish to receive at 1,000/s",
@@ -222,7 +243,7 @@ def measure_brokers(
     table: dict[str, dict[str, Figures]] = {}
     for load in chosen:
         ours = start_ours(directory, dict(load.settings), is_tls=load.is_tls)
-        targets = [ours] if load.is_tls else [ours, *others]
+        targets = [ours] if load.is_tls or load.is_ours_alone else [ours, *others]
         try:
             taken: dict[str, list[Figures]] = {}
             for _ in range(rounds):

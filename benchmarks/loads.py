@@ -242,8 +242,9 @@ async def tailing_consume(
 ) -> Figures:
     """Subscriptions that keep up with a publisher; counts messages dispatched to all of them.
 
-    The publisher runs at most 5,000 messages ahead of the slowest subscription.
+    The publisher runs at most 5,000 messages and 32 MB ahead of the slowest subscription.
     """
+    most_ahead = min(5000, (32 << 20) // size_bytes)
     topic = fresh_topic()
     publishing = await RawConnection.connect(target.host, target.port, target.tls)
     await publishing.create_producer(topic, 1)
@@ -253,7 +254,7 @@ async def tailing_consume(
         await connection.subscribe(topic, f"s{index}", 1)
         subscribers.append(Subscriber(connection))
     publisher = Publisher(publishing, size_bytes, 4 << 20)
-    publisher.limit = 5000
+    publisher.limit = most_ahead
     for subscriber in subscribers:
         subscriber.start()
     publisher.start()
@@ -261,7 +262,7 @@ async def tailing_consume(
 
     async def pace() -> None:
         while not finished.is_set():
-            publisher.resume(min(s.received_count for s in subscribers) + 5000)
+            publisher.resume(min(s.received_count for s in subscribers) + most_ahead)
             await asyncio.sleep(0.002)
 
     pacing = asyncio.get_running_loop().create_task(pace())
@@ -326,9 +327,17 @@ async def publish_ascending(
 
 
 async def catch_up(
-    target: Target, *, backlog_bytes: int, size_bytes: int = 1024, queue: int = 1000
+    target: Target,
+    *,
+    backlog_bytes: int,
+    size_bytes: int = 1024,
+    queue: int = 1000,
+    restarts: bool = False,
 ) -> Figures:
-    """Publish a backlog larger than all caches, then read it from the start."""
+    """Publish a backlog larger than all caches, then read it from the start.
+
+    With `restarts` the broker is stopped and started again in between.
+    """
     topic = fresh_topic()
     consuming = await RawConnection.connect(target.host, target.port, target.tls)
     await consuming.subscribe(topic, "late", 1, from_earliest=True)
@@ -339,6 +348,12 @@ async def catch_up(
     publisher.limit = total
     publisher.start()
     await until(target, lambda: publisher.receipts_count, total, look_seconds=0.05)
+    publishing.close()
+    if restarts:
+        consuming.close()
+        target.restart()
+        consuming = await RawConnection.connect(target.host, target.port, target.tls)
+        await consuming.subscribe(topic, "late", 1)
     await asyncio.sleep(2.0)
     metric = "pulsar_py_storage_entry_log_read_bytes_total"
     read_before = target.metric(metric)
@@ -350,7 +365,6 @@ async def catch_up(
     used = target.cpu_seconds() - cpu
     read_after = target.metric(metric)
     consuming.close()
-    publishing.close()
     read_bytes = None
     if read_before is not None and read_after is not None:
         read_bytes = read_after - read_before

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,6 +41,8 @@ class Target:
     """What connects to `port`, if that takes TLS."""
     stores: tuple[int, ...] = ()
     """Processes in which it stores entries, whose CPU time is told beside its own."""
+    start: Callable[[], subprocess.Popen[str]] | None = None
+    """Starts it once more, on its ports and its data."""
 
     @property
     def is_ours(self) -> bool:
@@ -78,18 +80,34 @@ class Target:
         ]
         return sum(values) if values else None
 
+    def restart(self) -> None:
+        """Stop what this run started, and start it again on what it has stored.
+
+        Raises:
+            RuntimeError: This run did not start it, or it does not get ready.
+        """
+        if self.start is None:
+            raise RuntimeError(f"{self.name} runs elsewhere, and is not restarted")
+        self._end()
+        self.process = self.start()
+        self.pid = self.process.pid
+
     def stop(self) -> None:
         """Stop what this run started, and remove its data."""
         if self.process is None:
             return
+        self._end()
+        if self.data_dir is not None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
+
+    def _end(self) -> None:
+        assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        if self.data_dir is not None:
-            shutil.rmtree(self.data_dir, ignore_errors=True)
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -154,27 +172,37 @@ def start_ours(
     for name, value in {**(settings or {}), **further}.items():
         command += ["--set", f"{name}={value}"]
     environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree.resolve())})
-    start = time.perf_counter()
-    with (directory / "broker.log").open("a") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=log, text=True, env=environment
-        )
-    health = _request("/admin/v2/clusters")
-    while not (_answers(port) and _answers(web_port, health)):
-        if process.poll() is not None:
-            raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
-        if time.perf_counter() - start > 30:
-            process.kill()
-            raise RuntimeError("the broker did not get ready within 30 s")
-        time.sleep(0.002)
-    ready_millis = (time.perf_counter() - start) * 1e3
+
+    def start() -> subprocess.Popen[str]:
+        with (directory / "broker.log").open("a") as log:
+            process = subprocess.Popen(
+                command, stdout=subprocess.DEVNULL, stderr=log, text=True, env=environment
+            )
+        _await_ready(process, port, web_port)
+        return process
+
+    begun = time.perf_counter()
+    process = start()
+    ready_millis = (time.perf_counter() - begun) * 1e3
     target = Target(
         "pulsar_py", "127.0.0.1", port, process.pid, process, data_dir, web_port, ready_millis,
-        settings or {}, context,
+        settings or {}, context, start=start,
     )  # fmt: skip
     if is_tls:
         target.port = int(further["brokerServicePortTls"])
     return target
+
+
+def _await_ready(process: subprocess.Popen[str], port: int, web_port: int) -> None:
+    begun = time.perf_counter()
+    health = _request("/admin/v2/clusters")
+    while not (_answers(port) and _answers(web_port, health)):
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args} ended with {process.returncode}")
+        if time.perf_counter() - begun > 30:
+            process.kill()
+            raise RuntimeError("the broker did not get ready within 30 s")
+        time.sleep(0.002)
 
 
 def _tls(directory: Path) -> tuple[ssl.SSLContext, dict[str, str]]:
