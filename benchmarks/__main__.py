@@ -21,6 +21,7 @@ import uvloop
 from benchmarks import calls_per_dispatch, calls_per_send, loads, longest_turn, machine, tls_crowd
 from benchmarks.acknowledging_loads import acknowledge
 from benchmarks.call_counter import CallCounts
+from benchmarks.limited_rows import exit_with, say_how_it_ends
 from benchmarks.loads import Figures
 from benchmarks.starts import start_up
 from benchmarks.targets import Target, running, start_ours
@@ -40,6 +41,9 @@ CATCH_UP_BACKLOG_BYTES = 256 * MEGABYTE
 
 LARGE_BACKLOG_BYTES = 512 * MEGABYTE
 """Of entries that are read at more than a gigabyte a second."""
+
+PARTS = ("start", "calls", "turns")
+"""What `--only` knows beside the loads."""
 
 RUN_BYTES = 2048 * MEGABYTE
 """Of the rows that publish a number of bytes: more than the system leaves unwritten."""
@@ -235,32 +239,51 @@ def run_load(load: Load, target: Target, seconds: float) -> Figures:
 
 def measure_brokers(
     chosen: list[Load], others: list[Target], directory: Path, *, rounds: int, seconds: float
-) -> dict[str, dict[str, Figures]]:
-    """Load name to broker name to medians; brokers take turns within each load.
+) -> tuple[dict[str, dict[str, Figures]], list[str]]:
+    """Load name to broker name to medians, and why loads are missing.
 
-    Another broker that breaks off a load is left out of it, and that is said.
+    Brokers take turns within each load. Another broker that breaks off a load is left out of it,
+    and that is said; if ours does, the whole load is.
     """
     table: dict[str, dict[str, Figures]] = {}
+    missing: list[str] = []
     for load in chosen:
-        ours = start_ours(directory, dict(load.settings), is_tls=load.is_tls)
-        targets = [ours] if load.is_tls or load.is_ours_alone else [ours, *others]
+        print(f"{load.name} ...")
         try:
-            taken: dict[str, list[Figures]] = {}
-            for _ in range(rounds):
-                for target in tuple(targets):
-                    try:
-                        taken.setdefault(target.name, []).append(run_load(load, target, seconds))
-                    except (RuntimeError, OSError) as error:
-                        if target is ours:
-                            raise
-                        print(f"{load.name}: {target.name} is left out: {error!r}", flush=True)
-                        targets.remove(target)
-                        del taken[target.name]
-        finally:
-            ours.stop()
-        table[load.name] = {name: median_figures(figures) for name, figures in taken.items()}
-        print_row(load, table[load.name])
-    return table
+            table[load.name] = measure_load(load, others, directory, rounds, seconds)
+        except RuntimeError as error:
+            missing.append(f"{load.name}: not measured: {error}")
+            print(missing[-1])
+        else:
+            print_row(load, table[load.name])
+    return table, missing
+
+
+def measure_load(
+    load: Load, others: list[Target], directory: Path, rounds: int, seconds: float
+) -> dict[str, Figures]:
+    """The medians of each broker that takes the load.
+
+    Raises:
+        RuntimeError: Ours does not.
+    """
+    ours = start_ours(directory, dict(load.settings), is_tls=load.is_tls)
+    targets = [ours] if load.is_tls or load.is_ours_alone else [ours, *others]
+    try:
+        taken: dict[str, list[Figures]] = {}
+        for _ in range(rounds):
+            for target in tuple(targets):
+                try:
+                    taken.setdefault(target.name, []).append(run_load(load, target, seconds))
+                except (RuntimeError, OSError) as error:
+                    if target is ours:
+                        raise RuntimeError(f"{error!r}; {target.state()}") from error
+                    print(f"{load.name}: {target.name} is left out: {error!r}")
+                    targets.remove(target)
+                    del taken[target.name]
+    finally:
+        ours.stop()
+    return {name: median_figures(figures) for name, figures in taken.items()}
 
 
 def print_row(load: Load, row: dict[str, Figures]) -> None:
@@ -305,6 +328,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="run loads whose name holds this text")
     parser.add_argument("--directory", type=Path, default=Path("build"), help="for data")
     arguments = parser.parse_args()
+    say_how_it_ends()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     RESULTS.mkdir(exist_ok=True)
 
@@ -317,7 +341,9 @@ def main() -> None:
     )
     result: dict[str, object] = {"machine": asdict(measured)}
     chosen = [load for load in LOADS if arguments.only in load.name]
-    table = measure_brokers(
+    if not chosen and arguments.only not in PARTS:
+        raise SystemExit(f"--only {arguments.only!r}: no load has that in its name")
+    table, missing = measure_brokers(
         chosen,
         [running(description) for description in arguments.against],
         arguments.directory,
@@ -351,6 +377,7 @@ def main() -> None:
     path = RESULTS / time.strftime("bench-%Y%m%d-%H%M%S.json")
     path.write_text(json.dumps(result, indent=2))
     print(f"written to {path}")
+    exit_with(missing, what="missing")
 
 
 if __name__ == "__main__":

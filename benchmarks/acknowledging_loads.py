@@ -107,7 +107,7 @@ async def with_holes_acknowledged(target: Target, holes_count: int) -> str:
         command.ack.request_id = start
         consuming.write(frame(command))
         await asyncio.sleep(0)
-    await until(target, lambda: len(answers), -(-holes_count // _HOLES_A_COMMAND))
+    await until(target, lambda: len(answers), -(-holes_count // _HOLES_A_COMMAND), consuming)
     consuming.close()
     return topic
 
@@ -135,7 +135,7 @@ async def _one_message(target: Target, consuming: RawConnection) -> MessageIdDat
     consuming.start_counting()
     consuming.on_frame = lambda data: ids.append(_message_id(data))
     consuming.flow(1, 1)
-    await until(target, lambda: len(ids), 1)
+    await until(target, lambda: len(ids), 1, consuming)
     return ids[0]
 
 
@@ -152,15 +152,14 @@ async def _publish_backlog(target: Target, topic: str, count: int, size_bytes: i
     publisher = Publisher(publishing, size_bytes, 4 << 20)
     publisher.limit = count
     publisher.start()
-    while publisher.receipts_count < count:
-        await asyncio.sleep(0.05)
+    await until(target, lambda: publisher.receipts_count, count, publishing, look_seconds=0.05)
     publishing.close()
 
 
 async def _acknowledge(target: Target, consumer: Acknowledger, count: int) -> Figures:
     cpu, start = target.cpu_seconds(), time.perf_counter()
     consumer.start()
-    await until(target, lambda: consumer.acknowledged_count, count)
+    await until(target, lambda: consumer.acknowledged_count, count, consumer.connection)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     consumer.connection.close()

@@ -28,6 +28,7 @@ from typing import Final
 import uvloop
 
 from benchmarks.__main__ import LOADS, Load, run_load
+from benchmarks.limited_rows import say_how_it_ends
 from benchmarks.loads import Figures, durable_publish, half_rate
 from benchmarks.targets import Target, start_ours
 
@@ -122,6 +123,7 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     arguments = parser.parse_args()
+    say_how_it_ends()
     found: dict[str, dict[str, Ratio]] = {}
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)

@@ -1,7 +1,12 @@
-"""Prints figures beside the limits that some of them have; a run that misses one fails."""
+"""Prints figures beside the limits that some of them have; a run that misses one fails.
+
+A run that can't measure says why, and fails, too: `say_how_it_ends` sees to that.
+"""
 
 from __future__ import annotations
 
+import io
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -26,8 +31,24 @@ def print_limited(
     return beyond_limits(figures, limits)
 
 
-def exit_with(texts: Sequence[str]) -> None:
-    """End the program, with status 1 if anything is beyond its limit."""
+def say_how_it_ends() -> None:
+    """Have each line written at once, and SIGTERM end the program as an error does.
+
+    A program that `timeout` or a full machine ends would otherwise leave no line at all where its
+    output goes to a file or a pipe, and leave the broker that it has started.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(f"ended by {signal.Signals(number).name}; what is printed was measured")
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)
+
+
+def exit_with(texts: Sequence[str], what: str = "beyond the limit") -> None:
+    """End the program, with status 1 if there are any, each of which says what is wrong."""
     for text in texts:
-        print(f"beyond the limit: {text}")
+        print(f"{what}: {text}")
     sys.exit(1 if texts else 0)

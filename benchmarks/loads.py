@@ -140,12 +140,29 @@ class Publisher:
         """Stop and wait for what is in flight.
 
         Raises:
-            TimeoutError: Receipts are still missing after 30 s.
+            RuntimeError: Receipts are still missing after 30 s, or will never come.
         """
         self.is_stopped = True
-        async with asyncio.timeout(30):
-            while self._in_flight > 0:
-                await asyncio.sleep(0.01)
+        deadline = time.perf_counter() + 30
+        while self._in_flight > 0:
+            await pause(0.01, self.connection)
+            if time.perf_counter() > deadline:
+                raise RuntimeError(
+                    f"{self._in_flight} of {self.sent_count} messages not confirmed within 30 s"
+                )
+
+
+async def pause(seconds: float, *connections: RawConnection) -> None:
+    """Let the load go on for so long.
+
+    Raises:
+        RuntimeError: The broker has closed one of the connections, or refused a message on it.
+    """
+    await asyncio.wait(
+        [each.failed for each in connections], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+    )
+    for connection in connections:
+        connection.raise_if_failed()
 
 
 async def _publishers(
@@ -177,20 +194,21 @@ async def durable_publish(
     publishers = await _publishers(target, size_bytes, connections, chunks_count)
     if total_bytes:
         os.sync()
+    connections_used = [publisher.connection for publisher in publishers]
     for publisher in publishers:
         publisher.start()
-    await asyncio.sleep(warm_up)
+    await pause(warm_up, *connections_used)
     before, cpu = sum(p.receipts_count for p in publishers), target.cpu_seconds()
     stores_cpu = target.stores_cpu_seconds()
     start = time.perf_counter()
     if total_bytes:
         wanted = before + total_bytes // size_bytes
         while sum(p.receipts_count for p in publishers) < wanted:
-            await asyncio.sleep(0.01)
+            await pause(0.01, *connections_used)
             if time.perf_counter() - start > 120:
                 raise RuntimeError(f"{target.name}: {total_bytes} bytes not confirmed in 120 s")
     else:
-        await asyncio.sleep(seconds)
+        await pause(seconds, *connections_used)
     elapsed = time.perf_counter() - start
     count = sum(p.receipts_count for p in publishers) - before
     used = target.cpu_seconds() - cpu
@@ -266,17 +284,18 @@ async def tailing_consume(
             await asyncio.sleep(0.002)
 
     pacing = asyncio.get_running_loop().create_task(pace())
-    await asyncio.sleep(1.0)
+    used_connections = [publishing, *(s.connection for s in subscribers)]
+    await pause(1.0, *used_connections)
     before, cpu = sum(s.received_count for s in subscribers), target.cpu_seconds()
     start = time.perf_counter()
-    await asyncio.sleep(seconds)
+    await pause(seconds, *used_connections)
     elapsed = time.perf_counter() - start
     count = sum(s.received_count for s in subscribers) - before
     used = target.cpu_seconds() - cpu
     finished.set()
     await pacing
     await publisher.drain()
-    for connection in [publishing, *(s.connection for s in subscribers)]:
+    for connection in used_connections:
         connection.close()
     return Figures(
         entries_per_second=count / elapsed,
@@ -286,16 +305,20 @@ async def tailing_consume(
 
 
 async def until(
-    target: Target, count: Callable[[], int], wanted: int, *, look_seconds: float = 0.005
+    target: Target,
+    count: Callable[[], int],
+    wanted: int,
+    *connections: RawConnection,
+    look_seconds: float = 0.005,
 ) -> None:
-    """Wait until so many are counted.
+    """Wait until so many are counted, which come by these connections.
 
     Raises:
-        RuntimeError: That took longer than 120 seconds.
+        RuntimeError: That took longer than 120 seconds, or the broker serves them no more.
     """
     start = time.perf_counter()
     while count() < wanted:
-        await asyncio.sleep(look_seconds)
+        await pause(look_seconds, *connections)
         if time.perf_counter() - start > 120:
             raise RuntimeError(f"{target.name}: {count()} of {wanted} in 120 s")
 
@@ -315,7 +338,7 @@ async def publish_ascending(
     publisher.limit = count
     cpu, start = target.cpu_seconds(), time.perf_counter()
     publisher.start()
-    await until(target, lambda: publisher.receipts_count, count)
+    await until(target, lambda: publisher.receipts_count, count, connection)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     connection.close()
@@ -347,7 +370,7 @@ async def catch_up(
     total = backlog_bytes // size_bytes // BLOCK * BLOCK
     publisher.limit = total
     publisher.start()
-    await until(target, lambda: publisher.receipts_count, total, look_seconds=0.05)
+    await until(target, lambda: publisher.receipts_count, total, publishing, look_seconds=0.05)
     publishing.close()
     if restarts:
         consuming.close()
@@ -360,7 +383,7 @@ async def catch_up(
     cpu, start = target.cpu_seconds(), time.perf_counter()
     subscriber = Subscriber(consuming, queue)
     subscriber.start()
-    await until(target, lambda: subscriber.received_count, total, look_seconds=0.01)
+    await until(target, lambda: subscriber.received_count, total, consuming, look_seconds=0.01)
     elapsed = time.perf_counter() - start
     used = target.cpu_seconds() - cpu
     read_after = target.metric(metric)
@@ -416,7 +439,7 @@ async def timed_messages(
             await asyncio.sleep(delay if delay > 0.0005 else 0)
     deadline = time.perf_counter() + 10
     while len(times) < total and time.perf_counter() < deadline:
-        await asyncio.sleep(0.05)
+        await pause(0.05, consuming, publishing)
     consuming.close()
     publishing.close()
     if len(times) <= rate_per_second:

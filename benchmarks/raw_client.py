@@ -27,6 +27,17 @@ from pulsar_py.proto.PulsarApi_pb2 import (
 _SIZE = struct.Struct(">I")
 _UNSIGNED_MAX = 2**64 - 1
 
+_OTHER_FRAMES = frozenset(
+    (
+        BaseCommand.PING,
+        BaseCommand.SEND_ERROR,
+        BaseCommand.ERROR,
+        BaseCommand.CLOSE_PRODUCER,
+        BaseCommand.CLOSE_CONSUMER,
+    )
+)
+"""What comes beside receipts and messages: a PING, or the news that no more will come."""
+
 
 def frame(command: BaseCommand, rest: bytes = b"") -> bytes:
     """One frame: sizes, command, and what follows it."""
@@ -129,9 +140,12 @@ class RawConnection(asyncio.Protocol):
         self.on_frame: Callable[[memoryview], None] | None = None
         self.last_frame = b""
         self._rest = b""
-        self._answers: asyncio.Queue[BaseCommand] = asyncio.Queue()
+        self._answers: asyncio.Queue[BaseCommand | None] = asyncio.Queue()
         self._counting = False
         self._request_id = 0
+        self._is_closed = False
+        self.failed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Says why the broker serves it no more; not done as long as all is well."""
         self.is_writable = asyncio.Event()
         self.is_writable.set()
 
@@ -155,6 +169,25 @@ class RawConnection(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)  # uvloop's are of no common class.
         self.transport.set_write_buffer_limits(high=4 * 1024 * 1024)
 
+    def connection_lost(self, error: Exception | None) -> None:
+        if not self._is_closed:
+            self._fail(f"the broker closed the connection ({error or 'without an error'})")
+
+    def _fail(self, reason: str) -> None:
+        """Note the first reason, and let go of who waits for an answer."""
+        if not self.failed.done():
+            self.failed.set_result(reason)
+            self._answers.put_nowait(None)
+
+    def raise_if_failed(self) -> None:
+        """Tell that no more answers come.
+
+        Raises:
+            RuntimeError: The broker has closed the connection, or refused a message.
+        """
+        if self.failed.done():
+            raise RuntimeError(self.failed.result())
+
     def pause_writing(self) -> None:
         self.is_writable.clear()
 
@@ -169,6 +202,7 @@ class RawConnection(asyncio.Protocol):
     def close(self) -> None:
         """Drop the connection."""
         assert self.transport is not None
+        self._is_closed = True
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
@@ -177,7 +211,7 @@ class RawConnection(asyncio.Protocol):
         if self._rest:
             data = self._rest + data
         start, position, end, count = 0, 0, len(data), 0
-        unpack = _SIZE.unpack_from
+        unpack, others = _SIZE.unpack_from, _OTHER_FRAMES
         view = memoryview(data)
         while position + 4 <= end:
             following = position + 4 + unpack(data, position)[0]
@@ -188,6 +222,11 @@ class RawConnection(asyncio.Protocol):
                 size = unpack(data, position + 4)[0]
                 command = BaseCommand.FromString(data[position + 8 : position + 8 + size])
                 count -= self._take(command)
+            elif data[position + 9] in others:
+                size = unpack(data, position + 4)[0]
+                count -= self._take_other(
+                    BaseCommand.FromString(data[position + 8 : position + 8 + size])
+                )
             elif self.on_frame is not None:
                 self.on_frame(view[position:following])
             start, position = position, following
@@ -207,9 +246,27 @@ class RawConnection(asyncio.Protocol):
             return 0
         return 1
 
+    def _take_other(self, command: BaseCommand) -> int:
+        """A frame that is no answer to a message; returns whether it must not be counted."""
+        if command.type == BaseCommand.PING:
+            return self._take(command)
+        self._fail(f"the broker sent {' '.join(str(command).split())}")
+        return 0
+
     async def answer(self) -> BaseCommand:
-        """The next answer to a request."""
-        return await asyncio.wait_for(self._answers.get(), 30)
+        """The next answer to a request.
+
+        Raises:
+            RuntimeError: None came in 30 s, or the connection was closed.
+        """
+        try:
+            answer = await asyncio.wait_for(self._answers.get(), 30)
+        except TimeoutError:
+            raise RuntimeError("the broker did not answer within 30 s") from None
+        if answer is None:
+            self.raise_if_failed()
+            raise AssertionError("the connection did not fail")
+        return answer
 
     async def request(self, command: BaseCommand, expected: int) -> BaseCommand:
         """Send a command and take its answer."""

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from benchmarks.acknowledging_loads import Acknowledger
-from benchmarks.limited_rows import exit_with
+from benchmarks.limited_rows import exit_with, say_how_it_ends
 from benchmarks.loads import (
     durable_publish,
     fresh_topic,
@@ -417,6 +417,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=12.0, help="of each load")
     parser.add_argument("--directory", type=Path, default=Path("build"), help="for data")
     arguments = parser.parse_args()
+    say_how_it_ends()
     arguments.directory.mkdir(parents=True, exist_ok=True)
     own = Trace()
     gc.disable()  # this process would find nothing, and stand still meanwhile

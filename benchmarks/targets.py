@@ -15,12 +15,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.certificates import Authority
 
 PROGRAM = str(Path(sys.executable).with_name("pulsar-py"))
+LOG_NAME = "broker.log"
+"""The log of the brokers that a run starts, beside their data."""
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -79,6 +82,21 @@ class Target:
             if line.startswith((f"{name} ", f"{name}{{"))
         ]
         return sum(values) if values else None
+
+    def state(self) -> str:
+        """Whether its process runs, the last complaint in its log, and the room on its disk."""
+        if self.process is None or self.data_dir is None:
+            return f"{self.name} runs elsewhere"
+        with suppress(subprocess.TimeoutExpired):  # connections of a process end before it does
+            self.process.wait(1)
+        status = self.process.poll()
+        text = "the broker runs" if status is None else f"the broker ended with status {status}"
+        directory = self.data_dir.parent
+        text += f", {shutil.disk_usage(directory).free >> 20:,} MB are free in {directory}"
+        log = directory / LOG_NAME
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        complaints = [line for line in lines if " ERROR " in line or " WARNING " in line]
+        return f"{text}; {log}: {complaints[-1] if complaints else 'no complaint'}"
 
     def restart(self) -> None:
         """Stop what this run started, and start it again on what it has stored.
@@ -174,11 +192,11 @@ def start_ours(
     environment = os.environ | ({} if tree is None else {"PYTHONPATH": str(tree.resolve())})
 
     def start() -> subprocess.Popen[str]:
-        with (directory / "broker.log").open("a") as log:
+        with (directory / LOG_NAME).open("a") as log:
             process = subprocess.Popen(
                 command, stdout=subprocess.DEVNULL, stderr=log, text=True, env=environment
             )
-        _await_ready(process, port, web_port)
+        _await_ready(process, " ".join(command), port, web_port)
         return process
 
     begun = time.perf_counter()
@@ -193,12 +211,12 @@ def start_ours(
     return target
 
 
-def _await_ready(process: subprocess.Popen[str], port: int, web_port: int) -> None:
+def _await_ready(process: subprocess.Popen[str], command: str, port: int, web_port: int) -> None:
     begun = time.perf_counter()
     health = _request("/admin/v2/clusters")
     while not (_answers(port) and _answers(web_port, health)):
         if process.poll() is not None:
-            raise RuntimeError(f"{process.args} ended with {process.returncode}")
+            raise RuntimeError(f"{command} ended with {process.returncode}")
         if time.perf_counter() - begun > 30:
             process.kill()
             raise RuntimeError("the broker did not get ready within 30 s")

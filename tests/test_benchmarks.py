@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -12,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import __main__ as table
 from benchmarks import tails
+from benchmarks.loads import Figures, pause
+from benchmarks.raw_client import RawConnection, frame
 from benchmarks.tails import (
     Load,
     Percentiles,
@@ -22,7 +27,15 @@ from benchmarks.tails import (
     under_way,
     worst_moments,
 )
+from benchmarks.targets import Target
 from benchmarks.traced_broker import ProcessorTimes
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandPing,
+    CommandSendError,
+    CommandSendReceipt,
+    ServerError,
+)
 
 
 def test_worst_moments_do_not_overlap() -> None:
@@ -93,3 +106,94 @@ def test_the_time_that_a_thread_worked_is_told_from_the_time_that_it_slept() -> 
         while time.thread_time() < begun + 0.05:  # the system counts in ticks of up to 10 ms
             pass
         assert times.nanos()[0] >= 30_000_000
+
+
+_ENDED = """
+import os, signal
+from benchmarks.limited_rows import say_how_it_ends
+say_how_it_ends()
+print("one row")
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+finally:
+    print("the broker is stopped")
+"""
+
+
+def test_a_run_that_is_ended_has_said_what_it_knew_and_that_it_was_ended() -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    ended = subprocess.run(
+        [sys.executable, "-c", _ENDED], capture_output=True, text=True, env=environment, check=False
+    )
+    assert ended.returncode == 1
+    assert ended.stdout.splitlines() == ["one row", "the broker is stopped"]
+    assert "ended by SIGTERM" in ended.stderr
+
+
+class _Transport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        del high, low
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+
+
+def _counting() -> tuple[RawConnection, _Transport]:
+    connection, transport = RawConnection(), _Transport()
+    connection.connection_made(transport)
+    connection.start_counting()
+    return connection, transport
+
+
+async def test_a_refused_message_ends_a_load_with_the_reason() -> None:
+    connection, _ = _counting()
+    receipt = CommandSendReceipt(producer_id=1, sequence_id=1)
+    connection.data_received(
+        frame(BaseCommand(type=BaseCommand.SEND_RECEIPT, send_receipt=receipt))
+    )
+    await pause(0, connection)
+    error = CommandSendError(
+        producer_id=1, sequence_id=2, error=ServerError.PersistenceError, message="disk full"
+    )
+    connection.data_received(frame(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=error)))
+    with pytest.raises(RuntimeError, match=r"SEND_ERROR.*disk full"):
+        await pause(60, connection)
+
+
+async def test_a_connection_that_the_broker_closes_ends_a_load_and_a_request() -> None:
+    connection, _ = _counting()
+    connection.connection_lost(ConnectionResetError("reset"))
+    with pytest.raises(RuntimeError, match=r"closed the connection \(reset"):
+        await pause(60, connection)
+    with pytest.raises(RuntimeError, match=r"closed the connection \(reset"):
+        await connection.answer()
+
+
+async def test_a_ping_is_answered_and_not_counted() -> None:
+    connection, transport = _counting()
+    connection.data_received(frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing())))
+    assert connection.frames_count == 0
+    assert len(transport.written) == 1
+
+
+def test_a_load_that_our_broker_breaks_off_is_missing_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Target("pulsar_py", "127.0.0.1", 1, None)
+    monkeypatch.setattr(table, "start_ours", lambda *_, **__: ours)
+
+    async def breaks_off(target: Target, seconds: float) -> Figures:
+        raise RuntimeError(f"{target.name} closed the connection after {seconds} s")
+
+    async def is_measured(_: Target, seconds: float) -> Figures:
+        return Figures(entries_per_second=1000 / seconds)
+
+    chosen = [table.Load("bad", breaks_off), table.Load("good", is_measured)]
+    found, missing = table.measure_brokers(chosen, [], tmp_path, rounds=1, seconds=1.0)
+    assert list(found) == ["good"]
+    [line] = missing
+    assert line.startswith("bad: not measured: RuntimeError('pulsar_py closed the connection")
