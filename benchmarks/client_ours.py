@@ -3,7 +3,9 @@
 Sends are `send_nowait`, and each awaitable is awaited, two blocks of sends later; where the latency
 of each is measured they have a callback, as the official package's `send_async` has, and a thread
 says when the next is due, as there: a loop's own timers are as coarse as a millisecond, so that
-messages would go out in pairs. Receiving is `receive` and `acknowledge` in one task.
+messages would go out in pairs. The time begins in the loop, where a program on asyncio sends: the
+way from that thread to the loop is not part of it. Receiving is `receive` and `acknowledge` in one
+task.
 """
 
 from __future__ import annotations
