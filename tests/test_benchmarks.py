@@ -19,10 +19,14 @@ from benchmarks import tails
 from benchmarks.loads import Figures, pause
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.tails import (
+    Limit,
     Load,
     Percentiles,
     bare_groups,
     bare_syncs,
+    limits_of,
+    shares,
+    slowest_times,
     step,
     under_way,
     worst_moments,
@@ -78,11 +82,28 @@ async def test_a_timeout_within_a_step_is_not_taken_for_its_limit() -> None:
 
 def test_messages_that_did_not_come_are_beyond_any_limit() -> None:
     bare = Percentiles(1, 1, 1, 1)
-    load = Load("1 a second", [(0, 4_000_000)] * 9, bare, 5.0, bare, missing=0)
+    limits = [Limit("narrow", 5.0), Limit("wide", 7.0)]
+    load = Load("1 a second", [(0, 4_000_000)] * 9, bare, limits, bare, missing=0)
     assert load.beyond() == []
-    assert replace(load, limit_millis=3.0).beyond() == ["1 a second: p99.9 4.00 ms"]
+    late = replace(load, times=[(0, 6_000_000)] * 9)
+    assert late.beyond() == ["1 a second: p99.9 6.00 ms, narrow: 5.00 ms"]
     late = replace(load, missing=1)
     assert late.beyond() == ["1 a second: 1 of 10 messages did not come in time"]
+
+
+def test_half_of_the_rate_has_a_limit_for_each_reading() -> None:
+    assert [limit.millis for limit in limits_of(1.0, is_half_rate=False)] == [5.0]
+    assert [limit.millis for limit in limits_of(15.0, is_half_rate=False)] == [45.0]
+    assert [limit.millis for limit in limits_of(1.0, is_half_rate=True)] == [5.0, 20.0]
+    assert [limit.millis for limit in limits_of(15.0, is_half_rate=True)] == [60.0, 180.0]
+
+
+def test_what_was_under_way_with_the_slowest_messages_is_a_share_of_their_time() -> None:
+    times = [(0, 10), (100, 300), (150, 350), (400, 410)]
+    slowest = slowest_times(times, 0.5)
+    assert slowest == [(100, 350)]
+    spans = [("flush", 0, 200), ("sync", 300, 325), ("sync", 310, 400), ("after", 360, 400)]
+    assert shares(spans, slowest) == pytest.approx({"flush": 0.4, "sync": 0.2})
 
 
 def test_a_bare_loop_of_groups_has_a_time_for_each_and_ends(
