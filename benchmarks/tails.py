@@ -37,8 +37,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -57,7 +57,7 @@ from benchmarks.loads import (
 from benchmarks.raw_client import RawConnection, entry, send_block
 from benchmarks.storage_compaction import ask_compaction, fill_with_keys
 from benchmarks.targets import Target, start_ours
-from benchmarks.traced_broker import Span, Trace
+from benchmarks.traced_broker import Span, Trace, now_nanos
 from pulsar_py.proto.PulsarApi_pb2 import CommandSubscribe
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ BARE_FILE_BYTES = 64 << 20
 """Of a journal file, and of a generation of the write cache."""
 BARE_SYNC_BYTES = 2 << 20
 LEAST_LIMIT_MILLIS = 5.0
+STOLEN_SECONDS = 0.01
+"""How often it is looked whether the machine's host took a processor: a tick of the system."""
 SLOWEST_SHARE = 0.01
 """Of all messages: those of which it is shown what was under way with them."""
 MOMENTS = 8
@@ -344,6 +346,38 @@ class Load:
         )
 
 
+def stolen_ticks() -> int:
+    """How long other virtual machines have had this one's processors, in ticks of the system."""
+    with suppress(OSError, IndexError):
+        return int(Path("/proc/stat").read_text().split("\n", 1)[0].split()[8])
+    return 0
+
+
+@contextmanager
+def stolen_watched(trace: Trace, look: Callable[[], int] = stolen_ticks) -> Iterator[None]:
+    """Note when the host of a virtual machine took a processor from it, as far as it tells.
+
+    A process that waits for one then counts as working, or stands still without any reason.
+    """
+    ended = threading.Event()
+
+    def watch() -> None:
+        last, since = look(), now_nanos()
+        while not ended.wait(STOLEN_SECONDS):
+            ticks, now = look(), now_nanos()
+            if ticks != last:
+                trace.add("machine: its host took a processor", since, now)
+            last, since = ticks, now
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
+
+
 @asynccontextmanager
 async def step(title: str, most_seconds: float) -> AsyncIterator[None]:
     """Say that something begins, and end it when it takes too long.
@@ -501,7 +535,8 @@ def main() -> None:
         program = (sys.executable, "-m", "benchmarks.traced_broker", str(path))
         target = start_ours(arguments.directory, SETTINGS, program=program)
         try:
-            loads = uvloop.run(measure(target, own, arguments.directory, arguments.seconds))
+            with stolen_watched(own):
+                loads = uvloop.run(measure(target, own, arguments.directory, arguments.seconds))
         finally:
             target.stop()
         if not path.exists():

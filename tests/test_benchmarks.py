@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as table
-from benchmarks import tails
+from benchmarks import tails, traced_broker
 from benchmarks.loads import Figures, pause
 from benchmarks.raw_client import RawConnection, frame
 from benchmarks.tails import (
@@ -28,11 +28,12 @@ from benchmarks.tails import (
     shares,
     slowest_times,
     step,
+    stolen_watched,
     under_way,
     worst_moments,
 )
 from benchmarks.targets import Target
-from benchmarks.traced_broker import ProcessorTimes
+from benchmarks.traced_broker import ProcessorTimes, Trace
 from pulsar_py.proto.PulsarApi_pb2 import (
     BaseCommand,
     CommandPing,
@@ -104,6 +105,24 @@ def test_what_was_under_way_with_the_slowest_messages_is_a_share_of_their_time()
     assert slowest == [(100, 350)]
     spans = [("flush", 0, 200), ("sync", 300, 325), ("sync", 310, 400), ("after", 360, 400)]
     assert shares(spans, slowest) == pytest.approx({"flush": 0.4, "sync": 0.2})
+
+
+def test_it_is_noted_when_the_host_took_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tails, "STOLEN_SECONDS", 0.001)
+    trace, seen, ticks = Trace(), threading.Event(), iter([7, 7, 9])
+
+    def look() -> int:
+        found = next(ticks, None)
+        if found is None:
+            seen.set()
+        return found or 9
+
+    monkeypatch.setattr(traced_broker, "SHORTEST_NANOS", 0)
+    with stolen_watched(trace, look):
+        assert seen.wait(10)
+    [(name, start, end)] = trace.spans
+    assert name == "machine: its host took a processor"
+    assert start < end
 
 
 def test_a_bare_loop_of_groups_has_a_time_for_each_and_ends(
