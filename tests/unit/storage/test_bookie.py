@@ -389,7 +389,7 @@ class Writers:
 
         def counted(group: Group) -> None:
             taken_ahead(group)
-            self.aheads_count += journal._ahead is not None
+            self.aheads_count += bool(journal._ahead)
 
         journal._take_ahead = counted  # type: ignore[method-assign]
 
