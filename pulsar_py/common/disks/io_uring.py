@@ -8,7 +8,9 @@ socket.
 
 The ring's numbers are read and written as plain memory. That is in order on x86-64, where no
 processor sees stores out of order, and elsewhere would need barriers that Python has no words for;
-so there, and where a system or a sandbox has no rings, `IoUring.open` returns None.
+so there, and where a system or a sandbox has no rings, `IoUring.open` returns None. The kernel may
+look at them at any moment, so each is read and stored at once: `Struct.pack_into` would store zeros
+first, and a kernel that sees a zero there takes the ring for full.
 
 Source: the manual pages io_uring(7), io_uring_setup(2) and io_uring_enter(2).
 """
@@ -99,21 +101,31 @@ class IoUring:
         )
         for slot in range(layout.submissions_count):
             _U32.pack_into(self._ring, layout.submission_slots + _U32.size * slot, slot)
+        self._submitted = self._number_at(layout.submitted)
+        self._seen = self._number_at(layout.seen)
+        self._completed = self._number_at(layout.completed)
+        self._is_closing = False
         self._submitted_count = 0
         self._seen_count = 0
         self._under_way: dict[int, OnWritten] = {}
         self._idle: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    def _number_at(self, offset: int) -> memoryview:
+        return memoryview(self._ring)[offset : offset + _U32.size].cast("I")
+
     @classmethod
     def open(cls) -> IoUring | None:
         """A new ring, or None where there are none; imports `ctypes`, so call it in a thread."""
         if sys.platform != "linux" or os.uname().machine != _MACHINE:
             return None
-        import ctypes  # noqa: PLC0415 - the start does without
+        try:
+            import ctypes  # noqa: PLC0415 - the start does without
 
-        # Neither call waits, so neither gives the interpreter's lock away.
-        system_call = ctypes.PyDLL(None, use_errno=True).syscall
+            # Neither call waits, so neither gives the interpreter's lock away.
+            system_call = ctypes.PyDLL(None, use_errno=True).syscall
+        except (ImportError, OSError, AttributeError):  # a Python without it, or linked statically
+            return None
         system_call.restype = ctypes.c_long
         given = ctypes.create_string_buffer(_PARAMETERS.size)
         descriptor = system_call(ctypes.c_long(_SETUP), ctypes.c_long(WRITES_COUNT), given)
@@ -140,14 +152,15 @@ class IoUring:
 
         Raises:
             NotImplementedError: The loop can't wait for descriptors.
+            OSError: It can't wait for one more.
         """
         loop.add_reader(self._descriptor, self._take_completions)
         self._loop = loop
 
     @property
     def has_room(self) -> bool:
-        """Whether one more write may begin."""
-        return len(self._under_way) < WRITES_COUNT
+        """Whether one more write may begin; never again once `close` was called."""
+        return len(self._under_way) < WRITES_COUNT and not self._is_closing
 
     def write(
         self,
@@ -179,21 +192,24 @@ class IoUring:
             _SUBMISSION.size * slot,
             _WRITE, 0, 0, descriptor, offset, address, size_bytes, flags, number,
         )  # fmt: skip
-        _U32.pack_into(self._ring, layout.submitted, (number + 1) & _U32_MASK)
+        self._submitted[0] = (number + 1) & _U32_MASK
         taken = self._submit()
         if taken != 1:
-            _U32.pack_into(self._ring, layout.submitted, number & _U32_MASK)
+            self._submitted[0] = number & _U32_MASK
             raise OSError(-taken, os.strerror(-taken))
         self._submitted_count = number + 1
         self._under_way[number] = on_written
 
     async def close(self) -> None:
         """Wait for the writes under way, and give the ring back."""
+        self._is_closing = True
         if self._under_way:
             self._idle = asyncio.get_running_loop().create_future()
             await self._idle
         if self._loop is not None:
             self._loop.remove_reader(self._descriptor)
+        for number in (self._submitted, self._seen, self._completed):
+            number.release()
         self._ring.close()
         self._submissions.close()
         os.close(self._descriptor)
@@ -201,13 +217,13 @@ class IoUring:
     def _take_completions(self) -> None:
         # If a report raises, the rest follows in the next turn: the descriptor stays readable.
         ring, layout = self._ring, self._layout
-        while _U32.unpack_from(ring, layout.completed)[0] != self._seen_count & _U32_MASK:
+        while self._completed[0] != self._seen_count & _U32_MASK:
             place = self._seen_count % layout.completions_count
             number, result, _ = _COMPLETION.unpack_from(
                 ring, layout.completions + _COMPLETION.size * place
             )
             self._seen_count += 1
-            _U32.pack_into(ring, layout.seen, self._seen_count & _U32_MASK)
+            self._seen[0] = self._seen_count & _U32_MASK
             on_written = self._under_way.pop(number)
             if self._idle is not None and not self._under_way:
                 with suppress(asyncio.InvalidStateError):  # cancelled

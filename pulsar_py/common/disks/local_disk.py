@@ -44,7 +44,14 @@ RING_BYTES = 1024 * 1024
 """The most bytes that are copied on the loop to be written without a thread: about 0.1 ms."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_NOT_BY_RING = (errno.EINVAL, errno.EOPNOTSUPP, errno.EAGAIN, errno.EINTR)
+_NOT_BY_RING = (
+    errno.EINVAL,
+    errno.EOPNOTSUPP,
+    errno.EAGAIN,
+    errno.EINTR,
+    errno.ECANCELED,  # the kernel could not start a thread for it
+    errno.ENOMEM,
+)
 """What says that a write has to be done in another way, not that it can't be done."""
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 """The flag of `preadv` for reading from the page cache only; None where the system has none."""
@@ -128,8 +135,12 @@ class LocalDisk(Disk):
             self._has_asked_for_ring = True
             ring = await self.run(IoUring.open)
             if ring is not None:
-                ring.watch(asyncio.get_running_loop())
-                self._ring = ring
+                try:
+                    ring.watch(asyncio.get_running_loop())
+                except (NotImplementedError, OSError):
+                    await ring.close()
+                else:
+                    self._ring = ring
         return self._ring
 
     async def rename(self, path: str, new_path: str) -> None:

@@ -8,6 +8,7 @@ import errno
 import mmap
 import os
 import random
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -168,6 +169,31 @@ async def test_close_waits_for_the_writes_under_way(descriptor: int) -> None:
 
 
 @needs_rings
+async def test_numbers_that_the_kernel_reads_are_stored_at_once(
+    ring: IoUring, descriptor: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pack_into` stores zeros first; seeing them, the kernel keeps a completion for itself."""
+    monkeypatch.setattr(io_uring, "_U32", None)
+
+    for each in range(3 * WRITES_COUNT):
+        assert await written(ring, descriptor, each, Memory(b"x")) == 1
+
+
+@needs_rings
+async def test_no_write_begins_once_it_is_being_closed(descriptor: int) -> None:
+    ring = IoUring.open()
+    assert ring is not None
+    ring.watch(asyncio.get_running_loop())
+    memory, rooms = Memory(b"x"), list[bool]()
+
+    ring.write(descriptor, 0, memory.place, 0, lambda _: rooms.append(ring.has_room))
+    await ring.close()
+
+    assert rooms == [False]
+    assert not ring.has_room
+
+
+@needs_rings
 def test_a_ring_works_with_uvloop(descriptor: int) -> None:
     async def write() -> int:
         ring = IoUring.open()
@@ -199,6 +225,18 @@ def test_a_ring_leaves_no_descriptor_behind() -> None:
 
 def test_there_is_none_where_the_system_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(io_uring, "_SETUP", 0x7FFF)  # no such call
+
+    assert IoUring.open() is None
+
+
+@pytest.mark.parametrize("missing", ["module", "library"])
+def test_there_is_none_for_a_python_without_foreign_functions(
+    missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing == "module":
+        monkeypatch.setitem(sys.modules, "ctypes", None)
+    else:
+        monkeypatch.setattr(ctypes, "PyDLL", lambda *_, **__: os.open("/missing", 0))
 
     assert IoUring.open() is None
 

@@ -379,6 +379,7 @@ class FakeRing:
         self.reports: list[OnWritten] = []
         self.has_room = True
         self.is_refusing = False
+        self.is_closed = False
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
         """Nothing to watch."""
@@ -393,7 +394,8 @@ class FakeRing:
         self.reports.append(on_written)
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Note it."""
+        self.is_closed = True
 
 
 @pytest.fixture
@@ -457,7 +459,10 @@ async def test_a_write_of_the_ring_is_durable_when_it_ends(
 
 
 @needs_direct
-@pytest.mark.parametrize("result", [0, 512, -errno.EINVAL, -errno.EOPNOTSUPP, -errno.EAGAIN])
+@pytest.mark.parametrize(
+    "result",
+    [0, 512, -errno.EINVAL, -errno.EOPNOTSUPP, -errno.EAGAIN, -errno.ECANCELED, -errno.ENOMEM],
+)
 async def test_what_the_ring_can_not_write_a_thread_writes(
     result: int, tmp_path: Path, ring: FakeRing, written_again: tuple[LocalDisk, AppendFile]
 ) -> None:
@@ -561,3 +566,58 @@ async def test_a_disk_that_is_used_again_has_a_ring_again(
     await file.close()
 
     assert (tmp_path / "f").read_bytes()[:4097] == b"y" * 4096 + b"\0"
+
+
+@needs_direct
+@pytest.mark.skipif(not has_rings(), reason="this system has no io_uring")
+async def test_a_file_that_outlives_the_ring_is_written_by_a_thread(
+    tmp_path: Path, written_again: tuple[LocalDisk, AppendFile]
+) -> None:
+    disk, file = written_again
+    assert await synced(file, b"x" * 4096) is None
+
+    await disk.close()
+    assert await synced(file, b"y" * 4096) is None
+
+    assert (tmp_path / "f").read_bytes()[: 2 * 4096] == b"x" * 4096 + b"y" * 4096
+
+
+@needs_direct
+@pytest.mark.skipif(not has_rings(), reason="this system has no io_uring")
+async def test_a_write_that_begins_while_the_ring_is_closed_is_reported(
+    written_again: tuple[LocalDisk, AppendFile],
+) -> None:
+    disk, file = written_again
+    done: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+
+    file.append_and_sync(
+        [b"x" * 4096], lambda _: file.append_and_sync([b"y" * 4096], done.set_result)
+    )
+    await disk.close()
+
+    async with asyncio.timeout(5):
+        assert await done is None
+
+
+@needs_direct
+@pytest.mark.parametrize("error", [NotImplementedError(), OSError(errno.ENOSPC, "no more")])
+async def test_a_loop_that_can_not_watch_a_ring_does_without(
+    error: Exception,
+    ring: FakeRing,
+    written_again: tuple[LocalDisk, AppendFile],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    disk, _ = written_again
+    await disk.close()  # the next file asks for a ring again
+    ring.is_closed = False
+
+    def fails(_: asyncio.AbstractEventLoop) -> None:
+        raise error
+
+    monkeypatch.setattr(ring, "watch", fails)
+    file = await disk.open_again("f", is_direct=True)
+    assert await synced(file, b"x" * 4096) is None
+    await file.close()
+
+    assert not ring.writes
+    assert ring.is_closed
