@@ -241,6 +241,7 @@ class DirectWriter:
     def close(self) -> None:
         """Let a late call fail: the system may soon give the descriptor to another file."""
         self._descriptor = -1
+        self._is_direct = False
 
     def _memory(self) -> DirectMemory | None:
         """Memory to gather in; None where the system gives none, as some sandboxes do."""

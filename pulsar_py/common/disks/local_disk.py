@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import fcntl
+import logging
 import os
 import secrets
 import threading
@@ -36,6 +37,8 @@ from pulsar_py.common.disks.disk import AppendFile, Disk, OnSynced, ReadFile
 from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_all
 from pulsar_py.common.disks.io_uring import IoUring
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+
+logger = logging.getLogger(__name__)
 
 LOCK_NAME = "LOCK"
 POOL_THREADS_COUNT = 4
@@ -239,6 +242,10 @@ class SyncThread:
                 _translated(work)
             except (StorageError, FileNotFoundError) as failure:
                 error = failure
+            except Exception as failure:
+                # Unreported, it would end the thread, and with it all that waits for its files.
+                logger.exception("write failed")
+                error = StorageError(f"not written: {failure!r}")
             # Nothing of this job may stay alive while the thread waits for the next one.
             del job, work
             # RuntimeError: the loop was closed meanwhile, so nobody waits for the report.
@@ -263,7 +270,12 @@ class _LocalAppendFile(AppendFile):
 
     def _run_syncing(self, work: Callable[[], None], on_synced: OnSynced) -> None:
         if self._syncer is None:
-            self._syncer = self._disk.take_syncer()
+            try:
+                self._syncer = self._disk.take_syncer()
+            except RuntimeError as error:  # the system starts no more threads
+                failure = StorageError(f"{self.path}: not written: {error}")
+                asyncio.get_running_loop().call_soon(on_synced, failure)
+                return
         self._syncer.run(work, on_synced)
 
     async def append(self, buffers: Sequence[Buffer]) -> None:

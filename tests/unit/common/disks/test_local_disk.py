@@ -621,3 +621,55 @@ async def test_a_loop_that_can_not_watch_a_ring_does_without(
 
     assert not ring.writes
     assert ring.is_closed
+
+
+@needs_direct
+@pytest.mark.parametrize("is_direct", [False, True])
+async def test_a_late_write_to_a_closed_file_fails(tmp_path: Path, *, is_direct: bool) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f", is_direct=is_direct)
+    assert await synced(file, b"x" * 4097) is None
+    await file.close()
+
+    async with asyncio.timeout(5):
+        error = await synced(file, b"y" * 4096)
+
+    assert type(error) is StorageError
+    assert str(error) == os.strerror(errno.EBADF)
+    await disk.close()
+
+
+async def test_an_error_nobody_thought_of_is_reported_and_the_thread_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", lambda _: bytes(-1))
+        async with asyncio.timeout(5):
+            error = await synced(file, b"x")
+    assert type(error) is StorageError
+    assert "negative count" in str(error)
+
+    async with asyncio.timeout(5):
+        assert await synced(file, b"y") is None
+    for each in (file, disk):
+        await each.close()
+
+
+async def test_a_thread_that_can_not_be_started_is_an_error_of_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f")
+    with monkeypatch.context() as patch:
+        patch.setattr(local_disk.SyncThread, "__init__", fails)
+        error = await synced(file, b"x")
+
+    assert type(error) is StorageError
+    assert "f: not written: can't start new thread" in str(error)
+    for each in (file, disk):
+        await each.close()
