@@ -1,8 +1,9 @@
 """`JournalReplay`: applies, at a start, the journal's blocks that came after the checkpoint (edge).
 
 `recovery` decides which journal files count and from where; here their blocks are read and applied,
-by the code that applies a group at run time. Replayed entries are flushed in between, so that a
-long journal does not fill the memory, unless the disk is full.
+by the code that applies a group at run time. What is replayed is made durable before it is used.
+Replayed entries are flushed in between, so that a long journal does not fill the memory, unless the
+disk is full.
 """
 
 from __future__ import annotations
@@ -87,6 +88,9 @@ class JournalReplay:
                 )
             await self._make_directories()
             return None
+        # A process that was killed may have left a manifest whose name is not durable; what the one
+        # before it needs is removed from here on.
+        await self._disk.sync_directory("")
         if not found:
             await self._make_directories()  # A restored backup has those alone that have files.
         plan = plan_replay(found, mark)
@@ -119,6 +123,10 @@ class JournalReplay:
             self._housekeeper.on_disk_full(error)
 
     async def _replay_file(self, replay: ReplayFile) -> Mark:
+        if replay.end is None:
+            # A process that was killed may have left whole blocks that are not durable. From here
+            # on they count: readers get their entries, and the next file's header names their end.
+            await self._disk.sync_file(replay.path)
         file = await self._disk.open_read(journal_path(replay.file_id))
         offset = replay.start
         try:

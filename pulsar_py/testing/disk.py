@@ -13,11 +13,14 @@ fail, reads to come back short, stored bits to be flipped, room to be limited, a
 time.
 
 A crash ends the process that uses the disk: its calls never return and its callbacks never come.
-Then `after_crash` is the disk that the next process finds. Call `bury` before the first process's
-tasks are cancelled: from then on its calls raise instead of waiting for ever.
+Then `after_crash` is the disk that the next process finds, and `after_kill` if only the process
+has died: what it wrote and did not sync is there for that one, and may be lost in a later crash.
+Call `bury` before the first process's tasks are cancelled: from then on its calls raise instead of
+waiting for ever.
 
-Names of syncs: `data:<directory>` for file contents, `names:<directory>` for directories (the root
-is ``), `replace-data:<path>` and `replace-name:<path>` for the two inside `replace`.
+Names of syncs: `data:<directory>` for file contents, `found:<directory>` for those of an earlier
+process, `names:<directory>` for directories (the root is ``), `replace-data:<path>` and
+`replace-name:<path>` for the two inside `replace`.
 """
 
 from __future__ import annotations
@@ -100,6 +103,18 @@ class SimulatedDisk(Disk):
         survivor._names = {path: left[id(inode)] for path, inode in names.items()}
         survivor._durable_names = dict(survivor._names)
         return survivor
+
+    def after_kill(self) -> SimulatedDisk:
+        """The disk as the next process on the same machine finds it; call `bury` before."""
+        assert self._is_buried
+        heir = SimulatedDisk(self._chance, capacity_bytes=self.capacity_bytes)
+        heir._names, heir._durable_names = self._names, self._durable_names
+        heir._directories = self._directories
+        heir._durable_directories = self._durable_directories
+        heir._pending_names = self._pending_names
+        for inode in [*self._names.values(), *self._durable_names.values()]:
+            inode.forget_tail()
+        return heir
 
     def crash(self) -> None:
         """Crash now."""
@@ -210,6 +225,13 @@ class SimulatedDisk(Disk):
         """Cut a file, durably."""
         await self.write_point("truncate", path)
         self._inode(path).cut(length)
+
+    async def sync_file(self, path: str) -> None:
+        """Make durable what a file has, whoever wrote it."""
+        await self.write_point("sync", path)
+        inode = self._inode(path)
+        if self.takes_sync(f"found:{posixpath.dirname(path)}"):
+            inode.sync()
 
     async def remove(self, path: str) -> None:
         """Remove a file's name; durable after `sync_directory`."""
@@ -358,6 +380,15 @@ class _Inode:
         start = max(self.end - self.end % SECTOR_BYTES, self.synced_end)
         self.hidden = (start, bytes(self.data[start : self.end]))
         self.data[start : self.end] = self.durable[start : self.end]
+
+    def forget_tail(self) -> None:
+        """Drop the bytes that readers don't see: they were in the memory of a dead process."""
+        start, hidden = self.hidden
+        self.hidden = (0, b"")
+        if hidden:
+            self.unsynced = [
+                (offset, data[: max(start - offset, 0)]) for offset, data in self.unsynced
+            ]
 
     def reveal(self) -> None:
         """Let readers see everything."""

@@ -248,3 +248,15 @@ async def test_a_taken_tree_is_refused_until_closed(disk: Disk, tmp_path: Path) 
 
 async def test_there_is_room(disk: Disk) -> None:
     assert await disk.free_bytes() > 0
+
+
+async def test_a_file_is_synced_by_its_path(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"x" * 5000])
+    await file.close()
+
+    await disk.sync_file("f")
+
+    assert await disk.read_whole("f") == b"x" * 5000
+    with pytest.raises(FileNotFoundError):
+        await disk.sync_file("missing")

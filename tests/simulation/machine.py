@@ -1,7 +1,8 @@
 """The machine of one seed: a disk, weather on it, metadata, and one process life after another.
 
 Each life runs on a loop of its own in virtual time, from its start to a crash at a write point
-drawn from the seed, to a kill between two calls, or to a clean end. Metadata outlives it as far as
+drawn from the seed, to one between two calls, or to a clean end. After some of these the machine
+itself goes on, with what the process had written and not synced. Metadata outlives it as far as
 its changes have ended.
 """
 
@@ -52,6 +53,7 @@ LEDGERS = replace(
     unavailable_backoff_seconds=1.0,
     read_ahead_bytes=1_000,
 )
+KILLS_SHARE = 0.3
 METADATA_LIMITS = (1_000, 2, 0)
 """Ranges that the metadata store takes where no cursor ledger does: what is left out was never
 reported as written."""
@@ -192,16 +194,18 @@ class Machine:
         self.metadata = MemoryMetadataStore(VirtualClock())
         self.weather = Weather(self.chance, self.disk)
         self._wall_millis = START_WALL_MILLIS
+        self._kills = random.Random(f"kills {seed}")
         limit = random.Random(f"limits {seed}").choice(METADATA_LIMITS)
         self.ledgers_config = replace(LEDGERS, max_unacked_ranges_to_persist_in_metadata=limit)
         group_bytes = random.Random(f"groups {seed}").choice(GROUP_BYTES)
         self.engine_settings = replace(ENGINE, journal_group_bytes=group_bytes)
 
     def reboot(self) -> None:
-        """Go on with what the crash left."""
+        """Go on with what the crash left; at times only the process has died."""
         self.disk.bury()
         ignored = self.disk.ignored_syncs
-        self.disk = self.disk.after_crash()
+        is_kill = self._kills.random() < KILLS_SHARE
+        self.disk = self.disk.after_kill() if is_kill else self.disk.after_crash()
         self.disk.ignored_syncs = ignored
         self.disk.capacity_bytes = None
         self.weather = Weather(self.chance, self.disk)

@@ -193,6 +193,18 @@ class Disk(ABC):
         """Cut a file to `length` bytes, durably."""
 
     @abstractmethod
+    async def sync_file(self, path: str) -> None:
+        """Make durable what a file has, whoever wrote it.
+
+        A process that was killed leaves what it did not sync to those that read the file after it,
+        until the machine stops.
+
+        Raises:
+            FileNotFoundError: There is none.
+            StorageError: It can't be made durable.
+        """
+
+    @abstractmethod
     async def remove(self, path: str) -> None:
         """Remove a file's name; fine if it is gone already."""
 

@@ -171,6 +171,10 @@ class LocalDisk(Disk):
         """Cut a file, durably."""
         await self.run(_truncate, self.full_path(path), length)
 
+    async def sync_file(self, path: str) -> None:
+        """Make durable what a file has, whoever wrote it."""
+        await self.run(sync_file, self.full_path(path))
+
     async def remove(self, path: str) -> None:
         """Remove a file's name."""
         await self.run(Path(self.full_path(path)).unlink, missing_ok=True)

@@ -101,6 +101,10 @@ class MemoryDisk(Disk):
         del content.data[length:]
         content.end = min(content.end, length)
 
+    async def sync_file(self, path: str) -> None:
+        """Nothing to do but to look whether it is there."""
+        self._content(path)
+
     async def remove(self, path: str) -> None:
         """Remove a file's name."""
         self._files.pop(path, None)

@@ -230,6 +230,25 @@ async def end_tasks(before: set[asyncio.Task[object]]) -> None:
     await asyncio.gather(*left, return_exceptions=True)
 
 
+async def killed_and_then_crashed(
+    disk: SimulatedDisk, model: Model, ignored_syncs: Collection[str] = ()
+) -> SimulatedDisk:
+    """What a crash leaves of a machine on which a killed process was followed by another one.
+
+    That one finds what the first did not sync, makes a ledger, and so begins a journal file.
+    """
+    heir = disk.after_kill()
+    heir.ignored_syncs = frozenset(ignored_syncs)
+    before = asyncio.all_tasks()
+    bookie = await start(heir, model)
+    writer = await bookie.create(model, LedgerOptions())
+    model.ledgers[writer.ledger_id].is_created = True
+    heir.bury()
+    await end_tasks(before)
+    disk.syncs_seen |= heir.syncs_seen
+    return heir.after_crash()
+
+
 async def check(disk: SimulatedDisk, model: Model) -> Counter[str]:
     """Open what a crash left; twice, since the second start must find the same."""
     held: Counter[str] = Counter()

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 SWEEP = "test_what_was_confirmed_survives_a_crash_at_any_write_point"
 
+KILL_SWEEP = "test_what_a_killed_process_has_left_survives_a_crash_of_the_next"
+
 SYNC_MUTATIONS: dict[str, str] = {
     # AppendFile.append_and_sync in Journal._write_block: a group's entries and records.
     "group:journal": SWEEP,
+    # Disk.sync_file in JournalReplay._replay_file: blocks of a process that was killed.
+    "found:journal": KILL_SWEEP,
     # AppendFile.append_and_sync in EntryLogWriter.write_and_sync: large entries of a group, before
     # its block refers to them.
     "group:entries": SWEEP,
@@ -27,7 +31,8 @@ SYNC_MUTATIONS: dict[str, str] = {
     "data:index": SWEEP,
     # Disk.sync_directory in IndexTableWriter.finish: the table's name.
     "names:index": SWEEP,
-    # Disk.sync_directory in Bookie._make_directories: the three directories.
+    # Disk.sync_directory in JournalReplay._make_directories: the three directories; and in
+    # JournalReplay.run, the manifest's name after a kill, which only the other sweep misses.
     "names:": SWEEP,
     # The two inside Disk.replace, in LedgerStorage._install: content before name, name before
     # journals and old files are removed.

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pulsar_py.testing.network import run_simulated
-from tests.crash.storage.harness import check, crash_run
+from tests.crash.storage.harness import check, crash_run, killed_and_then_crashed
 
 SEEDS = range(4)
 
@@ -33,6 +33,18 @@ def test_what_was_confirmed_survives_a_crash_at_any_write_point(seed: int) -> No
     assert held["confirmed implies recovered"] > 1000, held
     assert held["deleted stays deleted"] > 0, held
     assert held["ends stay"] > 0, held
+
+
+async def kill_crash_and_check(seed: int, kill_at: int | None) -> Counter[str]:
+    disk, model = await crash_run(seed, kill_at)
+    return await check(await killed_and_then_crashed(disk, model), model)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_killed_process_has_left_survives_a_crash_of_the_next(seed: int) -> None:
+    """The next one goes on from what it reads, whether or not it was durable when it came."""
+    for kill_at in range(1, write_points_count(seed) + 1):
+        run_simulated(kill_crash_and_check(seed, kill_at))
 
 
 @pytest.mark.slow

@@ -9,14 +9,23 @@ import pytest
 from pulsar_py.common.errors import CorruptDataError
 from pulsar_py.testing.network import run_simulated
 from tests.crash.storage import test_crash_points
-from tests.crash.storage.harness import InvariantError, check, crash_run
-from tests.crash.storage.sync_mutations import SYNC_MUTATIONS
+from tests.crash.storage.harness import (
+    InvariantError,
+    check,
+    crash_run,
+    killed_and_then_crashed,
+)
+from tests.crash.storage.sync_mutations import KILL_SWEEP, SYNC_MUTATIONS
 
 
 async def survives(seed: int, crash_at: int, mutation: str) -> bool:
     disk, model = await crash_run(seed, crash_at, {mutation})
     try:
-        await check(disk.after_crash(), model)
+        if SYNC_MUTATIONS[mutation] == KILL_SWEEP:
+            left = await killed_and_then_crashed(disk, model, {mutation})
+        else:
+            left = disk.after_crash()
+        await check(left, model)
     except (InvariantError, CorruptDataError):
         return False
     return True
@@ -37,10 +46,17 @@ def test_a_missing_sync_is_found(mutation: str, caplog: pytest.LogCaptureFixture
     assert next(failures, None) is not None, f"nobody misses the sync {mutation!r}"
 
 
+async def syncs_of(seed: int) -> set[str]:
+    disk, _ = await crash_run(seed, None)
+    middle = disk.write_points_count // 2
+    killed, model = await crash_run(seed, middle)
+    await killed_and_then_crashed(killed, model)
+    return disk.syncs_seen | killed.syncs_seen
+
+
 def test_the_list_has_every_sync_that_the_engine_makes() -> None:
     seen: set[str] = set()
     for seed in test_crash_points.SEEDS:
-        disk, _ = run_simulated(crash_run(seed, None))
-        seen |= disk.syncs_seen
+        seen |= run_simulated(syncs_of(seed))
 
     assert seen == set(SYNC_MUTATIONS)

@@ -250,3 +250,50 @@ def test_slow_syncs_take_their_time(*, is_journal: bool) -> None:
         return loop.time()
 
     assert run_virtual(seconds()) == 3.0
+
+
+async def killed_disk(chance: random.Random) -> SimulatedDisk:
+    """A disk on which a killed process has left 1,100 bytes in `f`, and a name, unsynced."""
+    disk = SimulatedDisk(chance)
+    file = await disk.create("f")
+    await disk.sync_directory("")
+    await file.append([b"a" * 1100])
+    await disk.create("g")
+    disk.bury()
+    return disk.after_kill()
+
+
+async def test_a_killed_process_leaves_what_it_has_not_synced() -> None:
+    disk = await killed_disk(random.Random(1))
+
+    assert await disk.read_whole("f") == b"a" * 1100
+    assert disk.paths() == ["f", "g"]
+
+
+async def test_what_a_killed_process_has_not_synced_may_be_lost_in_a_crash() -> None:
+    left: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(60):
+        disk = (await killed_disk(random.Random(seed))).after_crash()
+        left[await disk.read_whole("f") == b"a" * 1100, "g" in disk.paths()] += 1
+
+    assert set(left) == {(False, False), (False, True), (True, False), (True, True)}
+
+
+async def test_a_sync_by_path_keeps_what_a_killed_process_has_left() -> None:
+    for seed in range(20):
+        disk = await killed_disk(random.Random(seed))
+        await disk.sync_file("f")
+        assert await disk.after_crash().read_whole("f") == b"a" * 1100
+
+
+async def test_a_killed_process_takes_the_end_of_a_direct_write_with_it() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    file = await disk.create("f", is_direct=True)
+    await file.append([b"a" * 600])
+    disk.bury()
+    disk = disk.after_kill()
+
+    assert await disk.read_whole("f") == b"a" * 512
+    await disk.sync_file("f")
+    await disk.sync_directory("")
+    assert await disk.after_crash().read_whole("f") == b"a" * 512

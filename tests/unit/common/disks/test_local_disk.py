@@ -58,6 +58,7 @@ async def test_each_kind_of_write_is_synced_before_it_counts(
     await disk.replace("m", b"manifest")
     await disk.sync_directory("")
     await disk.truncate("m", 3)
+    await disk.sync_file("m")
     await file.close()
     await disk.close()
 
@@ -68,6 +69,7 @@ async def test_each_kind_of_write_is_synced_before_it_counts(
         ("pwritev", "m.tmp"), ("fdatasync", "m.tmp"), ("fsync", directory),
         ("fsync", directory),
         ("fsync", "m"),
+        ("fdatasync", "m"),
     ]  # fmt: skip
 
 
