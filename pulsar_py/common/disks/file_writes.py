@@ -25,6 +25,7 @@ import logging
 import mmap
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from pulsar_py.common.buffer import Buffer
@@ -111,8 +112,9 @@ class DirectMemory:
         return self._address
 
     def close(self) -> None:
-        """Give the memory back."""
-        self._mapped.close()
+        """Give the memory back; what the traceback of a kept error still has, when that is gone."""
+        with suppress(BufferError):
+            self._mapped.close()
         os.close(self._descriptor)
 
 

@@ -675,3 +675,23 @@ async def test_a_thread_that_can_not_be_started_is_an_error_of_the_write(
     assert "f: not written: can't start new thread" in str(error)
     for each in (file, disk):
         await each.close()
+
+
+@needs_direct
+async def test_a_disk_can_be_closed_while_somebody_keeps_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error's traceback has views of the memory that is given back."""
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.EIO, "broken")
+
+    disk = LocalDisk(tmp_path)
+    file = await disk.create("f", is_direct=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", fails)
+        error = await synced(file, b"x" * 4096)
+    assert type(error) is StorageError
+
+    await file.close()
+    await disk.close()
