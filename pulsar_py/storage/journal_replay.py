@@ -97,9 +97,11 @@ class JournalReplay:
         await self._storage.remove_leftover_tables()
         await self._storage.hold_logs()
         await self._files.find_spares()
-        for each in found:
-            if each.header is not None and each.header.is_used_again:
-                self._files.on_written(each.file_id)
+        # A write that a killed process had handed to the kernel may come after this, and must not
+        # meet another life of its file. All writes of files before the newest were confirmed.
+        for file in plan.files[:-1]:
+            if file.life.is_used_again:
+                self._files.on_written(file.file_id)
         for file_id in plan.leftovers:
             await self._files.retire(file_id)
         end = mark

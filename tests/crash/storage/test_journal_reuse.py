@@ -94,6 +94,26 @@ async def test_a_damaged_header_of_a_file_that_is_used_again_stops_the_start() -
         await start(disk, model, LAZY)
 
 
+@pytest.mark.parametrize("entries_count", [6, 12])
+async def test_files_that_a_killed_process_may_still_be_writing_are_not_used_again(
+    entries_count: int,
+) -> None:
+    """The kernel may end a write after the process: to the newest file, or the one made ahead."""
+    disk, model, newest = await used_again(entries_count)
+    journals = [path for path in disk.paths() if path.startswith("journal/0")]
+    for path in journals:
+        header = decode_file_header(await disk.read_whole(path), path)
+        assert header is not None
+        assert header.is_used_again
+
+    bookie = await start(disk, model, replace(LAZY, journal_spare_files_count=100))
+    await bookie.close()
+
+    left = [path for path in journals if f"journal/spare-{path[8:]}" in disk.paths()]
+    assert left == [path for path in journals if path < newest]
+    assert len(journals) == 2
+
+
 @pytest.mark.parametrize("length", [0, 100, 4000])
 async def test_a_pool_cut_short_is_given_up(length: int) -> None:
     disk, model = SimulatedDisk(random.Random(3)), Model()
