@@ -80,6 +80,7 @@ class JournalReplay:
             CorruptDataError: Confirmed data is damaged or missing.
         """
         mark = self._storage.manifest.mark
+        await self._sync_journal(mark[0])
         found = await find_files(self._disk, mark)
         if not found and self._storage.manifest == Manifest():
             if await self._storage.has_files():
@@ -115,6 +116,17 @@ class JournalReplay:
             await self._disk.make_directory(directory)
         await self._disk.sync_directory("")
 
+    async def _sync_journal(self, first_id: int) -> None:
+        """Make durable what is replayed.
+
+        A process that was killed may have left whole blocks that are not, or that a failed sync has
+        lost. From here on they count: readers get their entries, and the next file's header names
+        their end.
+        """
+        for name in await self._disk.list_directory(JOURNAL_DIRECTORY):
+            if name.isdigit() and int(name) >= first_id:
+                await self._disk.sync_file(journal_path(int(name)))
+
     async def _flush_if_there_is_room(self) -> None:
         """Flush replayed entries; on a full disk they stay in memory, so that a start succeeds."""
         if self._gate.is_shut:
@@ -125,10 +137,6 @@ class JournalReplay:
             self._housekeeper.on_disk_full(error)
 
     async def _replay_file(self, replay: ReplayFile) -> Mark:
-        if replay.end is None:
-            # A process that was killed may have left whole blocks that are not durable. From here
-            # on they count: readers get their entries, and the next file's header names their end.
-            await self._disk.sync_file(replay.path)
         file = await self._disk.open_read(journal_path(replay.file_id))
         offset = replay.start
         try:

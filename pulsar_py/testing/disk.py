@@ -232,6 +232,7 @@ class SimulatedDisk(Disk):
         inode = self._inode(path)
         if self.takes_sync(f"found:{posixpath.dirname(path)}"):
             inode.sync()
+            inode.data[:] = inode.durable
 
     async def remove(self, path: str) -> None:
         """Remove a file's name; durable after `sync_directory`."""

@@ -194,10 +194,10 @@ class Disk(ABC):
 
     @abstractmethod
     async def sync_file(self, path: str) -> None:
-        """Make durable what a file has, whoever wrote it.
+        """Make durable what a file has, whoever wrote it; from then on readers get what is stored.
 
         A process that was killed leaves what it did not sync to those that read the file after it,
-        until the machine stops.
+        until the machine stops; and so it leaves what a failed sync has lost.
 
         Raises:
             FileNotFoundError: There is none.

@@ -173,7 +173,7 @@ class LocalDisk(Disk):
 
     async def sync_file(self, path: str) -> None:
         """Make durable what a file has, whoever wrote it."""
-        await self.run(sync_file, self.full_path(path))
+        await self.run(_sync_found, self.full_path(path))
 
     async def remove(self, path: str) -> None:
         """Remove a file's name."""
@@ -505,6 +505,16 @@ def _replace(path: str, data: Buffer) -> None:
         os.close(descriptor)
     Path(temporary).replace(path)
     sync_directory(Path(path).parent)
+
+
+def _sync_found(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fdatasync(descriptor)
+        # Pages that a failed sync did not store count as clean, and only they have their bytes.
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(descriptor)
 
 
 def _truncate(path: str, length: int) -> None:

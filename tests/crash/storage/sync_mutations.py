@@ -14,7 +14,7 @@ KILL_SWEEP = "test_what_a_killed_process_has_left_survives_a_crash_of_the_next"
 SYNC_MUTATIONS: dict[str, str] = {
     # AppendFile.append_and_sync in Journal._write_block: a group's entries and records.
     "group:journal": SWEEP,
-    # Disk.sync_file in JournalReplay._replay_file: blocks of a process that was killed.
+    # Disk.sync_file in JournalReplay._sync_journal: blocks of a process that was killed.
     "found:journal": KILL_SWEEP,
     # AppendFile.append_and_sync in EntryLogWriter.write_and_sync: large entries of a group, before
     # its block refers to them.

@@ -297,3 +297,25 @@ async def test_a_killed_process_takes_the_end_of_a_direct_write_with_it() -> Non
     await disk.sync_file("f")
     await disk.sync_directory("")
     assert await disk.after_crash().read_whole("f") == b"a" * 512
+
+
+async def test_a_sync_by_path_shows_what_a_failed_sync_has_lost() -> None:
+    left: set[bytes] = set()
+    for seed in range(20):
+        disk = SimulatedDisk(random.Random(seed))
+        file = await disk.create("f")
+        await disk.sync_directory("")
+        await file.append([b"a" * 600])
+        disk.fault = lambda kind, path: StorageError(path) if kind == "sync" else None
+        with pytest.raises(StorageError):
+            await file.sync()
+        assert await disk.read_whole("f") == b"a" * 600
+        disk.bury()
+        disk = disk.after_kill()
+
+        await disk.sync_file("f")
+
+        found = await disk.read_whole("f")
+        assert await disk.after_crash().read_whole("f") == found
+        left.add(found)
+    assert len(left) > 2

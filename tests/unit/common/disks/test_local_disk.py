@@ -28,7 +28,7 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seen: list[tuple[str, str]] = []
-        for name in ("fdatasync", "fsync", "pwritev"):
+        for name in ("fdatasync", "fsync", "pwritev", "posix_fadvise"):
             monkeypatch.setattr(os, name, self._recording(name, getattr(os, name)))
 
     def _recording(self, name: str, real):
@@ -69,7 +69,7 @@ async def test_each_kind_of_write_is_synced_before_it_counts(
         ("pwritev", "m.tmp"), ("fdatasync", "m.tmp"), ("fsync", directory),
         ("fsync", directory),
         ("fsync", "m"),
-        ("fdatasync", "m"),
+        ("fdatasync", "m"), ("posix_fadvise", "m"),
     ]  # fmt: skip
 
 
