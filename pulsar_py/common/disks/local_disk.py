@@ -120,14 +120,17 @@ class LocalDisk(Disk):
     ) -> AppendFile:
         """Create an empty file for appending, with space reserved."""
         descriptor = await self.run(_create, self.full_path(path), reserve_bytes)
-        if is_direct:
-            return _DirectAppendFile(self, path, descriptor, self._direct_writes)
-        return _LocalAppendFile(self, path, descriptor)
+        return self._append_file(path, descriptor, is_direct=is_direct)
 
     async def open_again(self, path: str, *, is_direct: bool = False) -> AppendFile:
         """Open a file to be written again from its start."""
         ring = await self._open_ring() if is_direct else None
         descriptor = await self.run(os.open, self.full_path(path), os.O_RDWR)
+        return self._append_file(path, descriptor, is_direct=is_direct, ring=ring)
+
+    def _append_file(
+        self, path: str, descriptor: int, *, is_direct: bool, ring: IoUring | None = None
+    ) -> AppendFile:
         if is_direct:
             return _DirectAppendFile(self, path, descriptor, self._direct_writes, ring)
         return _LocalAppendFile(self, path, descriptor)
@@ -508,9 +511,9 @@ def _replace(path: str, data: Buffer) -> None:
 
 
 def _sync_found(path: str) -> None:
+    sync_file(path)
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fdatasync(descriptor)
         # Pages that a failed sync did not store count as clean, and only they have their bytes.
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     finally:
