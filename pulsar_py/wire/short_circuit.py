@@ -4,14 +4,22 @@ A reader on the broker's machine asks over a Unix stream socket where entries ar
 the files (their descriptors come with the answer, as `SCM_RIGHTS`), and reads the bytes itself. All
 numbers are big-endian. A frame:
 
-    u32  bytes that follow     u8  version, 1     u8  kind     u16  files of an answer, else zero
+    u32  bytes that follow     u8  version, 1     u8  kind     u16  a count, or zero
 
-A request (kind 1) goes on with
+The broker begins each connection with a greeting (kind 4), which goes on with
+
+    u64  inode of its network namespace
+    for each of the addresses that it listens on, as many as the count says:
+        u16 port, u16 4 or 6, 16 bytes of the IP address, of IPv4 the first four and zeros
+
+Brokers give their ledgers the same ids. So the reader compares: only whom its service URL leads to
+one of these addresses, in the same namespace, reads here what it would get from there. A request
+(kind 1) goes on with
 
     u32  limit in bytes of the entries that the answer names
     u64  ledger id             u64  first entry id             u64  last entry id, inclusive
 
-an answer (kind 2) with
+an answer (kind 2), whose count is that of its files, with
 
     u32  runs
     u64  ledger id             u64  first entry id, both as asked for
@@ -34,9 +42,10 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from pulsar_py.common.errors import LocalProtocolError, RemoteProtocolError
 
@@ -49,6 +58,8 @@ MAX_ENTRIES: Final = 65_536
 """Of one answer, in all of its runs."""
 MAX_NEW_FILES: Final = 16
 """Descriptors that come with one answer."""
+MAX_ADDRESSES: Final = 64
+"""Of one greeting."""
 MAX_REFUSAL_BYTES: Final = 1000
 MAX_ID: Final = 2**63 - 1
 """The greatest ledger id, entry id and offset."""
@@ -57,18 +68,45 @@ MAX_ENTRY_BYTES: Final = 2**31 - 1
 _REQUEST: Final = 1
 _ANSWER: Final = 2
 _REFUSAL: Final = 3
-_KINDS: Final = {_REQUEST: "request", _ANSWER: "answer", _REFUSAL: "refusal"}
+_GREETING: Final = 4
+_KINDS: Final = {
+    _REQUEST: "request",
+    _ANSWER: "answer",
+    _REFUSAL: "refusal",
+    _GREETING: "greeting",
+}
 
 _SIZE: Final = Struct(">I")
 _HEAD: Final = Struct(">BBH")
 _REQUEST_BODY: Final = Struct(">IQQQ")
 _ANSWER_BODY: Final = Struct(">IQQ")
 _RUN: Final = Struct(">QQI")
+_NAMESPACE: Final = Struct(">Q")
+_ADDRESS: Final = Struct(">HH16s")
+_IP_SIZES: Final = {4: 4, 6: 16}
 
 _REQUEST_SIZE: Final = _HEAD.size + _REQUEST_BODY.size
 _MAX_ANSWER_SIZE: Final = (
     _HEAD.size + _ANSWER_BODY.size + 8 * MAX_NEW_FILES + _RUN.size * MAX_RUNS + 4 * MAX_ENTRIES
 )
+
+
+class LendingBroker(NamedTuple):
+    """The greeting: which broker this is."""
+
+    network_namespace: int
+    """Inode of `/proc/self/ns/net`: addresses mean the same only within one."""
+    addresses: Sequence[tuple[str, int]]
+    """IP addresses and ports of the binary protocol that are bound; an IP address may be that for
+    all of its kind, `0.0.0.0` or `::`."""
+
+    def listens_on(self, ip: str, port: int) -> bool:
+        """Whether who connects to this address of the machine gets to this broker.
+
+        Whether it is one of this machine is for the caller to find out.
+        """
+        everywhere = "::" if ":" in ip else "0.0.0.0"  # noqa: S104 - recognised, not bound
+        return (ip, port) in self.addresses or (everywhere, port) in self.addresses
 
 
 class PlacesRequest(NamedTuple):
@@ -111,6 +149,23 @@ class PlacesRefusal(NamedTuple):
     """Why the broker ends the connection."""
 
     reason: str
+
+
+FromBroker: TypeAlias = LendingBroker | PlacesAnswer | PlacesRefusal
+"""What a broker sends."""
+
+
+def encode_greeting(broker: LendingBroker) -> bytes:
+    """The frame of a greeting; addresses beyond the limit are left out."""
+    addresses = broker.addresses[:MAX_ADDRESSES]
+    ips = [(ip_address(ip), port) for ip, port in addresses]
+    return _sized(
+        [
+            _HEAD.pack(VERSION, _GREETING, len(addresses)),
+            _NAMESPACE.pack(broker.network_namespace),
+            *(_ADDRESS.pack(port, ip.version, ip.packed) for ip, port in ips),
+        ]
+    )
 
 
 def encode_request(request: PlacesRequest) -> bytes:
@@ -175,21 +230,22 @@ class AnswerDecoder:
             {
                 _ANSWER: range(_HEAD.size + _ANSWER_BODY.size, _MAX_ANSWER_SIZE + 1),
                 _REFUSAL: range(_HEAD.size, _HEAD.size + MAX_REFUSAL_BYTES + 1),
+                _GREETING: range(
+                    _HEAD.size + _NAMESPACE.size,
+                    _HEAD.size + _NAMESPACE.size + MAX_ADDRESSES * _ADDRESS.size + 1,
+                ),
             }
         )
 
-    def feed(self, data: bytes) -> list[PlacesAnswer | PlacesRefusal]:
-        """The answers that end in `data`; their descriptors came with their first bytes.
+    def feed(self, data: bytes) -> list[FromBroker]:
+        """The greeting, answers and the refusal that end in `data`.
+
+        Descriptors came with the first bytes of their answers.
 
         Raises:
-            RemoteProtocolError: What came is no answer, or one that contradicts itself.
+            RemoteProtocolError: What came is none of these, or contradicts itself.
         """
-        return [
-            _decode_answer(body)
-            if kind == _ANSWER
-            else PlacesRefusal(body[_HEAD.size :].decode(errors="replace"))
-            for kind, body in self._frames.feed(data)
-        ]
+        return [_DECODERS[kind](body) for kind, body in self._frames.feed(data)]
 
 
 class _FrameCutter:
@@ -290,6 +346,37 @@ def _decode_answer(body: bytes) -> PlacesAnswer:
     if place != len(body):
         raise RemoteProtocolError(f"{name}: {len(body) - place} bytes behind the last run")
     return PlacesAnswer(ledger_id, first_entry_id, runs, new_files)
+
+
+def _decode_refusal(body: bytes) -> PlacesRefusal:
+    return PlacesRefusal(body[_HEAD.size :].decode(errors="replace"))
+
+
+def _decode_greeting(body: bytes) -> LendingBroker:
+    *_, count = _HEAD.unpack_from(body)
+    (network_namespace,) = _NAMESPACE.unpack_from(body, _HEAD.size)
+    start = _HEAD.size + _NAMESPACE.size
+    if len(body) - start != count * _ADDRESS.size:
+        raise RemoteProtocolError(
+            f"short-circuit read: greeting with {count} addresses in {len(body) - start} bytes, "
+            f"expected {count * _ADDRESS.size}"
+        )
+    addresses = []
+    for port, version, ip in _ADDRESS.iter_unpack(body[start:]):
+        if version not in _IP_SIZES:
+            raise RemoteProtocolError(
+                f"short-circuit read: greeting with an address of IP version {version}, "
+                "expected 4 or 6"
+            )
+        addresses.append((str(ip_address(ip[: _IP_SIZES[version]])), port))
+    return LendingBroker(network_namespace, addresses)
+
+
+_DECODERS: Final[dict[int, Callable[[bytes], FromBroker]]] = {
+    _ANSWER: _decode_answer,
+    _REFUSAL: _decode_refusal,
+    _GREETING: _decode_greeting,
+}
 
 
 def _sized(parts: list[bytes]) -> bytes:

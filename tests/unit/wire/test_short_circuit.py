@@ -9,6 +9,7 @@ import pytest
 
 from pulsar_py.common.errors import LocalProtocolError, RemoteProtocolError
 from pulsar_py.wire.short_circuit import (
+    MAX_ADDRESSES,
     MAX_ENTRIES,
     MAX_ID,
     MAX_LIMIT_BYTES,
@@ -16,12 +17,15 @@ from pulsar_py.wire.short_circuit import (
     MAX_REFUSAL_BYTES,
     MAX_RUNS,
     AnswerDecoder,
+    FromBroker,
+    LendingBroker,
     LentRun,
     PlacesAnswer,
     PlacesRefusal,
     PlacesRequest,
     RequestDecoder,
     encode_answer,
+    encode_greeting,
     encode_refusal,
     encode_request,
 )
@@ -45,7 +49,15 @@ ANSWER_HEX = (
 )  # fmt: skip
 
 
-def answers(data: bytes) -> list[PlacesAnswer | PlacesRefusal]:
+BROKER = LendingBroker(0xF0000001, [("127.0.0.1", 6650), ("::", 6651)])
+BROKER_HEX = (
+    "00000034" "01" "04" "0002" "00000000f0000001"
+    "19fa" "0004" "7f000001000000000000000000000000"
+    "19fb" "0006" "00000000000000000000000000000000"
+)  # fmt: skip
+
+
+def answers(data: bytes) -> list[FromBroker]:
     return AnswerDecoder().feed(data)
 
 
@@ -58,6 +70,52 @@ def test_bytes_of_an_answer() -> None:
     assert encode_answer(ANSWER).hex() == ANSWER_HEX
     assert answers(bytes.fromhex(ANSWER_HEX)) == [ANSWER]
     assert ANSWER.entries_count == 3
+
+
+def test_bytes_of_a_greeting() -> None:
+    assert encode_greeting(BROKER).hex() == BROKER_HEX
+    assert answers(bytes.fromhex(BROKER_HEX)) == [BROKER]
+    many = [("1.2.3.4", port) for port in range(MAX_ADDRESSES + 1)]
+    (greeting,) = answers(encode_greeting(LendingBroker(1, many)))
+    assert greeting == LendingBroker(1, many[:MAX_ADDRESSES])
+    assert answers(encode_greeting(LendingBroker(2**64 - 1, []))) == [LendingBroker(2**64 - 1, [])]
+
+
+@pytest.mark.parametrize(
+    ("ip", "port", "is_there"),
+    [
+        ("127.0.0.1", 6650, True),
+        ("127.0.0.1", 6651, False),
+        ("127.0.0.2", 6650, False),
+        ("::1", 6651, True),
+        ("fe80::1", 6651, True),
+        ("::1", 6650, False),
+        ("10.1.2.3", 6651, False),
+    ],
+)
+def test_which_addresses_are_the_brokers(ip: str, port: int, *, is_there: bool) -> None:
+    assert BROKER.listens_on(ip, port) is is_there
+
+
+def test_an_address_for_all_is_for_its_kind_alone() -> None:
+    broker = LendingBroker(1, [("0.0.0.0", 6650)])
+    assert broker.listens_on("192.168.1.1", 6650)
+    assert not broker.listens_on("::1", 6650)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("01040002", "01040003", "greeting with 3 addresses in 40 bytes, expected 60"),
+        ("01040002", "01040001", "greeting with 1 addresses in 40 bytes, expected 20"),
+        ("19fa0004", "19fa0005", "address of IP version 5, expected 4 or 6"),
+        ("00000034", "00000510", "greeting of 1296 bytes, expected 12 to 1292"),
+    ],
+)
+def test_greetings_that_contradict_themselves(old: str, new: str, message: str) -> None:
+    assert BROKER_HEX.count(old) == 1
+    with pytest.raises(RemoteProtocolError, match=message):
+        answers(bytes.fromhex(BROKER_HEX.replace(old, new)))
 
 
 def test_an_empty_answer_and_a_refusal() -> None:
@@ -83,8 +141,10 @@ def test_any_cut_gives_the_same(size: int) -> None:
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert [each for piece in pieces for each in decoder.feed(piece)] == many
 
-    sent = [ANSWER, ANSWER._replace(first_entry_id=9), PlacesRefusal("no")]
-    data = encode_answer(sent[0]) + encode_answer(sent[1]) + encode_refusal("no")  # type: ignore[arg-type]
+    second = ANSWER._replace(first_entry_id=9)
+    sent = [BROKER, ANSWER, second, PlacesRefusal("no")]
+    data = encode_greeting(BROKER) + encode_answer(ANSWER) + encode_answer(second)
+    data += encode_refusal("no")
     reader = AnswerDecoder()
     pieces = [data[start : start + size] for start in range(0, len(data), size)]
     assert [each for piece in pieces for each in reader.feed(piece)] == sent
@@ -144,7 +204,7 @@ def test_what_is_no_request_is_refused_at_its_head(head: str, message: str) -> N
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("01020001", "01010001", r"kind 1, expected answer \(kind 2\) or refusal \(kind 3\)"),
+        ("01020001", "01010001", r"kind 1, expected answer \(kind 2\) or refusal \("),
         ("00000054", "00080000", "answer of 524288 bytes, expected 24 to 344216"),
         ("01020001", "01020011", "2 runs and 17 files in 84 bytes, expected at most 4096 and"),
         ("01020001", "01020010", "2 runs and 16 files in 84 bytes, expected at most"),
