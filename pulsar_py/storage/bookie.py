@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice
@@ -51,6 +51,7 @@ from pulsar_py.ledgers.store import (
 )
 from pulsar_py.storage.entry_logs.entry_log import check_log_versions
 from pulsar_py.storage.entry_logs.ledger_storage import LedgerStorage
+from pulsar_py.storage.entry_logs.places import PlaceLimits, Places
 from pulsar_py.storage.handles import BookieLedger
 from pulsar_py.storage.housekeeper import Housekeeper
 from pulsar_py.storage.journal.answer_watch import AnswerWatch
@@ -321,6 +322,31 @@ class Bookie(ChosenLedgers):
         """State, end and labels of one ledger."""
         ledger = await self._require(ledger_id)
         return ledger.record.at(ledger.last_add_confirmed, ledger.length_bytes).info(ledger_id)
+
+    async def places(
+        self,
+        ledger_id: int,
+        first_entry_id: int,
+        last_entry_id: int,
+        *,
+        limits: PlaceLimits,
+        held_logs: Container[int],
+    ) -> Places:
+        """Where confirmed entries lie in entry logs, for a reader who opens these himself.
+
+        It may be nothing, for any reason: `LedgerReader.read` says which. See `EntryPlaces.find`.
+
+        Raises:
+            StorageError: The disk can't do it now, or not in time.
+        """
+        async with self.in_time(ledger_id):
+            ledger = await self._find(ledger_id)
+            if ledger is None or ledger.record.is_deleted:
+                return Places()
+            last = min(last_entry_id, ledger.last_add_confirmed)
+            return await self.storage.places.find(
+                ledger_id, first_entry_id, last, limits, held_logs
+            )
 
     async def flush(self) -> None:
         """Move all confirmed entries to entry logs; returns when they are durable there.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -204,6 +205,26 @@ async def test_an_open_reader_outlives_the_name(disk: Disk) -> None:
         await disk.read_whole("f")
     await disk.remove("f")
     await reader.close()
+    await file.close()
+
+
+async def test_a_lent_file_is_one_of_the_system_or_there_is_none(disk: Disk) -> None:
+    file = await disk.create("f")
+    await file.append([b"lent"])
+    lent = await disk.lend("f")
+    if isinstance(disk, LocalDisk):
+        assert lent is not None
+        await disk.remove("f")
+        await file.append([b" for good"])
+        assert os.pread(lent.fileno(), 100, 0) == b"lent for good"
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.write(lent.fileno(), b"mine")
+        assert not os.get_inheritable(lent.fileno())
+        lent.close()
+        with pytest.raises(FileNotFoundError):
+            await disk.lend("f")
+    else:
+        assert lent is None
     await file.close()
 
 

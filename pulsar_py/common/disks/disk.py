@@ -9,6 +9,7 @@ bytes are on disk. Implementations: `local_disk.LocalDisk` (threads inside),
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -93,6 +94,32 @@ class ReadFile(ABC):
         """Release the file."""
 
 
+class LentFile:
+    """A file that is open for reading in a description of its own, for another process.
+
+    The descriptor can be sent there; here it is closed with the object, at the latest when nobody
+    has that any more.
+    """
+
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        assert self._descriptor >= 0, "closed"
+        return self._descriptor
+
+    def close(self) -> None:
+        """Close the descriptor here. May be called again."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    __del__ = close
+
+
 async def read_fully(file: ReadFile, offset: int, length: int) -> bytes:
     """The bytes at `offset`; fewer than `length` only where the file ends.
 
@@ -175,6 +202,16 @@ class Disk(ABC):
         Raises:
             FileNotFoundError: There is none.
         """
+
+    async def lend(self, path: str) -> LentFile | None:
+        """A file to be read by another process; None where the system has no such files.
+
+        Raises:
+            FileNotFoundError: There is none.
+            StorageError: It can't be opened.
+        """
+        del path
+        return None
 
     @abstractmethod
     async def read_whole(self, path: str) -> bytes:

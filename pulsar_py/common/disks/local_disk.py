@@ -33,7 +33,7 @@ from queue import SimpleQueue
 from typing import ParamSpec, TypeVar
 
 from pulsar_py.common.buffer import Buffer
-from pulsar_py.common.disks.disk import AppendFile, Disk, OnSynced, ReadFile
+from pulsar_py.common.disks.disk import AppendFile, Disk, LentFile, OnSynced, ReadFile
 from pulsar_py.common.disks.file_writes import DirectWriter, DirectWrites, write_all
 from pulsar_py.common.disks.io_uring import IoUring
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
@@ -161,6 +161,10 @@ class LocalDisk(Disk):
         """Open a file for reading."""
         descriptor = await self.run(os.open, self.full_path(path), os.O_RDONLY)
         return _LocalReadFile(self, path, descriptor)
+
+    async def lend(self, path: str) -> LentFile:
+        """A file to be read by another process."""
+        return await self.run(_lend, self.full_path(path))
 
     async def read_whole(self, path: str) -> bytes:
         """All bytes of a file."""
@@ -438,6 +442,11 @@ def _as_storage_error(error: OSError) -> StorageError:
 def _write_and_sync(descriptor: int, offset: int, buffers: Sequence[Buffer]) -> None:
     write_all(descriptor, offset, buffers)
     os.fdatasync(descriptor)
+
+
+def _lend(path: str) -> LentFile:
+    # In the thread: a caller that is cancelled meanwhile must not lose the descriptor.
+    return LentFile(os.open(path, os.O_RDONLY))
 
 
 def _read(descriptor: int, offset: int, length: int) -> bytes:

@@ -25,6 +25,7 @@ from pulsar_py.storage.entry_logs.entry_log_format import (
     RUN_HEADER_BYTES,
     check_log_version,
     encode_log_header,
+    head_bytes,
     padding,
 )
 from pulsar_py.storage.shared.location import Location
@@ -150,6 +151,18 @@ class EntryLogReaders:
             data = await read_fully(file, offset, length)
         self.read_bytes += len(data)
         return data
+
+    async def read_head(self, location: Location) -> bytes:
+        """The bytes of a run before its first entry; usually without waiting for a thread.
+
+        Raises:
+            FileNotFoundError: The log was removed.
+        """
+        memory = memoryview(bytearray(head_bytes(location.count)))
+        async with self._use(location.log_id) as file:
+            head = bytes(await read_fully_into(file, location.offset, memory))
+        self.read_bytes += len(head)
+        return head
 
     async def read_lent(
         self, log_id: int, offset: int, length: int, memory: ReusedMemory

@@ -43,6 +43,7 @@ from pulsar_py.storage.journal.journal_format import (
     from_big_endian,
 )
 from pulsar_py.storage.shared.lent import Lent
+from pulsar_py.storage.shared.location import Location
 
 LOG_MAGIC = b"PLSRELOG"
 VERSION = 1
@@ -196,6 +197,36 @@ def _entries(data: EntryBytes, at: int, stored_lengths: bytes, count: int) -> Pa
     if count and stored_lengths == stored_lengths[:4] * count:
         return PackedEntries(data, at, count, int.from_bytes(stored_lengths[:4], "big"))
     return PackedEntries.of(data, at, from_big_endian(stored_lengths))
+
+
+def checked_lengths(
+    head: Buffer, path: str, location: Location, ledger_id: int, first_entry_id: int
+) -> array[int]:
+    """Lengths of the entries of a run, of which only the bytes before the first entry are there.
+
+    That it is the expected run is checked, its checksum is not: that covers the entries, too.
+
+    Raises:
+        CorruptDataError: It is another one, or its lengths don't add up.
+    """
+    place = f"{path}: offset {location.offset}"
+    if len(head) < head_bytes(location.count) or head[:4] != RUN_MAGIC:
+        raise CorruptDataError(f"{place}: no run of {location.count} entries here")
+    found = _RUN_REST.unpack_from(head, _RUN_START.size)[:3]
+    expected = (ledger_id, first_entry_id, location.count)
+    if found != expected:
+        raise CorruptDataError(
+            f"{place}: ledger, first entry and count are {found}, the index has {expected}"
+        )
+    lengths = from_big_endian(bytes(head[RUN_HEADER_BYTES:]))
+    if len(head) + sum(lengths) != location.length:
+        raise CorruptDataError(f"{place}: the run's lengths don't add up")
+    return lengths
+
+
+def head_bytes(count: int) -> int:
+    """Bytes of a run before its first entry."""
+    return RUN_HEADER_BYTES + LENGTH_BYTES * count
 
 
 def run_length(data: Buffer, at: int) -> tuple[RunHeader, int] | None:

@@ -30,6 +30,7 @@ from pulsar_py.storage.entry_logs import compaction
 from pulsar_py.storage.entry_logs.entry_log import DIRECTORY as LOG_DIRECTORY
 from pulsar_py.storage.entry_logs.entry_log import EntryLogReaders, EntryLogWriter, log_path
 from pulsar_py.storage.entry_logs.entry_log_format import cut_runs, encode_run
+from pulsar_py.storage.entry_logs.places import EntryPlaces
 from pulsar_py.storage.entry_logs.read_cache import ReadCache
 from pulsar_py.storage.entry_logs.run_log import RunLog
 from pulsar_py.storage.entry_logs.run_reader import RunReader
@@ -183,6 +184,7 @@ class LedgerStorage:
         self.read_cache = ReadCache(settings.read_cache_bytes)
         self.readers = EntryLogReaders(disk, settings.open_files_count)
         self._runs = RunReader(self.index, self.readers, self.read_cache, settings)
+        self.places = EntryPlaces(self.index, self.readers, disk)
         self._writer = RunWriter(self)
         self.run_log = RunLog(disk, settings, self.allocate_log_id)
         self._publishing = asyncio.Lock()

@@ -18,6 +18,7 @@ from pulsar_py.common.disks.file_writes import HAS_DIRECT
 from pulsar_py.common.disks.io_uring import IoUring, OnWritten
 from pulsar_py.common.disks.local_disk import RING_BYTES, LocalDisk
 from pulsar_py.common.errors import DirectoryLockedError, DiskFullError, StorageError
+from pulsar_py.common.loops.tasks import TaskOwner
 from tests.unit.common.disks.test_io_uring import has_rings
 
 MIB = 1024 * 1024
@@ -695,3 +696,30 @@ async def test_a_disk_can_be_closed_while_somebody_keeps_its_error(
 
     await file.close()
     await disk.close()
+
+
+async def test_a_file_lent_to_a_caller_who_is_gone_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = LocalDisk(tmp_path)
+    await disk.replace("f", b"data")
+    opened: list[int] = []
+    may_open = threading.Event()
+    real = os.open
+
+    def slow_open(path: str, flags: int) -> int:
+        assert may_open.wait(10)
+        opened.append(real(path, flags))
+        return opened[-1]
+
+    monkeypatch.setattr(os, "open", slow_open)
+    lending = TaskOwner("test").spawn(disk.lend("f"), "lend")
+    await asyncio.sleep(0.01)
+    lending.cancel()
+    may_open.set()
+    await asyncio.gather(lending, return_exceptions=True)
+    await disk.close()  # waits for its threads
+    assert lending.cancelled()
+    (descriptor,) = opened
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)

@@ -9,13 +9,16 @@ from pulsar_py.storage.entry_logs import entry_log_format
 from pulsar_py.storage.entry_logs.entry_log_format import (
     PADDING_LEDGER_ID,
     check_log_header,
+    checked_lengths,
     cut_runs,
     decode_run,
     encode_log_header,
     encode_run,
+    head_bytes,
     padding,
     run_length,
 )
+from pulsar_py.storage.shared.location import Location
 
 ENTRIES = [b"one", b"", b"three" * 100]
 
@@ -137,3 +140,37 @@ def test_padding_is_a_run_up_to_the_next_block(offset: int) -> None:
     if data:
         assert decode_run(data, "p", 0).ledger_id == PADDING_LEDGER_ID
         assert run_length(data, 0) is not None
+
+
+def test_the_lengths_of_a_run_are_read_without_its_entries() -> None:
+    location = Location(4, 1000, len(run()), 3)
+    head = run()[: head_bytes(3)]
+
+    assert [*checked_lengths(head, "p", location, 9, 100)] == [3, 0, 500]
+
+
+@pytest.mark.parametrize(
+    ("head", "location", "message"),
+    [
+        (run()[:43], Location(4, 1000, len(run()), 3), "no run of 3 entries here"),
+        (b"RUN2" + run()[4:44], Location(4, 1000, len(run()), 3), "no run of 3 entries here"),
+        (
+            run()[:40],
+            Location(4, 1000, len(run()), 2),
+            r"are \(9, 100, 3\), the index has \(9, 100, 2",
+        ),
+        (run()[:44], Location(4, 1000, len(run()) - 1, 3), "the run's lengths don't add up"),
+    ],
+)
+def test_lengths_of_something_else_are_damage(
+    head: bytes, location: Location, message: str
+) -> None:
+    with pytest.raises(CorruptDataError, match=f"p: offset 1000: .*{message}"):
+        checked_lengths(head, "p", location, 9, 100)
+
+
+def test_the_head_of_another_run_is_damage() -> None:
+    location = Location(4, 1000, len(run()), 3)
+    for ledger_id, first_entry_id in ((8, 100), (9, 101)):
+        with pytest.raises(CorruptDataError, match=r"are \(9, 100, 3\), the index has"):
+            checked_lengths(run()[:44], "p", location, ledger_id, first_entry_id)
