@@ -41,8 +41,14 @@ from pulsar_py.common.loops.tasks import TaskOwner
 from pulsar_py.common.message_id import to_signed
 from pulsar_py.common.network.tls import refused_certificate
 from pulsar_py.common.position import MAX_LONG
-from pulsar_py.proto.PulsarApi_pb2 import BaseCommand, CommandSendReceipt, FeatureFlags
+from pulsar_py.proto.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandMessage,
+    CommandSendReceipt,
+    FeatureFlags,
+)
 from pulsar_py.wire import commands
+from pulsar_py.wire.alike_commands import AlikeCommands
 from pulsar_py.wire.connection_state import ConnectionState, KeepAlive, KeepAliveDecision, Side
 from pulsar_py.wire.frame_receiver import FrameReceiver, ReceivedFrame
 from pulsar_py.wire.framing import DEFAULT_MAX_MESSAGE_SIZE, FOREIGN, max_frame_bytes
@@ -64,6 +70,9 @@ _PROGRESS_BYTES: Final = 1024
 """So many bytes in one read count as a sign of life for keep-alive, even within a frame. Fewer do
 not: a broker that announced a longer frame than it sends would be taken for alive for ever, because
 its PONGs are read as bytes of that frame."""
+
+_ALONE_COUNT: Final = 2
+"""The most commands in one read whose likes are awaited: those of a message that comes alone."""
 
 _MESSAGE: Final = BaseCommand.MESSAGE
 _SEND_RECEIPT: Final = BaseCommand.SEND_RECEIPT
@@ -110,6 +119,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.remote_address: Final = settings.remote_address
         self.next_request_id: Final = new_request_id
         self._state = ConnectionState(Side.CLIENT)
+        self._alike = AlikeCommands()
         self._frames = FrameReceiver(max_frame_bytes(DEFAULT_MAX_MESSAGE_SIZE))
         self._keep_alive = KeepAlive(
             now=clock.monotonic_seconds(), interval_seconds=settings.keep_alive_interval_seconds
@@ -179,39 +189,57 @@ class ClientCnx(asyncio.BufferedProtocol):
                 extra={"broker": self.remote_address},
             )
             self._close_abruptly(f"failed on our side: {error!r}")
-        for handler in touched:
+        # The last one first: a receipt comes before its message, which is waited for more often.
+        for handler in reversed(touched):
             handler.on_batch_end()
 
     def _take(self, frames: Sequence[ReceivedFrame], touched: Touched) -> None:
         # Hot path: consume and produce in `make bench-client`.
         producers, consumers = self._handlers.producers, self._handlers.consumers
-        read_command = commands.read_command
+        find = self._alike.find
         done = 0  # frames before this index have been handled with one before them
-        for index, (command_bytes, payload) in enumerate(frames):
+        for index, (data, payload) in enumerate(frames):
             if index < done:
                 continue
-            command = read_command(command_bytes)
-            kind = command.type
-            if kind not in self._state.legal:
-                self._state.check(kind)
-            if kind == _MESSAGE:
-                message = command.message
-                consumer = consumers.get(message.consumer_id)
+            command, key = find(data)
+            if command is None:
+                command = self._parse(data, touched, is_alone=len(frames) <= _ALONE_COUNT)
+            if isinstance(command, Receipt):
+                if (producer := producers.get(command.producer_id)) is not None:
+                    touched[producer] = None
+                    done = index + _take_receipts(producer, command, frames, index)
+            elif command is not None:
                 if payload is None:
                     raise RemoteProtocolError("MESSAGE without an entry")
-                if consumer is not None:
+                if (consumer := consumers.get(command.consumer_id)) is not None:
                     touched[consumer] = None
-                    consumer.on_message(message, payload)
-            elif kind == _SEND_RECEIPT:
-                receipt = command.send_receipt
-                producer = producers.get(receipt.producer_id)
-                if producer is not None:
-                    touched[producer] = None
-                    done = index + _take_receipts(producer, receipt, frames, index)
-            else:
-                self._on_rest(command, touched)
+                    consumer.on_message(command, payload, key)
             if self._closed_reason is not None:
                 return
+
+    def _parse(
+        self, data: bytes, touched: Touched, *, is_alone: bool
+    ) -> CommandMessage | Receipt | None:
+        """The MESSAGE or SEND_RECEIPT of a frame; any other command is handled, and None returned.
+
+        What comes alone is remembered, as the next one is likely to be like it.
+        """
+        # Hot path: consume and produce in `make bench-client`.
+        command = commands.read_command(data)
+        kind = command.type
+        if kind not in self._state.legal:
+            self._state.check(kind)
+        if kind == _MESSAGE:
+            if is_alone:
+                self._alike.learn_message(data, command.message)
+            return command.message
+        if kind == _SEND_RECEIPT:
+            receipt = _receipt_of(command.send_receipt)
+            if is_alone and receipt.ledger_id >= 0:
+                self._alike.learn_receipt(data, receipt)
+            return receipt
+        self._on_rest(command, touched)
+        return None
 
     def _on_answer(self, command: BaseCommand) -> None:
         if command.type == BaseCommand.ERROR and command.error.request_id == commands.NO_REQUEST_ID:
@@ -576,23 +604,26 @@ def _ignore() -> None:
     """Does nothing: the callback of a request whose caller does not wait for it to be written."""
 
 
-def _take_receipts(
-    producer: ProducerHandler, receipt: CommandSendReceipt, frames: Sequence[ReceivedFrame], at: int
-) -> int:
-    """Hand over the receipt of `frames[at]` and those that continue it; returns how many."""
-    # Hot path: produce in `make bench-client`.
-    message_id = receipt.message_id
+def _receipt_of(command: CommandSendReceipt) -> Receipt:
+    message_id = command.message_id
     ledger_id, entry_id = message_id.ledgerId, message_id.entryId
-    sequence_id, highest = receipt.sequence_id, receipt.highest_sequence_id
+    highest = command.highest_sequence_id
     if ledger_id > MAX_LONG or highest > MAX_LONG:
         ledger_id, entry_id = to_signed(ledger_id), to_signed(entry_id)
         highest = to_signed(highest)
+    return Receipt(command.producer_id, command.sequence_id, ledger_id, entry_id, highest)
+
+
+def _take_receipts(
+    producer: ProducerHandler, receipt: Receipt, frames: Sequence[ReceivedFrame], at: int
+) -> int:
+    """Hand over the receipt of `frames[at]` and those that continue it; returns how many."""
+    # Hot path: produce in `make bench-client`.
+    _, sequence_id, ledger_id, entry_id, highest = receipt
     producer.on_send_receipt(sequence_id, highest, ledger_id, entry_id)
     if ledger_id < 0:  # a duplicate
         return 1
-    following = count_following(
-        frames, at, Receipt(receipt.producer_id, sequence_id, ledger_id, entry_id)
-    )
+    following = count_following(frames, at, receipt)
     if following:
         producer.on_send_receipts(sequence_id + 1, highest, ledger_id, entry_id + 1, following)
     return 1 + following

@@ -9,10 +9,13 @@ permits, wake receivers).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pulsar_py.common.buffer import EntryBytes
 from pulsar_py.proto.PulsarApi_pb2 import CommandMessage
+
+if TYPE_CHECKING:
+    from pulsar_py.client.messages.message import EntryKey
 
 __all__ = ["BrokerConnection", "ConsumerHandler", "ProducerHandler", "TopicWatchHandler"]
 
@@ -78,8 +81,16 @@ class ProducerHandler(Protocol):
 class ConsumerHandler(Protocol):
     """A consumer, as its connection sees it."""
 
-    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
-        """An entry came. `message` belongs to the callee: nobody changes or reuses it.
+    def on_message(
+        self,
+        message: CommandMessage,
+        headers_and_payload: EntryBytes,
+        key: EntryKey | None = None,
+    ) -> None:
+        """An entry came. `message` can be kept: nobody changes it.
+
+        It may be the command of an entry before that is like this one but for its id: `key` is the
+        id then, ledger and entry, and None where it is that of `message`.
 
         The bytes are its own, too, for as long as it refers to them or to a slice of them.
         """

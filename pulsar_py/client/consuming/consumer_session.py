@@ -347,13 +347,18 @@ class ConsumerSession:
         self.acknowledger.abandon()
         self.redeliveries.close()
 
-    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
-        """An entry came."""
+    def on_message(
+        self,
+        message: CommandMessage,
+        headers_and_payload: EntryBytes,
+        key: EntryKey | None = None,
+    ) -> None:
+        """An entry came; see `ConsumerHandler`."""
         # Hot path: consume in `make bench-client`; once an entry.
         if self._epoch and self._is_stale(message):
             self.receiver.drop_entry(message, headers_and_payload)
         else:
-            self.receiver.on_message(message, headers_and_payload)
+            self.receiver.on_message(message, headers_and_payload, key)
 
     def _is_stale(self, message: CommandMessage) -> bool:
         """Whether it was sent before the queue was cleared: its epoch is an older one."""

@@ -134,7 +134,9 @@ class IncomingQueue:
         self._decoded_key: EntryKey = EARLIEST
         # Entries as they came, which follow the decoded ones; parsed already where schema versions
         # are looked for.
-        self._entries: deque[tuple[CommandMessage, EntryBytes, ParsedEntry | Problem | None]]
+        self._entries: deque[
+            tuple[EntryKey, CommandMessage, EntryBytes, ParsedEntry | Problem | None]
+        ]
         self._entries = deque()
         # What callers of `fill` have to do; None while there is nothing.
         self.effects: Effects | None = None
@@ -150,14 +152,21 @@ class IncomingQueue:
         # Permits that the decoded entries took.
         self.permits_used = 0
 
-    def push(self, command: CommandMessage, data: EntryBytes) -> bytes | None:
-        """Take in an entry; returns the schema version that has to be fetched for it, else None."""
+    def push(
+        self, command: CommandMessage, data: EntryBytes, key: EntryKey | None = None
+    ) -> bytes | None:
+        """Take in an entry; returns the schema version that has to be fetched for it, else None.
+
+        `key` is its id where that is not the one of `command`; see `ConsumerHandler.on_message`.
+        """
         # Hot path: consume in `make bench-client`; once an entry.
+        if key is None:
+            key = _key_of(command)
         if self._is_version_missing is None:
-            self._entries.append((command, data, None))
+            self._entries.append((key, command, data, None))
             return None
-        parsed = parse(command, data, _key_of(command), self.topic)
-        self._entries.append((command, data, parsed))
+        parsed = parse(command, data, key, self.topic)
+        self._entries.append((key, command, data, parsed))
         return None if isinstance(parsed, Problem) else self._missing_version(parsed)
 
     @property
@@ -172,7 +181,7 @@ class IncomingQueue:
             len(self.ready)
             + sum(map(len, self.batches))
             + waiting
-            + sum(entry_messages_count(command, data) for command, data, _ in self._entries)
+            + sum(entry_messages_count(command, data) for _, command, data, _ in self._entries)
         )
 
     def clear(self) -> int:
@@ -205,8 +214,7 @@ class IncomingQueue:
         while not self.ready and not self.batches:
             if self.needs is not None or not self._entries:
                 return False
-            command, data, parsed = self._entries.popleft()
-            key = _key_of(command)
+            key, command, data, parsed = self._entries.popleft()
             if parsed is None:
                 parsed = parse(command, data, key, self.topic)
             if isinstance(parsed, Problem):
@@ -277,7 +285,7 @@ class IncomingQueue:
         elif self.needs is not None:
             head = self.needs.parsed.key
         elif self._entries:
-            head = _key_of(self._entries[0][0])
+            head = self._entries[0][0]
         return min((each for each in (chunk, head) if each is not None), default=None)
 
     def first_chunk_key(self) -> EntryKey | None:

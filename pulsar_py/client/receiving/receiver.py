@@ -149,10 +149,15 @@ class Receiver:
         """The registration is lost: permits can't be sent."""
         self._cnx = None
 
-    def on_message(self, message: CommandMessage, headers_and_payload: EntryBytes) -> None:
-        """An entry came."""
+    def on_message(
+        self,
+        message: CommandMessage,
+        headers_and_payload: EntryBytes,
+        key: EntryKey | None = None,
+    ) -> None:
+        """An entry came; see `ConsumerHandler`."""
         # Hot path: consume in `make bench-client`; once an entry.
-        version = self.queue.push(message, headers_and_payload)
+        version = self.queue.push(message, headers_and_payload, key)
         if version is not None and version not in self._loading:
             self._loading.add(version)
             self._tasks.spawn(self._load_ahead(version), "schema")

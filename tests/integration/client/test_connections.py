@@ -13,6 +13,7 @@ from pulsar_py.client.brokers.client_cnx import ClientCnx
 from pulsar_py.client.brokers.client_context import ClientContext
 from pulsar_py.client.brokers.connection_handler import ConnectionHandler, HandlerState
 from pulsar_py.client.client import Client
+from pulsar_py.client.messages.message import EntryKey
 from pulsar_py.common.errors import (
     AlreadyClosedError,
     ClientTimeoutError,
@@ -129,7 +130,9 @@ class BareConsumer(BareHandler):
         cnx.send(client_commands.flow(self.id, 1000))
         self.opened_count += 1
 
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
+    def on_message(
+        self, message: CommandMessage, headers_and_payload: bytes, key: EntryKey | None = None
+    ) -> None:
         self.events.append(body_of(headers_and_payload[headers_and_payload.index(b"\x0e\x01") :]))
 
     def on_close_consumer(self, cnx: ClientCnx, url: str | None, url_tls: str | None) -> None:

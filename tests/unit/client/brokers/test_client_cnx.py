@@ -8,6 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from pulsar_py.client.brokers.client_cnx import ClientCnx, CnxSettings
+from pulsar_py.client.messages.message import EntryKey
 from pulsar_py.client.security.authentication import AuthenticationToken
 from pulsar_py.common.errors import (
     AuthenticationError,
@@ -49,8 +50,11 @@ class Recorder:
     def on_send_error(self, *values: object) -> None:
         self.news.append(("send error", *values))
 
-    def on_message(self, message: CommandMessage, headers_and_payload: bytes) -> None:
-        self.news.append(("message", message.message_id.entryId, len(headers_and_payload)))
+    def on_message(
+        self, message: CommandMessage, headers_and_payload: bytes, key: EntryKey | None = None
+    ) -> None:
+        _, entry_id = key or (0, message.message_id.entryId)
+        self.news.append(("message", entry_id, len(headers_and_payload)))
 
     def on_batch_end(self) -> None:
         self.news.append(("batch end",))
