@@ -88,7 +88,7 @@ INTERNAL = {
     "abandon", "accepted", "acknowledge_all", "blocks_if_full", "consumer", "copy", "encode_ahead",
     "flush_soon", "hands_out_runs", "has_interceptors", "open", "own", "peek", "pending_count",
     "pending_limit", "receiver", "redeliver", "redelivery_filter", "start", "statistics_fields",
-    "submit_plain_run", "submit_waiting", "take_statistics", "watch_room",
+    "submit_alone", "submit_plain_run", "submit_waiting", "take_statistics", "watch_room",
 }  # fmt: skip
 """Methods of `MADE_BY_CLIENT` for parts of the package only."""
 

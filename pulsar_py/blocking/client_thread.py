@@ -27,8 +27,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-import uvloop
-
+from pulsar_py.blocking.turn_loop import TurnLoop
 from pulsar_py.common.errors import ClientError, ForkedProcessError
 from pulsar_py.common.loops.clock import SystemClock
 from pulsar_py.common.loops.serving_loops import served_by
@@ -118,7 +117,7 @@ class ClientThread:
 
     def __init__(self) -> None:
         """Start the thread."""
-        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.loop = TurnLoop()
         # Functions that were posted and not called yet.
         self._posted: deque[Callable[[], object]] = deque()
         # Whether the loop will look at them.
@@ -148,6 +147,10 @@ class ClientThread:
         if not self._is_woken:
             self._is_woken = True
             self.loop.call_soon_threadsafe(self._call_posted)
+
+    def call_between(self, function: Callable[[], T | None]) -> T | None:
+        """As `TurnLoop.call_between`; None in a child of the thread's process."""
+        return None if self.is_forked else self.loop.call_between(function)
 
     def _call_posted(self) -> None:
         self._is_woken = False  # first: what is posted from here on wakes the loop again

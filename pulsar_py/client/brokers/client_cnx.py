@@ -18,9 +18,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
+from pulsar_py.client.brokers.direct_socket import DirectSocket, direct_socket, turn_of
 from pulsar_py.client.brokers.handler_table import HandlerTable, Touched
 from pulsar_py.client.brokers.handlers import ConsumerHandler, ProducerHandler, TopicWatchHandler
 from pulsar_py.client.brokers.handshake import ClientHandshake
@@ -126,6 +128,11 @@ class ClientCnx(asyncio.BufferedProtocol):
         )
         self._keep_alive_timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None  # None without a socket
+        # The transport's loop; its turn, in which the transport is used; and what threads that have
+        # taken the turn write to, None where they may not.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turn: AbstractContextManager[object] = nullcontext()
+        self._direct: DirectSocket | None = None
         # Whether the handshake is done and the connection not closed; a plain attribute, since hot
         # paths read it.
         self.is_connected = False
@@ -168,6 +175,10 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the complete frames, then call `on_batch_end` of each handler that got any."""
+        with self._turn:
+            self._received(nbytes)
+
+    def _received(self, nbytes: int) -> None:
         # Hot path: consume and produce in `make bench-client`.
         touched: Touched = {}
         self._may_write_through = True
@@ -408,9 +419,41 @@ class ClientCnx(asyncio.BufferedProtocol):
         if self.writes_through:
             assert self._transport is not None, "`writes_through` without a transport"
             self._may_write_through = False
-            self._transport.writelines(buffers)
+            if self._direct is not None and self._direct.is_free:
+                self._write_directly(self._direct, buffers)
+            else:
+                self._transport.writelines(buffers)
         else:
             self.write(buffers)
+
+    @property
+    def writes_alone(self) -> bool:
+        """Whether `write_through` would ask nothing of the loop; then a thread may call it.
+
+        The thread has to have taken the loop's turn.
+        """
+        return self.writes_through and self._direct is not None and self._direct.is_free
+
+    def _write_directly(self, direct: DirectSocket, buffers: Sequence[Buffer]) -> None:
+        # Until it is known what is left nothing else is written, not even if Ctrl-C ends this here.
+        self._is_flush_due = True
+        rest = direct.send(buffers)
+        if rest:
+            assert self._loop is not None, "a socket without a loop"
+            self._out.append(rest)
+            self._loop.call_soon_threadsafe(self._flush)
+        else:
+            self._is_flush_due = False
+
+    def _end_direct(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
+
+    def give_up(self, reason: str) -> None:
+        """Have the loop close the connection, and send nothing more; called by any thread."""
+        assert self._loop is not None, "an open connection has a loop"
+        self._loop.call_soon_threadsafe(self._close_abruptly, reason)
 
     def flush(self) -> None:
         """Write what is queued now; for what the broker should have before this turn ends."""
@@ -494,6 +537,11 @@ class ClientCnx(asyncio.BufferedProtocol):
         """The socket is there."""
         self._transport = cast("asyncio.Transport", transport)
         self.has_socket = True
+        self._loop = asyncio.get_running_loop()
+        turn = turn_of(self._loop)
+        if turn is not None:
+            self._turn = turn
+            self._direct = direct_socket(self._transport)
         self._transport.set_write_buffer_limits(high=WRITE_HIGH_WATER_BYTES)
         self._set_keep_alive_timer()
 
@@ -535,6 +583,10 @@ class ClientCnx(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
+        with self._turn:
+            self._connection_lost(error)
+
+    def _connection_lost(self, error: Exception | None) -> None:
         self.has_socket = False
         if (refusal := refused_certificate(error)) is not None:
             self.handshake.on_failed(AuthenticationError(f"{self.remote_address}: {refusal}"))
@@ -559,6 +611,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         self.is_connected = False
         self._closed_reason = "belongs to the parent process"
         self._transport = None
+        self._end_direct()
 
     @property
     def file_number(self) -> int:
@@ -584,6 +637,7 @@ class ClientCnx(asyncio.BufferedProtocol):
         was_connected, self.is_connected = self.is_connected, False
         self._state.on_closed()
         self._transport = None
+        self._end_direct()
         self._out.clear()
         if self._keep_alive_timer is not None:
             self._keep_alive_timer.cancel()

@@ -130,6 +130,17 @@ class Batcher:
             self._send_run()
         return SendResult(entry)
 
+    def writes_alone(self, size: int) -> bool:
+        """Whether `post_plain` of so many bytes would write at once, without the loop's help."""
+        outbox = self._outbox
+        return (
+            self._container is None
+            and not self._run
+            and size <= outbox.max_message_size - _ENTRY_OVERHEAD_BYTES
+            and outbox.is_plain
+            and outbox.writes_alone
+        )
+
     def takes_run(self, largest_size: int) -> bool:
         """Whether `post_plain_run` may be called with messages of that size and below."""
         outbox = self._outbox

@@ -166,6 +166,17 @@ class Outbox:
         """Whether the next entry would be written at once, if it is posted now."""
         return self._cnx is not None and self._cnx.writes_through
 
+    @property
+    def writes_alone(self) -> bool:
+        """Whether `post_plain` would write at once, and ask nothing of the loop."""
+        is_timed = self._timer is not None or not self._timeout_seconds
+        return is_timed and self._cnx is not None and self._cnx.writes_alone
+
+    @property
+    def pending_count(self) -> int:
+        """The number of entries that are encoded and have no receipt."""
+        return len(self._pending)
+
     def before_flush(self, prepare: Callable[[], None]) -> None:
         """Call `prepare`, which may post, before what was posted in this tick goes out."""
         if self._cnx is not None:
@@ -327,6 +338,15 @@ class Outbox:
             self.largest_payload = cnx.max_message_size
         for entry in self._pending:
             cnx.write(entry.buffers)
+
+    def interrupted(self) -> None:
+        """A thread was, as it posted an entry: nobody knows whether that was written.
+
+        The connection is given up, so that all is sent again, in order, on the next one.
+        """
+        if self._cnx is not None:
+            self._cnx.give_up("a thread was interrupted while it wrote")
+            self._cnx = None
 
     def detach(self) -> None:
         """The registration is lost: keep entries until the next `attach`."""

@@ -385,6 +385,16 @@ class Producer(ABC, Generic[T_contra]):
     def watch_room(self, on_room: Callable[[], None] | None) -> None:
         """Call `on_room` whenever messages got their receipts, or failed; None to end that."""
 
+    def submit_alone(self, payload: bytes) -> SendResult | None:
+        """Accept a message that has nothing but a payload, and write it, without the loop's help.
+
+        For a thread that has taken the loop's turn while it waits. None, and nothing was accepted,
+        if the loop has to do it: what is sent now would have to wait for something, or the producer
+        has no such way, as here.
+        """
+        del payload
+        return None
+
     @abstractmethod
     def submit_plain_run(self, payloads: Sequence[bytes]) -> Sequence[PlainSends]:
         """`send_nowait` of each, where nothing about any of them needs a look of its own.

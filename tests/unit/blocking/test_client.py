@@ -62,6 +62,7 @@ FOR_PARTS = {
     "redelivery_filter": "for dead letters",
     "start": "called by the client",
     "statistics_fields": "called by the reporter",
+    "submit_alone": "called by `HandOver`",
     "submit_plain_run": "called by `HandOver`",
     "submit_waiting": "called by `HandOver`",
     "take_statistics": "called by the reporter",

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import pytest
 
 from pulsar_py import blocking
 from pulsar_py.blocking.hand_over import HandOver
+from pulsar_py.client.brokers.direct_socket import DirectSocket
+from pulsar_py.client.producing.entry_encoder import EntryEncoder
+from pulsar_py.common.buffer import Buffer
+
+T = TypeVar("T")
 
 
 def test_a_burst_is_few_wake_ups(
@@ -99,3 +108,154 @@ def test_closing_the_client_sends_it_too(session_pulsar_broker: object, topic: s
     assert all(each.exception() is None for each in results)
     with pytest.raises(blocking.AlreadyClosedError):
         producer.send_nowait(b"x")
+
+
+@pytest.fixture
+def writers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that write to sockets without the loop."""
+    names: list[str] = []
+    send = DirectSocket.send
+
+    def watched(self: DirectSocket, buffers: Sequence[Buffer]) -> bytes:
+        names.append(threading.current_thread().name)
+        return send(self, buffers)
+
+    monkeypatch.setattr(DirectSocket, "send", watched)
+    return names
+
+
+def in_thread(work: Callable[[], T]) -> T:
+    """The main thread may have handlers of signals, and does not write by itself then."""
+    with ThreadPoolExecutor(1, thread_name_prefix="sender") as threads:
+        return threads.submit(work).result(60)
+
+
+def alone(producer: blocking.Producer, payload: bytes) -> blocking.SendResult:
+    """A message that is sent when the loop has nothing to do."""
+    time.sleep(0.01)
+    return producer.send_nowait(payload)
+
+
+def test_a_message_that_comes_alone_is_written_by_its_thread(
+    client: blocking.Client, topic: str, writers: list[str]
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    producer.send(b"first")  # with which the loop sets a timer
+    writers.clear()
+
+    def send() -> list[blocking.MessageId]:
+        results = [alone(producer, b"%d" % number) for number in range(20)]
+        return [*(each.result(30) for each in results), producer.send(b"20")]
+
+    ids = in_thread(send)
+    assert ids == sorted(ids)
+    assert writers.count("sender_0") > 10  # the loop may be at work when one of them comes
+    received = [consumer.receive(30_000).data() for _ in range(22)]
+    assert received == [b"first", *(b"%d" % number for number in range(21))]
+    assert producer.last_sequence_id() == 21
+
+
+@pytest.mark.parametrize("taken_bytes", [0, 1, 30])
+def test_what_the_socket_does_not_take_the_loop_writes(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch, taken_bytes: int
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    producer.send(b"first")
+    send = DirectSocket.send
+    monkeypatch.setattr(
+        DirectSocket,
+        "send",
+        lambda self, buffers: send(self, [buffers[0][:taken_bytes]]) + buffers[0][taken_bytes:],
+    )
+    results = in_thread(lambda: [alone(producer, b"%d" % number) for number in range(10)])
+    assert [each.result(30).entry_id for each in results] == list(range(1, 11))
+    assert [consumer.receive(30_000).data() for _ in range(11)][1:] == [
+        b"%d" % number for number in range(10)
+    ]
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_a_send_that_ctrl_c_interrupts_is_repeated_on_a_new_connection(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch, *, is_written: bool
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic)
+    producer.send(b"first")
+    send = DirectSocket.send
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(self: DirectSocket, buffers: Sequence[Buffer]) -> bytes:
+        rest = send(self, buffers) if is_written or not interrupts else b""
+        if interrupts:
+            raise interrupts.pop()
+        return rest
+
+    monkeypatch.setattr(DirectSocket, "send", interrupted)
+
+    def interrupt() -> None:
+        while interrupts:
+            alone(producer, b"interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        in_thread(interrupt)
+    results = [producer.send_nowait(b"%d" % number) for number in range(5)]
+    producer.flush()
+    assert all(each.exception() is None for each in results)
+    received = [consumer.receive(30_000).data()]
+    while received[-1] != b"4":
+        received.append(consumer.receive(30_000).data())
+    in_order = list(dict.fromkeys(received))  # some come again: they were not acknowledged
+    assert in_order == [b"first", b"interrupted", b"0", b"1", b"2", b"3", b"4"]
+    assert producer._inner.pending_count() == 0
+    assert client._inner.context.memory_limit.current_bytes == 0
+
+
+def test_a_send_that_ctrl_c_interrupts_before_leaves_nothing(
+    client: blocking.Client, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = client.create_producer(topic, max_pending_messages=1)
+    producer.send(b"first")
+    encode = EntryEncoder.encode_plain
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupted(self: EntryEncoder, *arguments: Any) -> Any:
+        if interrupts and threading.current_thread().name == "sender_0":
+            raise interrupts.pop()
+        return encode(self, *arguments)
+
+    monkeypatch.setattr(EntryEncoder, "encode_plain", interrupted)
+
+    def interrupt() -> None:
+        while interrupts:
+            alone(producer, b"x").result(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_thread(interrupt)
+    assert producer._inner.pending_count() == 0
+    assert client._inner.context.memory_limit.current_bytes == 0
+    in_thread(lambda: alone(producer, b"last").result(30))
+
+
+def test_callbacks_run_in_the_loop_whoever_sent(client: blocking.Client, topic: str) -> None:
+    producer = client.create_producer(topic)
+    producer.send(b"first")
+    names: list[str] = []
+    called = threading.Event()
+
+    def call(result: blocking.SendResult) -> None:
+        names.append(threading.current_thread().name)
+        if len(names) == 2:
+            called.set()
+
+    def send() -> None:
+        alone(producer, b"x").add_done_callback(call)
+        done = alone(producer, b"x")
+        done.result(30)
+        time.sleep(0.01)
+        done.add_done_callback(call)
+
+    in_thread(send)
+    assert called.wait(30)
+    assert names == ["pulsar_py blocking"] * 2

@@ -299,6 +299,28 @@ async def test_news_of_one_piece_of_data_comes_in_order_and_then_its_end(
 
 
 @simulated
+async def test_what_comes_alone_is_like_the_last_one_and_its_message_is_handed_over_first(
+    broker: ScriptedBroker,
+) -> None:
+    producer, consumer = Recorder(), Recorder()
+    news = producer.news = consumer.news
+    encoder, messages = commands.SendReceiptEncoder(), commands.MessageEncoder(2)
+    entry = stored_entry(b"body")
+    expected: list[tuple[object, ...]] = []
+    async with Connected(broker) as cnx:
+        cnx.register_producer(1, producer)
+        cnx.register_consumer(2, consumer)
+        consumer.on_batch_end = lambda: news.append(("handed over",))
+        for number in range(126, 131):  # 128 takes a byte more
+            message = messages.encode(7, number, len(entry)) + entry
+            broker.end.push(encoder.encode(1, number, 7, number) + message)
+            expected += [("receipt", number, 0, 7, number), ("message", number, len(entry))]
+            expected += [("handed over",), ("batch end",)]
+            await asyncio.sleep(0.1)
+        assert news == expected
+
+
+@simulated
 async def test_receipts_in_a_row_are_handed_over_together(broker: ScriptedBroker) -> None:
     one, other = Recorder(), Recorder()
     encoder = commands.SendReceiptEncoder()

@@ -1,0 +1,117 @@
+"""`TurnLoop`: uvloop's loop, whose turn another thread may take while it waits (edge).
+
+    loop:    [turn: callback] [turn: callback]  ... waits ...   [turn: data came]
+    thread:                                     [turn: write]
+
+All that the loop calls, it calls with `turn` in its hands: callbacks of tasks, timers and other
+threads are wrapped here, and the client's connection takes the turn for what its transport calls.
+So a thread that holds it is alone with what belongs to the loop, and may use it, as far as that
+asks nothing of the loop: no timer, no callback, no transport.
+
+A thread never waits for the turn, so it may hold locks for which the loop waits. In the main thread
+the handlers of signals run between any two steps of Python. Ctrl-C raises, which the callee has to
+bear. Another handler may wait for the loop, which would wait for the turn: where there is one the
+main thread does not get the turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+from collections.abc import Callable
+from contextvars import Context
+from threading import RLock, get_ident, main_thread
+from typing import Final, TypeVar, TypeVarTuple
+
+import uvloop
+
+from pulsar_py.common.loops.clock import SystemClock
+
+__all__ = ["TurnLoop"]
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_HANDLERS_SECONDS: Final = 0.1
+"""How long it may take to notice a new handler of a signal."""
+
+_clock: Final = SystemClock()
+_call_soon: Final = uvloop.Loop.call_soon
+_call_soon_threadsafe: Final = uvloop.Loop.call_soon_threadsafe
+_call_later: Final = uvloop.Loop.call_later
+
+
+class TurnLoop(uvloop.Loop):
+    """An event loop with a turn."""
+
+    def __init__(self) -> None:
+        """A loop that does not run yet."""
+        super().__init__()
+        # Taken again where the loop's own work leads back to it; `release` knows who has it.
+        self.turn: Final = RLock()
+        # The thread that runs it.
+        self._own_ident = -1
+        # The main thread; whether a signal may do more there than raise, as Ctrl-C does, and when
+        # that was looked at.
+        self._main_ident = main_thread().ident
+        self._has_handlers = True
+        self._looked_at = -math.inf
+
+    def run_forever(self) -> None:
+        """As that of any loop."""
+        self._own_ident = get_ident()
+        super().run_forever()
+
+    def call_between(self, function: Callable[[], T | None]) -> T | None:
+        """What `function` returns, called here in a turn of its own; None if the loop is at work.
+
+        `function` must not wait, and has to bear that Ctrl-C ends it anywhere.
+        """
+        # Hot path: latency in `make bench-client`, blocking.
+        ident = get_ident()
+        if ident == self._own_ident or (ident == self._main_ident and self._may_be_interrupted()):
+            return None
+        turn = self.turn
+        try:
+            return function() if turn.acquire(blocking=False) else None
+        finally:
+            # By a plain call, which comes before whatever else interrupts this thread.
+            try:  # noqa: SIM105 - a call of `suppress` could be interrupted
+                turn.release()
+            except RuntimeError:  # it is the loop's
+                pass
+
+    def _may_be_interrupted(self) -> bool:
+        now = _clock.monotonic_seconds()
+        if now - self._looked_at > _HANDLERS_SECONDS:
+            self._looked_at = now
+            handlers = set(map(signal.getsignal, signal.valid_signals()))
+            self._has_handlers = any(map(callable, handlers - {signal.default_int_handler}))
+        return self._has_handlers
+
+    def _in_turn(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
+        with self.turn:
+            callback(*args)
+
+    def call_soon(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As that of any loop."""
+        return _call_soon(self, self._in_turn, callback, *args, context=context)
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """As that of any loop."""
+        return _call_soon_threadsafe(self, self._in_turn, callback, *args, context=context)
+
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """As that of any loop; uvloop's `call_at` calls it, too."""
+        return _call_later(self, delay, self._in_turn, callback, *args, context=context)

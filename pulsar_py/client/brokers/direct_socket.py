@@ -1,0 +1,71 @@
+"""`DirectSocket`: the socket of a connection, for threads that have the turn of its loop (edge).
+
+In an event loop a transport writes, and asks the loop to write what the socket does not take. A
+thread that has taken the loop's turn while it waits (`blocking.turn_loop`) can't ask it; it writes
+here, into a descriptor of the same socket, and leaves the rest to the loop. So a message that comes
+alone does not wait for a wake-up of the loop: 0.04 of 0.4 ms from `send` to `receive`.
+
+There is none for TLS, whose state belongs to the transport, and none on other loops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Final
+
+from pulsar_py.common.buffer import Buffer
+
+__all__ = ["DirectSocket", "direct_socket", "turn_of"]
+
+_NO_SIGNAL: Final = getattr(socket, "MSG_NOSIGNAL", 0)
+"""A peer that is gone is an error here, whatever the program does with SIGPIPE."""
+
+
+def turn_of(loop: asyncio.AbstractEventLoop) -> AbstractContextManager[object] | None:
+    """What a loop holds while it works, and threads while they write; None if it has no turns."""
+    return getattr(loop, "turn", None)
+
+
+def direct_socket(transport: asyncio.Transport) -> DirectSocket | None:
+    """That of a transport; None where it is not what writes to the socket."""
+    sock = transport.get_extra_info("socket")
+    if sock is None or transport.get_extra_info("ssl_object") is not None:
+        return None
+    return DirectSocket(transport, sock.fileno())
+
+
+class DirectSocket:
+    """A second descriptor of a transport's socket. Owned by the ClientCnx."""
+
+    __slots__ = ("_socket", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, file_number: int) -> None:
+        """Of that transport and its socket's descriptor."""
+        self._transport = transport
+        # Of its own: the loop closes the transport's by itself, and its number may be used again.
+        self._socket = socket.socket(fileno=os.dup(file_number))
+        self._socket.setblocking(False)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the transport holds nothing that has to be written before."""
+        return not self._transport.get_write_buffer_size()
+
+    def send(self, buffers: Sequence[Buffer]) -> bytes:
+        """Write what the socket takes; returns the rest, for the transport.
+
+        So the transport is the one that hears of a socket that is broken.
+        """
+        try:
+            sent = self._socket.sendmsg(buffers, (), _NO_SIGNAL)
+        except OSError:
+            sent = 0
+        return b"" if sent == sum(map(len, buffers)) else b"".join(buffers)[sent:]
+
+    def close(self) -> None:
+        """Close the descriptor: the socket ends with the transport's."""
+        self._socket.close()
