@@ -37,7 +37,7 @@ from pulsar_py.common.loops.loop_watch import LoopWatch
 from pulsar_py.common.loops.serving_loops import serves, serves_no_more
 from pulsar_py.embedded_backup import EmbeddedBackup
 from pulsar_py.embedded_ledgers import EmbeddedLedgers, LedgerStoreFactory
-from pulsar_py.ledgers.store import LedgerOptions
+from pulsar_py.ledgers.store import LedgerOptions, LedgerStore
 from pulsar_py.metadata.embedded import EmbeddedMetadata, MetadataStoreFactory
 from pulsar_py.metadata.initialization import initialize_cluster
 from pulsar_py.metadata.ledger_ids import MetadataLedgerIds
@@ -260,7 +260,7 @@ class Broker:
         self._service = service
         self._stack.push_async_callback(service.close)
         await service.start()
-        await self._listen(service, clock)
+        await self._listen(service, clock, ledger_store)
         loop = asyncio.get_running_loop()
         serves(loop, self.service_url)
         self._stack.callback(serves_no_more, loop, self.service_url)
@@ -274,17 +274,18 @@ class Broker:
             extra={"service_url": self.service_url, "web_service_url": self.web_service_url},
         )
 
-    async def _listen(self, service: BrokerService, clock: Clock) -> None:
+    async def _listen(
+        self, service: BrokerService, clock: Clock, ledger_store: LedgerStore
+    ) -> None:
         """Bind all ports, store what a new cluster has, and only then accept connections."""
         config = self._config
         in_virtual_time = not self._is_loop_watched
         web = Web(service, clock, self._page_rules, imports_at_once=in_virtual_time)
+        listener = Listener(
+            service.connections, proxy_rules(config).binary, imports_at_once=in_virtual_time
+        )
         ports = Ports(
-            Listener(
-                service.connections,
-                proxy_rules(config).binary,
-                imports_at_once=in_virtual_time,
-            ),
+            listener,
             web.server,
             binary_tls=tls_settings(config, is_http=False),
             http_tls=tls_settings(config, is_http=True),
@@ -301,6 +302,8 @@ class Broker:
         )
         await ports.bind(self._host, numbers, advertised_host=host)
         bound = self._addresses = ports.addresses
+        if config.shortCircuitSocketPath:
+            self._lend_logs(ledger_store, listener.bound_addresses)
         if not self._is_of_cluster and makes_tenants(config):
             await initialize_cluster(
                 service.resources,
@@ -329,6 +332,19 @@ class Broker:
             owners = ClusterLogOwners(service.namespaces, service.membership, service.elsewhere)
             service.topic_policies.follow_others(owners, PolicyLogs(service, self._chance).open)
         await ports.serve(clock)
+
+    def _lend_logs(self, store: LedgerStore, addresses: list[tuple[str, int]]) -> None:
+        """Let readers on this machine read stored entries past the broker."""
+        from pulsar_py.server.short_circuit import (  # noqa: PLC0415 - few want that
+            ShortCircuitListener,
+        )
+
+        path = Path(self._config.shortCircuitSocketPath)
+        lending = ShortCircuitListener.bound(store, path)
+        if lending is not None:
+            self._stack.push_async_callback(lending.close)
+            lending.serve(addresses)
+            logger.info("short-circuit reads", extra={"path": str(path)})
 
     def _temporary_directory(self) -> Path | None:
         """Where files may be that do not outlive the broker; None if the first one decides that."""

@@ -88,6 +88,12 @@ class Listener:
         assert self._servers, "the listener is not started"
         return int(self._servers[0].sockets[0].getsockname()[1])
 
+    @property
+    def bound_addresses(self) -> list[tuple[str, int]]:
+        """IP addresses and ports that are bound."""
+        names = (each.getsockname() for server in self._servers for each in server.sockets)
+        return [(name[0], name[1]) for name in names]
+
     async def close(self) -> None:
         """Stop accepting; open connections stay (close them with `Connections.close`)."""
         for server in self._servers:

@@ -206,6 +206,11 @@ class Bookie(ChosenLedgers):
             bookie._watch.start()
         return bookie
 
+    @property
+    def is_volatile(self) -> bool:
+        """Whether all entries are in memory alone."""
+        return self._settings.is_volatile
+
     async def create(self, listener: LedgerListener, options: LedgerOptions) -> LedgerWriter:
         """A new, empty, durable ledger whose id is greater than every id given before."""
         if self.gate.is_shut:

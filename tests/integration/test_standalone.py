@@ -193,9 +193,11 @@ IDLE_WITHOUT = (
     "pulsar_py.server.connection.server_cnx",
     "pulsar_py.server.delayed",
     "pulsar_py.server.publishing.producer",
+    "pulsar_py.server.short_circuit",
     "pulsar_py.server.subscriptions",
     "pulsar_py.server.topics.topic",
     "pulsar_py.wire.commands",
+    "pulsar_py.wire.short_circuit",
 )
 """What the first client or the first request is served with: a third of a broker's modules."""
 

@@ -259,3 +259,10 @@ class StorageSettings(Settings):
         category=BOOKIE,
         doc="Seconds between major compactions; 0 is never.",
     )
+    shortCircuitSocketPath: str = setting(
+        default="",
+        category=BOOKIE,
+        doc="Path of a Unix socket over which programs of the broker's own user on the same "
+        "machine are lent its files, to read stored entries themselves: the Spark connector can. "
+        "Empty opens none. It needs embedded storage on Linux. Pulsar has no such setting.",
+    )
